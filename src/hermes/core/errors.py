@@ -1,0 +1,113 @@
+"""Every error of the gateway, and who acts on it.
+
+GatewayError
+├── ConfigError             the operator edits the configuration
+├── ForeignHomeError        the home or a file in it is not ours; nothing was touched, the operator chooses
+├── StoreIsDownError        nothing was stored; whoever called tries again with backoff
+│   └── OutcomeOfCommitUnknownError   maybe stored; the same write, keyed by its caller, is repeated
+├── PlatformError
+│   ├── UnreachableError      nothing was sent; tried again with backoff
+│   ├── OutcomeUnknownError   sent, but no answer came; repeated once, by idempotency key or with the mark ↻
+│   ├── ConflictError         another process uses this account; tried again slowly, the operator is told
+│   ├── RateLimitedError      tried again after retry_after seconds
+│   ├── WindowClosedError     parked; sent with the chat's next inbound message
+│   ├── CredentialsError      the adapter stops; the operator signs in again
+│   └── RejectedError         never tried again; the reason is shown
+├── ModelError              told in the chat; the fallback chain is tried first (see ModelErrorKind)
+└── ToolError               the model reads the text and chooses another way
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class GatewayError(Exception):
+    """Anything the gateway itself says went wrong; its text is a sentence for a person."""
+
+
+class ConfigError(GatewayError):
+    """The configuration cannot be used as it is; the text names the key and what to type."""
+
+
+class ForeignHomeError(GatewayError):
+    """A home or a database that another program made. It is left exactly as it was."""
+
+
+class StoreIsDownError(GatewayError):
+    """Nothing was stored. Trying again later is safe."""
+
+
+class OutcomeOfCommitUnknownError(StoreIsDownError):
+    """The connection ended during COMMIT. Writes are keyed by their caller, so repeating is safe."""
+
+
+class PlatformError(GatewayError):
+    """A platform did not do what it was asked."""
+
+
+class UnreachableError(PlatformError):
+    """Nothing reached the platform."""
+
+
+class OutcomeUnknownError(PlatformError):
+    """The request left, and no usable answer came back."""
+
+
+class ConflictError(PlatformError):
+    """Another process uses the same account."""
+
+
+class RateLimitedError(PlatformError):
+    def __init__(self, reason: str, retry_after: float) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class WindowClosedError(PlatformError):
+    """The platform takes this only after the person's next message."""
+
+
+class CredentialsError(PlatformError):
+    """The platform does not know us any more."""
+
+
+class RejectedError(PlatformError):
+    """The platform read the request and said no."""
+
+
+class ModelErrorKind(StrEnum):
+    AUTH = "auth"  # the key is wrong: the owner mends it
+    QUOTA = "quota"  # the account is out of credit: no tight retry
+    RATE = "rate"  # too many requests: retry_after, then the fallback
+    CONTEXT = "context"  # the prompt is too long for this model
+    MODEL = "model"  # there is no such model
+    REQUEST = "request"  # the provider refuses this request for another reason
+    TRANSIENT = "transient"  # network, 5xx, broken stream: tried again
+    EMPTY = "empty"  # the provider answered with nothing
+
+
+class ModelError(GatewayError):
+    """A provider did not answer usefully.
+
+    ``partial`` is the text that had already been streamed when the error came.
+    """
+
+    def __init__(
+        self,
+        kind: ModelErrorKind,
+        reason: str,
+        *,
+        provider: str = "",
+        retry_after: float | None = None,
+        partial: str = "",
+    ) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.provider = provider
+        self.retry_after = retry_after
+        self.partial = partial
+
+
+class ToolError(GatewayError):
+    """The model reads this text as the tool's result."""

@@ -1,0 +1,231 @@
+"""What comes in and what goes out, the same for every platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from hermes.core.keys import SessionKey, Target
+
+
+class AttachmentKind(StrEnum):
+    IMAGE = "image"
+    VOICE = "voice"
+    AUDIO = "audio"
+    VIDEO = "video"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came in (``file_id`` is the platform's handle) or is to go out (``path``)."""
+
+    kind: AttachmentKind
+    file_id: str = ""
+    path: str = ""
+    name: str = ""
+    mime: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The message that was replied to, as far as the platform shows it."""
+
+    text: str
+    sender_name: str = ""
+    message_id: str = ""
+    from_us: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InboundMessage:
+    """One message a person wrote.
+
+    ``keys`` name the message for dedupe, its identity first; any hit means it was seen before.
+    ``is_addressed`` is True in a direct chat, and in a group when the bot is mentioned or replied to.
+    ``may_continue`` says that more is likely to follow at once (text at the platform's limit, a burst
+    of forwards, an album), so intake waits a short pause and joins.
+    """
+
+    keys: tuple[str, ...]
+    session_key: SessionKey
+    sender_id: str
+    text: str
+    sent_at: datetime
+    sender_name: str = ""
+    message_id: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    quote: Quote | None = None
+    is_addressed: bool = True
+    may_continue: bool = False
+    is_edit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A button that a person pressed. ``press_id`` is what the platform wants answered."""
+
+    keys: tuple[str, ...]
+    session_key: SessionKey
+    sender_id: str
+    data: str
+    sent_at: datetime
+    press_id: str = ""
+    message_id: str = ""
+    sender_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A well-formed event that is not for us (a member joined, a sticker set changed)."""
+
+    kind: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An event we could not parse; kept raw and set aside, so that nothing is silently dropped."""
+
+    raw: str
+    reason: str
+    keys: tuple[str, ...] = ()
+
+
+InboundEvent = InboundMessage | Press | Ignored | Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """``data`` comes back in a Press; at most 64 bytes, the narrowest platform's limit."""
+
+    label: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundMessage:
+    """One platform call: text in neutral Markdown, or one attachment with its caption.
+
+    ``replaces`` is the platform's id of an earlier message of ours to edit instead of sending anew.
+    ``is_repeat`` asks for the mark ↻: an earlier attempt may already have arrived.
+    """
+
+    target: Target
+    text: str
+    reply_to: str = ""
+    replaces: str = ""
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    attachment: Attachment | None = None
+    idempotency_key: str = ""
+    is_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The platform took it. ``message_id`` is the platform's, where it gives one.
+
+    ``note`` tells what the platform did differently from what was asked (sent without formatting).
+    """
+
+    message_id: str = ""
+    note: str = ""
+
+
+class TextUnit(StrEnum):
+    CHARACTERS = "characters"
+    UTF16 = "utf16"
+    BYTES = "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a platform can do, as data: no service ever asks for a platform by name."""
+
+    text_limit: int
+    text_unit: TextUnit = TextUnit.CHARACTERS
+    caption_limit: int = 0
+    edits: bool = False
+    typing: bool = False
+    buttons: bool = False
+    media: bool = False
+    threads: bool = False
+    catch_up: bool = False
+    webhook: bool = False
+    # True: an event that was not acknowledged is offered again. False: it is handed out once.
+    redelivers: bool = True
+    # True: sending twice with one idempotency_key shows one message.
+    idempotent_sends: bool = False
+    # Pause between two calls to one chat that only refresh what is shown (edits of a preview).
+    edit_pause_seconds: float = 1.0
+    typing_lasts_seconds: float = 5.0
+    upload_limit_bytes: int = 50_000_000
+    download_limit_bytes: int = 20_000_000
+
+
+Marks = Mapping[str, str]
+Json = dict[str, Any]
+
+
+def read(parse: Callable[..., InboundEvent], raw: Json, *args: Any, dump: Callable[[Json], str] = repr) -> InboundEvent:
+    """Parse one platform event; whatever goes wrong in it, the event is kept raw instead of lost."""
+    try:
+        return parse(raw, *args)
+    except Exception as error:  # noqa: BLE001 - the edge "intake of one event": the raw event is kept
+        return Unreadable(raw=dump(raw), reason=f"{type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call the model asks for. ``arguments`` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture for the model: an http(s) or data: address."""
+
+    url: str
+    detail: str = "auto"
+
+
+class Role(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One line of a transcript, and one message of a model request."""
+
+    role: Role
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    images: tuple[Image, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What the model is told about a tool; ``parameters`` is a JSON schema."""
+
+    name: str
+    description: str
+    parameters: Json = field(default_factory=dict)

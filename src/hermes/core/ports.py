@@ -1,0 +1,141 @@
+"""What the services ask of the outside world: adapters, models, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from hermes.core.keys import Target
+from hermes.core.messages import (
+    Attachment,
+    Capabilities,
+    ChatMessage,
+    InboundEvent,
+    Marks,
+    OutboundMessage,
+    Receipt,
+    ToolCall,
+    ToolSpec,
+    Usage,
+)
+
+Alive = Callable[[], None]
+"""Called by an adapter for every good frame: an update, an empty poll, a pong."""
+
+
+class Emit(Protocol):
+    async def __call__(self, events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        """Store a batch and the adapter's place in one transaction.
+
+        Raises only StoreIsDownError, and not even that for a platform that does not redeliver.
+        When it returns, the platform may be told that the batch was taken.
+        """
+
+
+class Adapter(Protocol):
+    """Speaks for one account. Built anew for each start; opens nothing in its constructor."""
+
+    capabilities: Capabilities
+
+    @property
+    def identity(self) -> str:
+        """The platform's own id of this account; known before the first emit. Scopes dedupe keys."""
+
+    async def run(self, emit: Emit) -> None:
+        """Receive until cancelled or broken (then it raises a PlatformError or StoreIsDownError)."""
+
+    async def send(self, message: OutboundMessage) -> Receipt:
+        """Deliver one message (``message.replaces`` set: edit that one), or raise a PlatformError."""
+
+
+@runtime_checkable
+class ShowsTyping(Protocol):
+    async def typing(self, target: Target) -> None: ...
+
+
+@runtime_checkable
+class AnswersPresses(Protocol):
+    async def answer_press(self, press_id: str, text: str) -> None: ...
+
+
+@runtime_checkable
+class FetchesFiles(Protocol):
+    async def fetch(self, attachment: Attachment, into: Path) -> Path:
+        """Download an inbound attachment into the folder and say where it is."""
+
+
+@runtime_checkable
+class Describes(Protocol):
+    async def describe(self) -> str:
+        """Ask the platform who we are, e.g. ``@ana_home_bot``: the probe of `gateway test`."""
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch, UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; goes on during suspend where the system can."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call. ``max_tokens`` 0 leaves the provider's default; ``deadline_seconds`` bounds the whole call."""
+
+    messages: Sequence[ChatMessage]
+    tools: Sequence[ToolSpec] = ()
+    model: str = ""
+    max_tokens: int = 0
+    temperature: float | None = None
+    tool_choice: str = ""
+    deadline_seconds: float = 600.0
+    stream: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNotice:
+    """Something a person should know about how the answer came to be (a fallback was used)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """The whole answer; always the last item of a stream."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str = "stop"
+    model: str = ""
+    provider: str = ""
+
+
+ModelEvent = TextDelta | ReasoningDelta | ModelNotice | ModelReply
+
+
+class Model(Protocol):
+    """A provider and one of its models, with retries and fallback already inside."""
+
+    @property
+    def label(self) -> str:
+        """For status and banners: ``openrouter / gpt-4o-mini``."""
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether tools may be offered to it."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Yield deltas, then one ModelReply. Raises ModelError. Closing the iterator ends the call."""
