@@ -1,0 +1,304 @@
+"""The engine under the store functions: transactions off the event loop, on SQLite or on PostgreSQL.
+
+A store function is plain and synchronous, ``def accept(tx, …)``. ``write`` runs it in a transaction and returns
+its result after COMMIT; ``read`` runs it off the writer; ``alone`` is a write that shares its transaction with
+nobody (pruning). SQL is written once, with ``:name`` parameters, in the subset both databases speak.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Where the two databases must differ, visible in the statement that differs."""
+
+    name: str
+    skip_locked: str
+
+
+SQLITE = Dialect("sqlite", "")
+POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something the owner should be told: ``kind`` is damage, replaced, journal, locked, full, drift or back."""
+
+    kind: str
+    text: str
+
+
+OnTrouble = Callable[[Trouble], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how wide. Tests shorten the times."""
+
+    busy_seconds: float = 5.0
+    """How long a write waits for another process's lock before it says that the store is down."""
+    heal_wait_seconds: float = 10.0
+    """How long a write waits for a recovery that is under way."""
+    group: int = 128
+    readers: int = 2
+    connections: int = 4
+    """PostgreSQL: threads, each with one connection."""
+    statement_seconds: float = 30.0
+    connect_seconds: float = 5.0
+
+
+class Cursor(Protocol):
+    """What the cursors of sqlite3 and psycopg have in common."""
+
+    @property
+    def rowcount(self) -> int: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+    def close(self) -> None: ...
+
+
+class Tx:
+    """One transaction, as a store function sees it. Parameters are written ``:name`` and given by keyword."""
+
+    __slots__ = ("_execute", "_execute_many", "dialect")
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        execute: Callable[[str, dict[str, Any]], Cursor],
+        execute_many: Callable[[str, Sequence[Mapping[str, Any]]], object],
+    ) -> None:
+        self.dialect = dialect
+        self._execute = execute
+        self._execute_many = execute_many
+
+    def one(self, sql: str, row: Callable[..., T], **params: object) -> T | None:
+        """Return ``row(*columns)`` of the first row, or None."""
+        cursor = self._execute(sql, params)
+        found = cursor.fetchone()
+        cursor.close()  # an unread remainder would keep the statement, and with it the transaction, open
+        return None if found is None else row(*found)
+
+    def all(self, sql: str, row: Callable[..., T], **params: object) -> list[T]:
+        return [row(*found) for found in self._execute(sql, params).fetchall()]
+
+    def value(self, sql: str, **params: object) -> Any:
+        """Return the first column of the first row, or None."""
+        cursor = self._execute(sql, params)
+        found = cursor.fetchone()
+        cursor.close()
+        return None if found is None else found[0]
+
+    def run(self, sql: str, **params: object) -> int:
+        """Execute and say how many rows changed. A statement with RETURNING belongs to ``one`` or ``all``."""
+        return self._execute(sql, params).rowcount
+
+    def run_many(self, sql: str, rows: Sequence[Mapping[str, object]]) -> None:
+        if rows:
+            self._execute_many(sql, rows)
+
+
+class Job(Generic[T]):
+    """One call on its way to a database thread and back. ``future`` is touched on the event loop only."""
+
+    __slots__ = ("args", "error", "fn", "future", "is_deserted", "is_settled", "kind", "kwargs", "result")
+
+    def __init__(
+        self,
+        kind: str,
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.kind = kind
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.future = future
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.is_settled = False
+        self.is_deserted = False
+
+    def run(self, tx: Tx) -> None:
+        self.result = self.fn(tx, *self.args, **self.kwargs)
+
+    def fail(self, error: BaseException) -> None:
+        # A future cannot carry StopIteration; refusing it later would strand the rest of the group.
+        self.error = RuntimeError("StopIteration left a store function") if isinstance(error, StopIteration) else error
+
+
+def release(jobs: Iterable[Job[Any]]) -> None:
+    """Hand the outcomes to their callers. Runs on the event loop, once for a whole group."""
+    for job in jobs:
+        job.is_settled = True
+        future = job.future
+        if future.done():
+            continue
+        if job.is_deserted:
+            future.set_result(None)
+        elif job.error is not None:
+            future.set_exception(job.error)
+        else:
+            future.set_result(job.result)
+
+
+class Database(ABC):
+    """Runs store functions. Built by ``open_database``; closed by whoever opened it."""
+
+    dialect: Dialect
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_trouble: OnTrouble | None) -> None:
+        self._loop = loop
+        self._on_trouble = on_trouble
+
+    @abstractmethod
+    def _submit(self, job: Job[Any]) -> None:
+        """Queue a job; never blocks."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish what is queued, then close every connection. A second call does nothing."""
+
+    @abstractmethod
+    async def own(self) -> None:
+        """Become the only gateway on this database, or raise ConfigError."""
+
+    async def write(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run ``fn(tx, …)`` in a transaction and return its result after COMMIT.
+
+        Raises what ``fn`` raised (its writes are then undone), or StoreIsDownError. A cancelled caller still
+        waits for the outcome, so that nothing is committed behind its back.
+        """
+        job: Job[T] = Job("write", fn, args, kwargs, self._loop.create_future())
+        self._submit(job)
+        try:
+            return await job.future  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            await self._settled(job)
+            raise
+
+    async def alone(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """A write that never rides in a group: pruning and other long ones."""
+        job: Job[T] = Job("alone", fn, args, kwargs, self._loop.create_future())
+        self._submit(job)
+        try:
+            return await job.future  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            await self._settled(job)
+            raise
+
+    async def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run ``fn(tx, …)`` over one consistent snapshot. It may not write."""
+        job: Job[T] = Job("read", fn, args, kwargs, self._loop.create_future())
+        self._submit(job)
+        return await job.future  # type: ignore[no-any-return]
+
+    async def claim(self, fn: Callable[..., T], /, *args: Any, if_gone: Callable[[Tx, T], object], **kwargs: Any) -> T:
+        """A write that takes something for its caller; a caller cancelled meanwhile gives it back.
+
+        ``if_gone(tx, result)`` runs in a transaction of its own before the cancellation travels on.
+        """
+        job: Job[T] = Job("write", fn, args, kwargs, self._loop.create_future())
+        self._submit(job)
+        try:
+            return await job.future  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            await self._settled(job)
+            if job.error is None:
+                undo: Job[object] = Job("write", if_gone, (job.result,), {}, self._loop.create_future())
+                self._submit(undo)
+                await self._settled(undo)
+                if undo.error is not None:
+                    log.warning("Could not give back a claim", extra={"reason": str(undo.error)})
+            raise
+
+    async def _settled(self, job: Job[Any]) -> None:
+        """Wait until the job's outcome is known, however often the caller is cancelled meanwhile."""
+        while not job.is_settled:
+            job.is_deserted = True
+            job.future = self._loop.create_future()
+            with contextlib.suppress(asyncio.CancelledError):  # the first cancellation travels on afterwards
+                await job.future
+
+    def _release_later(self, jobs: Sequence[Job[Any]]) -> None:
+        """Called by a database thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            self._loop.call_soon_threadsafe(release, jobs)
+
+    def _tell(self, trouble: Trouble) -> None:
+        """Called by a database thread: log it, and pass it on to whoever tells the owner."""
+        log.warning("Store trouble", extra={"kind": trouble.kind, "reason": trouble.text})
+        if self._on_trouble is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the log has it
+                self._loop.call_soon_threadsafe(self._on_trouble, trouble)
+
+
+class Pause:
+    """A test aid for the chaos suite: stand still at one point so that a kill can hit it.
+
+    ``HERMES_TEST_PAUSE=before_commit:SECONDS`` or ``after_commit:SECONDS``; with a third part, a path, only
+    while that file exists. Read once, when the database is opened.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.point, _, rest = text.partition(":")
+        seconds, _, self._path = rest.partition(":")
+        self._seconds = float(seconds) if seconds else 0.0
+
+    @classmethod
+    def from_environment(cls) -> Pause | None:
+        text = os.environ.get("HERMES_TEST_PAUSE", "")
+        return cls(text) if text else None
+
+    def at(self, point: str) -> None:
+        if point != self.point:
+            return
+        until = time.monotonic() + self._seconds
+        while time.monotonic() < until and (not self._path or os.path.exists(self._path)):
+            time.sleep(0.005)
+
+
+DEFAULT_MIGRATIONS = "hermes.store.migrations"
+
+
+async def open_database(
+    url_or_path: str | Path,
+    *,
+    migrations: str | Path = DEFAULT_MIGRATIONS,
+    clock: Callable[[], float] = time.time,
+    on_trouble: OnTrouble | None = None,
+    limits: Limits | None = None,
+) -> Database:
+    """Open (or create) a database and bring its schema up to date.
+
+    A path, ``sqlite:///path`` or a ``file:`` URI means SQLite; ``postgresql://…`` means PostgreSQL.
+    ``migrations`` is a package or a folder of ``NNNN_name.sql``. ``on_trouble`` is called on the event loop.
+    Raises StoreIsDownError, ForeignHomeError (the file is another program's) or ConfigError (it is too new).
+    """
+    limits = limits or Limits()
+    text = str(url_or_path)
+    if text.startswith(("postgres://", "postgresql://")):
+        from hermes.store.postgres import open_postgres  # psycopg costs 0.2 s: only for who uses it
+
+        return await open_postgres(text, migrations=migrations, on_trouble=on_trouble, limits=limits)
+    from hermes.store.sqlite import open_sqlite
+
+    return await open_sqlite(text, migrations=migrations, clock=clock, on_trouble=on_trouble, limits=limits)
