@@ -1,0 +1,48 @@
+# Sourced by the scripts beside it. Given $root, `ready core` or `ready core test` makes sure that .venv holds
+# what the pins say. The usual start is two small files compared in the shell: no Python, no pip, no network.
+
+venv_python=$root/.venv/bin/python
+
+# A stamp is a copy of the pins, written when all of them were installed.
+is_fresh() {
+    [ -x "$venv_python" ] && [ -f "$root/.venv/stamp-$1" ] &&
+        [ "$(cat "$root/.venv/stamp-$1")" = "$(cat "$root/requirements/$1.txt")" ]
+}
+
+is_python() { # new enough, and able to make a virtual environment
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+has_venv() {
+    "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
+}
+
+find_python() {
+    without_venv=
+    for candidate in ${HERMES_PYTHON:+"$HERMES_PYTHON"} python3.13 python3.12 python3.11 python3 python; do
+        is_python "$candidate" || continue
+        if has_venv "$candidate"; then
+            found=$candidate
+            return 0
+        fi
+        without_venv=$candidate
+    done
+    if [ -n "$without_venv" ]; then
+        echo "✗ $without_venv is new enough, but it cannot make a virtual environment." >&2
+        echo "  Debian, Ubuntu: sudo apt install python3-venv     then run this again." >&2
+    else
+        seen=$(python3 --version 2>/dev/null || echo "no python3")
+        echo "✗ Hermes needs Python 3.11 or newer; here is $seen." >&2
+        echo "  Install it, or name one: HERMES_PYTHON=/path/to/python3.12 $0" >&2
+    fi
+    return 1
+}
+
+ready() {
+    for part in "$@"; do
+        is_fresh "$part" && continue
+        find_python || exit 1
+        "$found" -P "$root/scripts/_venv.py" "$@" || exit $?
+        return 0
+    done
+}

@@ -1,0 +1,191 @@
+"""The door of the CLI: finds the command and imports it alone, so that a screen never waits for what it does not use.
+
+Every command is a module ``hermes.cli.<name>`` with
+
+    EXAMPLES: str                                        shown under --help
+    def add_arguments(parser: argparse.ArgumentParser)   declares what can be typed
+    def run(args: argparse.Namespace) -> int             does it and gives the exit code
+
+and one line in ``COMMANDS``. Standard library only, and of that as little as possible: see docs/adr/0003.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from hermes import __version__
+
+if TYPE_CHECKING:
+    import argparse
+
+COMMANDS: dict[str, str] = {
+    "chat": "Talk to the agent (the same as no command at all)",
+    "gateway": "Run the gateway, see how it is, stop it: run, start, stop, restart, status",
+    "send": "Send a message to a chat",
+    "trace": "What became of a message, a turn or a delivery",
+    "status": "How the gateway is, on one screen",
+    "logs": "Show the log, or follow it",
+    "sessions": "List, show and search conversations",
+    "config": "Show, explain and check the configuration",
+    "doctor": "Look for trouble, and say what to type",
+    "version": "Show the version of Hermes and of what it runs on",
+    "completion": "Print the completion script for bash, zsh or fish",
+}
+
+USAGE_ERROR = 2
+CONFIG_ERROR = 78  # EX_CONFIG: a supervisor must not start it again before somebody edited something
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class Command(Protocol):
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what was typed and return the exit code. Only argparse may leave by SystemExit."""
+    typed = list(sys.argv[1:] if argv is None else argv)
+    _print_anything()
+    try:
+        code = _guarded(lambda: _dispatch(typed))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. The interpreter flushes once more at its end; give it a place.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def gateway_main() -> int:
+    """The entry point ``hermes-gateway VERB``."""
+    return main(["gateway", *sys.argv[1:]])
+
+
+def _dispatch(typed: list[str]) -> int:
+    match typed:
+        case ["--version" | "-V", *_]:
+            print(f"hermes {__version__}")
+            return 0
+        case ["--help" | "-h" | "help", *_]:
+            _print_help()
+            return 0
+        case ["-z", *_]:
+            return _one_shot(typed)
+        case ["supervisor", *rest]:  # the process parent; typed by nobody
+            return cast("int", import_module("hermes.hosting.parent").main(rest))
+        case ["--gateway", *rest]:  # the old spelling
+            return _run("gateway", ["run", *rest])
+        case ["gateway", *rest]:
+            return _run("gateway", _with_verb(rest))
+        case [name, *rest] if name in COMMANDS:
+            return _run(name, rest)
+        case [name, *_] if not name.startswith("-"):
+            return _unknown(name)
+        case _:
+            return _run("chat", typed)
+
+
+def _with_verb(rest: list[str]) -> list[str]:
+    """The bare form runs in the foreground, with options too: ``gateway --replace``."""
+    is_bare = not rest or (rest[0].startswith("-") and rest[0] not in {"-h", "--help"})
+    return ["run", *rest] if is_bare else rest
+
+
+def _run(name: str, rest: list[str]) -> int:
+    command = load(name)
+    return command.run(parser_of(name, command).parse_args(rest))
+
+
+def _one_shot(typed: list[str]) -> int:
+    import argparse
+
+    from hermes.cli.words import command_name
+
+    parser = argparse.ArgumentParser(prog=command_name(), description="Ask once, print the answer, end.")
+    parser.add_argument("-z", dest="prompt", metavar="PROMPT", required=True, help="what to ask; - reads it from stdin")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+    args = parser.parse_args(typed)
+    prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
+    return cast("int", import_module("hermes.cli.chat").one_shot(prompt, as_json=args.as_json))
+
+
+def load(name: str) -> Command:
+    return cast("Command", import_module(f"hermes.cli.{name}"))
+
+
+def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
+    import argparse
+
+    from hermes.cli.words import command_name
+
+    parser = argparse.ArgumentParser(
+        prog=f"{command_name()} {name}",
+        description=COMMANDS[name] + ".",
+        epilog=f"examples:\n{command.EXAMPLES.rstrip()}" if command.EXAMPLES else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(parser)
+    return parser
+
+
+def _unknown(name: str) -> int:
+    from difflib import get_close_matches
+
+    from hermes.cli.words import command_name
+
+    hermes = command_name()
+    near = get_close_matches(name, COMMANDS, n=1)
+    advice = f"Did you mean `{hermes} {near[0]}`?" if near else f"`{hermes} --help` lists what there is."
+    print(f"✗ There is no command {name!r}. {advice}", file=sys.stderr)
+    return USAGE_ERROR
+
+
+def _print_help() -> None:
+    from hermes.cli.words import command_name
+
+    hermes = command_name()
+    width = max(map(len, COMMANDS))
+    print(f"Hermes {__version__}: one AI agent on every chat you use.\n")
+    print(f"  {hermes}                  talk to it")
+    print(f"  {hermes} -z PROMPT        ask once, print the answer, end (--json: as JSON)")
+    print(f"  {hermes} COMMAND --help   how a command is used\n\nCommands")
+    for name, summary in COMMANDS.items():
+        print(f"  {name:<{width}}  {summary}")
+
+
+def _guarded(act: Callable[[], int]) -> int:
+    """Turn what the gateway itself says went wrong into words and an exit code."""
+    from hermes.core.errors import ConfigError, ForeignHomeError, GatewayError
+
+    try:
+        return act()
+    except ForeignHomeError as error:  # its text is a screen of its own
+        print(error, file=sys.stderr)
+        return CONFIG_ERROR
+    except ConfigError as error:
+        print(f"✗ {error}", file=sys.stderr)
+        return CONFIG_ERROR
+    except GatewayError as error:
+        print(f"✗ {error}", file=sys.stderr)
+        return 1
+
+
+def _print_anything() -> None:
+    """A terminal that cannot show ✓ gets a question mark instead of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

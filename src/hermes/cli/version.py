@@ -1,0 +1,53 @@
+"""``hermes version``: what is running, for a person who asks for help."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sqlite3
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from hermes import __version__
+
+EXAMPLES = """\
+  hermes version          Hermes, Python, SQLite and the system
+  hermes --version        one line, quickly
+"""
+
+SHOWN = ("aiohttp", "cryptography", "psycopg", "xllamacpp")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    facts = collect()
+    if args.json:
+        import json
+
+        print(json.dumps(facts))
+        return 0
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name:<{width}}  {value}")
+    return 0
+
+
+def collect() -> dict[str, str]:
+    facts = {
+        "hermes": __version__,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "sqlite": sqlite3.sqlite_version,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
+    return facts | {name: _installed(name) for name in SHOWN}
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,44 @@
+"""How commands are written on a screen, so that they can be typed as they stand there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+_CLONE = Path(__file__).resolve().parents[3]
+
+
+def command_name() -> str:
+    """``hermes`` when the one on the PATH is ours, else the script of the clone as seen from here."""
+    return _typed("hermes")
+
+
+def gateway_command_name() -> str:
+    """``hermes-gateway`` in the same way."""
+    return _typed("hermes-gateway")
+
+
+def _typed(name: str) -> str:
+    ours = _ours(name)
+    found = shutil.which(name)
+    if found and Path(found).resolve() in {path.resolve() for path in ours}:
+        return name
+    for path in ours:
+        if path.exists():
+            return _as_seen_from_here(path)
+    return f"{_as_seen_from_here(Path(sys.executable))} -m hermes" + (" gateway" if name == "hermes-gateway" else "")
+
+
+def _ours(name: str) -> list[Path]:
+    """Where this very installation keeps the command: the clone's script, or the one pip put beside our Python."""
+    return [_CLONE / "scripts" / name, Path(sys.executable).parent / name]
+
+
+def _as_seen_from_here(path: Path) -> str:
+    here = Path.cwd()
+    if path.is_relative_to(here):
+        return f"./{path.relative_to(here)}"
+    home = os.path.expanduser("~")
+    return f"~{str(path)[len(home) :]}" if str(path).startswith(home + os.sep) else str(path)

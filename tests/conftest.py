@@ -1,0 +1,108 @@
+"""What holds for every test: a home of its own, no settings of the machine, and no way beyond loopback."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from tests.fakes.clock import FakeClock
+
+# Under load an example may take long for reasons of the machine; the test's own timeout is the bound.
+settings.register_profile("hermes", deadline=None, max_examples=60)
+settings.load_profile("hermes")
+
+_OURS = ("HERMES_", "TELEGRAM_", "OPENAI_", "OPENROUTER_", "API_SERVER_", "GATEWAY_", "MESSAGING_", "SESSION_")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_KEPT = "HERMES_TEST_"  # switches of the test suite itself
+
+
+class BeyondLoopbackError(RuntimeError):
+    """Not an OSError, so that nothing mistakes it for a network that is down."""
+
+
+def _is_near(host: object) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if host is None or host in {"", "localhost", "0.0.0.0", "::", "ip6-localhost"}:
+        return True
+    try:
+        address = ipaddress.ip_address(str(host).partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return address.is_loopback
+
+
+class _Guard:
+    """Sees every connect, sendto and name lookup of this process, in every thread."""
+
+    def __init__(self) -> None:
+        self.attempts: list[str] = []
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if not event.startswith("socket."):
+            return
+        if event in {"socket.connect", "socket.sendto"}:
+            address = args[1]
+            if isinstance(address, tuple) and not _is_near(address[0]):
+                self._refuse(f"{event} to {address[0]}")
+        elif event == "socket.getaddrinfo" and not (_is_near(args[0]) or _is_number(args[0])):
+            self._refuse(f"name lookup of {args[0]}")
+
+    def _refuse(self, what: str) -> None:
+        self.attempts.append(what)
+        raise BeyondLoopbackError(f"No test reaches beyond loopback: {what}")
+
+
+def _is_number(host: object) -> bool:
+    """An address in figures is looked up without asking anybody."""
+    try:
+        ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host))
+    except ValueError:
+        return False
+    return True
+
+
+_guard = _Guard()
+sys.addaudithook(_guard)
+
+
+@pytest.fixture(autouse=True)
+def _stays_on_loopback() -> Iterator[None]:
+    _guard.attempts.clear()
+    yield
+    # Whoever swallowed the error above still fails here.
+    attempts, _guard.attempts = _guard.attempts, []
+    assert not attempts, f"No test reaches beyond loopback: {attempts}"
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HOME is new and empty, HERMES_HOME names a folder in it that does not exist yet; no setting leaks in."""
+    for name in list(os.environ):
+        upper = name.upper()
+        if (upper.startswith(_OURS) and not upper.startswith(_KEPT)) or upper in _PROXIES:
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("HERMES_HOME", str(home / ".hermes"))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def beyond_loopback() -> list[str]:
+    """The attempts seen so far in this test; a test of the guard itself clears them."""
+    return _guard.attempts
