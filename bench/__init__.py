@@ -1,0 +1,1 @@
+"""Numbers with a baseline, run on purpose: ./scripts/bench."""
