@@ -1,0 +1,50 @@
+"""What happens to a message that arrives while a turn runs, and which messages make one prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+LONGEST_JOIN_SECONDS = 8.0
+
+
+class BusyMode(StrEnum):
+    INTERRUPT = "interrupt"  # stop the turn; all that arrived is the next prompt
+    QUEUE = "queue"  # each message is a turn of its own, in order
+    STEER = "steer"  # handed to the model after the current tool call
+
+
+class Arrived(Protocol):
+    @property
+    def ready_at(self) -> float: ...
+    @property
+    def received_at(self) -> float: ...
+
+
+Row = TypeVar("Row", bound=Arrived)
+
+
+def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tuple[Sequence[Row], float | None]:
+    """The rows to join, or none and when to look again.
+
+    A row that is likely to go on carries a later ``ready_at``; it is waited for, but never longer than
+    LONGEST_JOIN_SECONDS after the first row came, however much keeps arriving.
+    """
+    if not rows:
+        return (), None
+    group = rows if mode is not BusyMode.QUEUE else first_group(rows)
+    ready_at = min(max(row.ready_at for row in group), group[0].received_at + LONGEST_JOIN_SECONDS)
+    return (group, None) if ready_at <= now else ((), ready_at)
+
+
+def first_group(rows: Sequence[Row]) -> Sequence[Row]:
+    """The first message with its continuations: as long as the one before said that more may come."""
+    end = 1
+    while end < len(rows) and rows[end - 1].ready_at > rows[end - 1].received_at and _close(rows[end - 1], rows[end]):
+        end += 1
+    return rows[:end]
+
+
+def _close(earlier: Arrived, later: Arrived) -> bool:
+    return later.received_at <= earlier.ready_at

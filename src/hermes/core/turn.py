@@ -1,0 +1,95 @@
+"""What a turn does next, decided from what is stored and nothing else.
+
+That is why a turn can be resumed after a crash at any point: the same rows lead to the same decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+MAX_DEATHS = 3
+"""A turn that was in hand when the process died this often is set aside: it may be what kills it."""
+
+IDENTICAL_CALLS = 3
+"""From this many identical calls in a row on, a call is answered by a warning instead of being run."""
+
+GIVE_UP_CALLS = 5
+"""With this many identical calls in a row the turn ends."""
+
+
+class CallView(Protocol):
+    @property
+    def state(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunCall:
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCall:
+    """Write a result without running anything. ``why`` is 'refused' or 'interrupted'."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForApproval:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    wants_summary: bool = False
+
+
+Action = RunCall | CloseCall | WaitForApproval | CallModel
+
+
+def next_action(calls: Sequence[CallView], repeatable: Sequence[bool], *, steps: int, max_steps: int) -> Action:
+    """Decide over the calls of the newest step, in their order; a waiting one holds up none that may run."""
+    waits = False
+    for index, call in enumerate(calls):
+        match call.state:
+            case "done":
+                continue
+            case "waiting":
+                waits = True
+            case "refused":
+                return CloseCall(index, "refused")
+            case "started" if not repeatable[index]:
+                return CloseCall(index, "interrupted")
+            case _:
+                return RunCall(index)
+    if waits:
+        return WaitForApproval()
+    return CallModel(wants_summary=steps >= max_steps)
+
+
+def identical_in_a_row(made: Sequence[tuple[str, str]], name: str, arguments: str) -> int:
+    """How many of the newest calls in a row were this very call."""
+    count = 0
+    for earlier in reversed(made):
+        if earlier != (name, arguments):
+            break
+        count += 1
+    return count
+
+
+INTERRUPTED_BY_RESTART = "Interrupted by a restart; unknown whether it finished. Check before doing it again."
+SUMMARY_REQUEST = (
+    "You have used all the steps you have for this request. Do not call any more tools. "
+    "Say in a few sentences what you did, what you found and what is left to do."
+)
+SAME_CALL_AGAIN = (
+    "Not run: you have made this exact call {count} times in a row, and its result will not change. "
+    "Use what you have, or try another way."
+)

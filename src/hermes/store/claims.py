@@ -1,0 +1,125 @@
+"""Lanes and targets are claimed the same way: one owner, a growing token, a sequence that wakes.
+
+``seq`` grows whenever work is added, in the transaction that adds it. An owner lets go only by showing the
+token and the ``seq`` it saw: no row updated means that work arrived meanwhile, so it looks again. That is
+what keeps a lane from falling asleep with a message in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hermes.store.db import Tx
+
+Table = Literal["lanes", "targets"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    key: str
+    token: int
+    seq: int
+
+
+def wake(tx: Tx, table: Table, key: str, *, at: float) -> int:
+    """Record that ``key`` has work from ``at`` on, and return its new seq. An earlier time stays."""
+    seq = tx.value(
+        f"""
+        INSERT INTO {table} (key, seq, next_at) VALUES (:key, 1, :at)
+        ON CONFLICT (key) DO UPDATE SET seq = {table}.seq + 1,
+            next_at = CASE WHEN {table}.next_at < :at THEN {table}.next_at ELSE :at END
+        RETURNING seq
+        """,  # noqa: S608 - the table is one of two literals
+        key=key,
+        at=at,
+    )
+    return int(seq)
+
+
+def claim(tx: Tx, table: Table, key: str, *, owner: str, now: float) -> Claim | None:
+    """Take this one if it is free and due, or return None."""
+    return tx.one(
+        f"""
+        UPDATE {table} SET owner = :owner, token = token + 1
+        WHERE key = :key AND owner IS NULL AND next_at <= :now
+        RETURNING key, token, seq
+        """,  # noqa: S608
+        Claim,
+        owner=owner,
+        key=key,
+        now=now,
+    )
+
+
+def claim_any(tx: Tx, table: Table, *, owner: str, now: float) -> Claim | None:
+    """Take whichever has been due longest, or return None.
+
+    Without the outer ``owner IS NULL`` PostgreSQL hands the same row to every waiter.
+    """
+    return tx.one(
+        f"""
+        UPDATE {table} SET owner = :owner, token = token + 1
+        WHERE owner IS NULL AND key = (
+            SELECT key FROM {table} WHERE owner IS NULL AND next_at <= :now
+            ORDER BY next_at LIMIT 1 {tx.dialect.skip_locked})
+        RETURNING key, token, seq
+        """,  # noqa: S608
+        Claim,
+        owner=owner,
+        now=now,
+    )
+
+
+def seq_of(tx: Tx, table: Table, held: Claim) -> int | None:
+    """The seq now, or None when the claim was lost."""
+    found = tx.value(f"SELECT seq FROM {table} WHERE key = :key AND token = :token", key=held.key, token=held.token)  # noqa: S608
+    return None if found is None else int(found)
+
+
+def release(tx: Tx, table: Table, held: Claim, *, seen: int, next_at: float | None) -> bool:
+    """Let go until ``next_at`` (None: until woken). False means work arrived or the claim was lost: look again."""
+    return (
+        tx.run(
+            f"UPDATE {table} SET owner = NULL, next_at = :next_at WHERE key = :key AND token = :token AND seq = :seen",  # noqa: S608
+            next_at=next_at,
+            key=held.key,
+            token=held.token,
+            seen=seen,
+        )
+        == 1
+    )
+
+
+def abandon(tx: Tx, table: Table, held: Claim, *, now: float) -> None:
+    """Let go with the work still there, for whoever comes next."""
+    tx.run(
+        f"UPDATE {table} SET owner = NULL, next_at = :now WHERE key = :key AND token = :token",  # noqa: S608
+        now=now,
+        key=held.key,
+        token=held.token,
+    )
+
+
+def free_older(tx: Tx, table: Table, *, owner: str, now: float) -> int:
+    """At start: whatever an earlier incarnation held is free, and due."""
+    return tx.run(
+        f"UPDATE {table} SET owner = NULL, token = token + 1, next_at = :now WHERE owner IS NOT NULL AND owner <> :owner",  # noqa: S608
+        owner=owner,
+        now=now,
+    )
+
+
+def due(tx: Tx, table: Table, *, now: float, limit: int = 200) -> list[str]:
+    """Free keys with work to do now, the longest waiting first."""
+    return tx.all(
+        f"SELECT key FROM {table} WHERE owner IS NULL AND next_at <= :now ORDER BY next_at LIMIT :limit",  # noqa: S608
+        str,
+        now=now,
+        limit=limit,
+    )
+
+
+def next_due(tx: Tx, table: Table) -> float | None:
+    found = tx.value(f"SELECT MIN(next_at) FROM {table} WHERE owner IS NULL AND next_at IS NOT NULL")  # noqa: S608
+    return None if found is None else float(found)

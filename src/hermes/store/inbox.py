@@ -1,0 +1,213 @@
+"""What arrived: stored once, and settled once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermes.store import claims
+from hermes.store.db import Tx
+
+
+class InboxState(StrEnum):
+    QUEUED = "queued"  # waits for its lane
+    ACTING = "acting"  # a command or a press that acts at once
+    TAKEN = "taken"  # in the prompt of a running turn
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    SET_ASIDE = "set_aside"
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """An event that was judged and is ready to be stored. ``keys`` are scoped already."""
+
+    id: str
+    keys: tuple[str, ...]
+    lane: str
+    platform: str
+    account: str
+    kind: str
+    sender_id: str
+    body: str
+    state: InboxState
+    ready_at: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of one event. ``turn_id`` is the turn its lane was in, if any."""
+
+    event_id: str
+    is_new: bool
+    turn_id: str = ""
+    turn_state: str = ""
+    busy_mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    id: str
+    lane: str
+    seq: int
+    kind: str
+    sender_id: str
+    body: str
+    state: str
+    reason: str
+    turn_id: str
+    received_at: float
+    ready_at: float
+    settled_at: float | None
+
+
+COLUMNS = "id, lane, seq, kind, sender_id, body, state, reason, turn_id, received_at, ready_at, settled_at"
+
+
+def accept(tx: Tx, events: Sequence[Incoming], *, now: float) -> list[Accepted]:
+    """Store each event that none of its keys has named before. Repeating the whole call changes nothing."""
+    return [_accept_one(tx, event, now) for event in events]
+
+
+def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
+    if not _remember(tx, event, now):
+        return Accepted(event.id, is_new=False)
+    seq = 0
+    turn = ("", "", "")
+    if event.state is InboxState.QUEUED:
+        turn = _lane_now(tx, event.lane)
+        seq = claims.wake(tx, "lanes", event.lane, at=event.ready_at)
+    tx.run(
+        """
+        INSERT INTO inbox (id, lane, seq, platform, account, kind, sender_id, body, state, reason,
+                           received_at, ready_at, settled_at)
+        VALUES (:id, :lane, :seq, :platform, :account, :kind, :sender_id, :body, :state, :reason,
+                :now, :ready_at, :settled_at)
+        """,
+        id=event.id,
+        lane=event.lane,
+        seq=seq,
+        platform=event.platform,
+        account=event.account,
+        kind=event.kind,
+        sender_id=event.sender_id,
+        body=event.body,
+        state=event.state.value,
+        reason=event.reason,
+        now=now,
+        ready_at=event.ready_at,
+        settled_at=now if event.state in (InboxState.REFUSED, InboxState.SET_ASIDE) else None,
+    )
+    return Accepted(event.id, True, *turn)
+
+
+def _remember(tx: Tx, event: Incoming, now: float) -> bool:
+    """Note the event's names. Any name known already, by this or another event, makes it a duplicate."""
+    for key in event.keys:
+        if tx.value("SELECT event_id FROM dedupe WHERE key = :key", key=key) is not None:
+            return False
+    for key in dict.fromkeys(event.keys):
+        added = tx.run(
+            "INSERT INTO dedupe (key, event_id, seen_at) VALUES (:key, :id, :now) ON CONFLICT (key) DO NOTHING",
+            key=key,
+            id=event.id,
+            now=now,
+        )
+        if not added:  # another process stored it since we looked
+            return False
+    return True
+
+
+def _lane_now(tx: Tx, lane: str) -> tuple[str, str, str]:
+    found = tx.one(
+        """
+        SELECT lanes.turn_id, COALESCE(turns.state, ''), lanes.busy_mode
+        FROM lanes LEFT JOIN turns ON turns.id = lanes.turn_id WHERE lanes.key = :lane
+        """,
+        lambda *row: row,
+        lane=lane,
+    )
+    return found or ("", "", "")
+
+
+def settle(tx: Tx, event_id: str, *, state: InboxState, reason: str = "", now: float) -> bool:
+    """End an open event. A second call changes nothing."""
+    return (
+        tx.run(
+            """
+            UPDATE inbox SET state = :state, reason = :reason, settled_at = :now
+            WHERE id = :id AND state IN ('queued', 'acting', 'taken')
+            """,
+            id=event_id,
+            state=state.value,
+            reason=reason,
+            now=now,
+        )
+        == 1
+    )
+
+
+def settle_turn(tx: Tx, turn_id: str, *, state: InboxState, reason: str = "", now: float) -> int:
+    """End every event that this turn consumed, and no other."""
+    return tx.run(
+        """
+        UPDATE inbox SET state = :state, reason = :reason, settled_at = :now
+        WHERE turn_id = :turn_id AND state = 'taken'
+        """,
+        turn_id=turn_id,
+        state=state.value,
+        reason=reason,
+        now=now,
+    )
+
+
+def set_aside_queued(tx: Tx, lane: str, *, reason: str, now: float) -> int:
+    """End what waits in a lane and was not begun yet."""
+    return tx.run(
+        """
+        UPDATE inbox SET state = 'set_aside', reason = :reason, settled_at = :now
+        WHERE lane = :lane AND state = 'queued'
+        """,
+        lane=lane,
+        reason=reason,
+        now=now,
+    )
+
+
+def queued(tx: Tx, lane: str) -> list[InboxRow]:
+    return tx.all(
+        f"SELECT {COLUMNS} FROM inbox WHERE lane = :lane AND state = 'queued' ORDER BY seq LIMIT 200",  # noqa: S608
+        InboxRow,
+        lane=lane,
+    )
+
+
+def has_queued(tx: Tx, lane: str) -> bool:
+    found = tx.value("SELECT 1 FROM inbox WHERE lane = :lane AND state = 'queued' LIMIT 1", lane=lane)
+    return found is not None
+
+
+def acting(tx: Tx) -> list[InboxRow]:
+    """Commands and presses that were stored and had not acted when the process ended."""
+    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE state = 'acting' ORDER BY received_at LIMIT 1000", InboxRow)  # noqa: S608
+
+
+def get(tx: Tx, event_id: str) -> InboxRow | None:
+    return tx.one(f"SELECT {COLUMNS} FROM inbox WHERE id = :id", InboxRow, id=event_id)  # noqa: S608
+
+
+def of_turn(tx: Tx, turn_id: str) -> list[InboxRow]:
+    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE turn_id = :id ORDER BY seq", InboxRow, id=turn_id)  # noqa: S608
+
+
+def waiting_count(tx: Tx) -> int:
+    return int(tx.value("SELECT COUNT(*) FROM inbox WHERE state IN ('queued', 'acting', 'taken')"))
+
+
+def forget_keys(tx: Tx, *, before: float) -> int:
+    """Drop dedupe keys that are too old to come again; a bounded bite at a time."""
+    return tx.run(
+        "DELETE FROM dedupe WHERE key IN (SELECT key FROM dedupe WHERE seen_at < :before LIMIT 5000)", before=before
+    )

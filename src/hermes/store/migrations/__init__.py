@@ -1,0 +1,1 @@
+"""Numbered, forward-only SQL; one transaction each."""

@@ -1,0 +1,337 @@
+"""What is to go out: kept until the platform took it, refused it, or its time was over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermes.store import claims
+from hermes.store.claims import Claim
+from hermes.store.db import Tx
+
+MAX_REPEATS = 3
+
+
+class OutboxState(StrEnum):
+    READY = "ready"
+    UNKNOWN = "unknown"  # the bytes may have left; set just before they are written
+    PARKED = "parked"  # the platform takes it only after the person's next message
+    SENT = "sent"
+    DEAD = "dead"  # kept with its reason
+
+
+class OutboxKind(StrEnum):
+    REPLY = "reply"
+    NOTICE = "notice"
+    PREVIEW = "preview"
+    QUESTION = "question"
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A row to be stored. ``replaces`` is the outbox id of the preview that this row overwrites."""
+
+    id: str
+    target: str
+    group_id: str
+    idx: int
+    kind: OutboxKind
+    body: str
+    expires_at: float
+    turn_id: str = ""
+    replaces: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A row in hand. ``repeats`` counts earlier attempts whose outcome nobody knows."""
+
+    id: str
+    target: str
+    kind: str
+    body: str
+    attempts: int
+    repeats: int
+    replaces_message: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    id: str
+    target: str
+    turn_id: str
+    group_id: str
+    idx: int
+    kind: str
+    body: str
+    state: str
+    attempts: int
+    unknowns: int
+    message_id: str
+    not_before: float
+    expires_at: float
+    created_at: float
+    settled_at: float | None
+    reason: str
+
+
+COLUMNS = (
+    "id, target, turn_id, group_id, idx, kind, body, state, attempts, unknowns, message_id, "
+    "not_before, expires_at, created_at, settled_at, reason"
+)
+
+
+def enqueue(tx: Tx, rows: Sequence[Outgoing], *, now: float) -> None:
+    """Store rows in order; their targets are due. A row that is there already is left alone."""
+    for row in rows:
+        seq = claims.wake(tx, "targets", row.target, at=now)
+        tx.run(
+            """
+            INSERT INTO outbox (id, target, seq, turn_id, group_id, idx, kind, body, state, replaces,
+                                not_before, expires_at, created_at)
+            VALUES (:id, :target, :seq, :turn_id, :group_id, :idx, :kind, :body, 'ready', :replaces,
+                    :now, :expires_at, :now)
+            ON CONFLICT (id) DO NOTHING
+            """,
+            id=row.id,
+            target=row.target,
+            seq=seq,
+            turn_id=row.turn_id,
+            group_id=row.group_id,
+            idx=row.idx,
+            kind=row.kind.value,
+            body=row.body,
+            replaces=row.replaces,
+            expires_at=row.expires_at,
+            now=now,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The claim, and the row to send now (None: nothing, and the claim is given back)."""
+
+    claim: Claim
+    sending: Sending | None
+    expired: int = 0
+
+
+def take(tx: Tx, target: str, *, owner: str, now: float) -> Begun | None:
+    """Claim a target and begin its first row, in one transaction."""
+    held = claims.claim(tx, "targets", target, owner=owner, now=now)
+    return None if held is None else begin_next(tx, held, now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    id: str
+    target: str
+    kind: str
+    body: str
+    state: str
+    attempts: int
+    unknowns: int
+    replaces: str
+    not_before: float
+    expires_at: float
+
+
+def begin_next(tx: Tx, held: Claim, *, now: float) -> Begun | None:
+    """Mark the next row unknown and hand it out; with none due, give the target back.
+
+    None means that the claim was lost to a successor: whoever calls must stop.
+    """
+    expired = 0
+    while (seen := claims.seq_of(tx, "targets", held)) is not None:
+        next_at: float | None = None
+        for row in _open_rows(tx, held.key):
+            if row.expires_at <= now:
+                expired += _die(tx, row.id, "expired: it was not delivered in time", now)
+            elif row.state == OutboxState.UNKNOWN and row.unknowns >= MAX_REPEATS:
+                _die(tx, row.id, f"no answer from the platform after {MAX_REPEATS} repeats", now)
+            elif row.not_before > now:
+                next_at = row.not_before  # order holds: what stands behind it waits with it
+                break
+            else:
+                return Begun(held, _begin(tx, row), expired)
+        if claims.release(tx, "targets", held, seen=seen, next_at=next_at):
+            return Begun(held, None, expired)
+    return None
+
+
+def _open_rows(tx: Tx, target: str) -> list[_Open]:
+    return tx.all(
+        """
+        SELECT id, target, kind, body, state, attempts, unknowns, replaces, not_before, expires_at
+        FROM outbox WHERE target = :target AND state IN ('ready', 'unknown') ORDER BY seq, idx LIMIT 100
+        """,
+        _Open,
+        target=target,
+    )
+
+
+def _begin(tx: Tx, row: _Open) -> Sending:
+    repeats = row.unknowns + (1 if row.state == OutboxState.UNKNOWN else 0)
+    tx.run(
+        "UPDATE outbox SET state = 'unknown', attempts = attempts + 1, unknowns = :repeats WHERE id = :id",
+        repeats=repeats,
+        id=row.id,
+    )
+    replaced = tx.value("SELECT message_id FROM outbox WHERE id = :id", id=row.replaces) if row.replaces else ""
+    return Sending(row.id, row.target, row.kind, row.body, row.attempts + 1, repeats, str(replaced or ""))
+
+
+def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) -> None:
+    """A receipt in hand is recorded, however often it takes."""
+    tx.run(
+        """
+        UPDATE outbox SET state = 'sent', message_id = :message_id, reason = :note, settled_at = :now
+        WHERE id = :id AND state <> 'sent'
+        """,
+        id=row_id,
+        message_id=message_id,
+        note=note,
+        now=now,
+    )
+
+
+def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str) -> None:
+    """Nothing left: the row is ready again, later. The attempt leaves no doubt behind."""
+    tx.run(
+        """
+        UPDATE outbox SET state = 'ready', not_before = :not_before, reason = :reason
+        WHERE id = :id AND state = 'unknown'
+        """,
+        id=row_id,
+        not_before=not_before,
+        reason=reason,
+    )
+
+
+def record_unknown(tx: Tx, row_id: str, *, not_before: float, reason: str) -> None:
+    """It left and nobody answered: repeated later, marked."""
+    tx.run(
+        "UPDATE outbox SET not_before = :not_before, reason = :reason WHERE id = :id AND state = 'unknown'",
+        id=row_id,
+        not_before=not_before,
+        reason=reason,
+    )
+
+
+def record_parked(tx: Tx, row_id: str, *, expires_at: float, reason: str) -> None:
+    tx.run(
+        "UPDATE outbox SET state = 'parked', expires_at = :expires_at, reason = :reason WHERE id = :id",
+        id=row_id,
+        expires_at=expires_at,
+        reason=reason,
+    )
+
+
+def record_rejected(tx: Tx, row_id: str, *, reason: str, now: float) -> None:
+    """The platform said no: this part is dead, and the rest of its group with it."""
+    group_id = tx.value("SELECT group_id FROM outbox WHERE id = :id", id=row_id)
+    _die(tx, row_id, reason, now)
+    tx.run(
+        """
+        UPDATE outbox SET state = 'dead', reason = 'an earlier part of this message was refused', settled_at = :now
+        WHERE group_id = :group_id AND state IN ('ready', 'parked')
+        """,
+        group_id=group_id,
+        now=now,
+    )
+
+
+def send_anew(tx: Tx, row_id: str, *, reason: str) -> None:
+    """The message to overwrite is gone: send this row as one of its own."""
+    tx.run("UPDATE outbox SET state = 'ready', replaces = '', reason = :reason WHERE id = :id", id=row_id, reason=reason)
+
+
+def _die(tx: Tx, row_id: str, reason: str, now: float) -> int:
+    return tx.run(
+        "UPDATE outbox SET state = 'dead', reason = :reason, settled_at = :now WHERE id = :id",
+        id=row_id,
+        reason=reason,
+        now=now,
+    )
+
+
+def unpark(tx: Tx, target: str, *, now: float) -> int:
+    """The person wrote: the window is open, and what waited for it is due."""
+    count = tx.run(
+        "UPDATE outbox SET state = 'ready', not_before = :now WHERE target = :target AND state = 'parked'",
+        target=target,
+        now=now,
+    )
+    if count:
+        claims.wake(tx, "targets", target, at=now)
+    return count
+
+
+def hasten(tx: Tx, account: str, *, now: float) -> int:
+    """An account is connected again: whatever waits for it is due now."""
+    return tx.run(
+        """
+        UPDATE targets SET next_at = :now
+        WHERE owner IS NULL AND next_at > :now AND substr(key, 1, :length) = :prefix
+        """,
+        now=now,
+        length=len(account) + 1,
+        prefix=f"{account}:",
+    )
+
+
+def expire_parked(tx: Tx, *, now: float) -> int:
+    return tx.run(
+        """
+        UPDATE outbox SET state = 'dead', reason = 'expired while parked', settled_at = :now
+        WHERE state = 'parked' AND expires_at <= :now
+        """,
+        now=now,
+    )
+
+
+def retry_dead(tx: Tx, row_id: str, *, expires_at: float, now: float) -> bool:
+    """Offer a dead letter again, because a person asked for it."""
+    target = tx.value("SELECT target FROM outbox WHERE id = :id AND state = 'dead'", id=row_id)
+    if target is None:
+        return False
+    tx.run(
+        """
+        UPDATE outbox SET state = 'ready', unknowns = 0, not_before = :now, expires_at = :expires_at,
+            settled_at = NULL, reason = 'retried by hand' WHERE id = :id
+        """,
+        id=row_id,
+        now=now,
+        expires_at=expires_at,
+    )
+    claims.wake(tx, "targets", str(target), at=now)
+    return True
+
+
+def get(tx: Tx, row_id: str) -> OutboxRow | None:
+    return tx.one(f"SELECT {COLUMNS} FROM outbox WHERE id = :id", OutboxRow, id=row_id)  # noqa: S608
+
+
+def of_turn(tx: Tx, turn_id: str) -> list[OutboxRow]:
+    return tx.all(f"SELECT {COLUMNS} FROM outbox WHERE turn_id = :id ORDER BY created_at, idx", OutboxRow, id=turn_id)  # noqa: S608
+
+
+def of_group(tx: Tx, group_id: str) -> list[OutboxRow]:
+    return tx.all(f"SELECT {COLUMNS} FROM outbox WHERE group_id = :id ORDER BY idx", OutboxRow, id=group_id)  # noqa: S608
+
+
+def counts(tx: Tx, *, since: float) -> dict[str, int]:
+    """How many rows are in each state, of those made since then or still open."""
+    rows = tx.all(
+        "SELECT state, COUNT(*) FROM outbox WHERE created_at >= :since GROUP BY state", lambda *row: row, since=since
+    )
+    return {str(state): int(count) for state, count in rows}
+
+
+def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:
+    return tx.all(
+        f"SELECT {COLUMNS} FROM outbox WHERE state = 'dead' ORDER BY settled_at DESC LIMIT :limit",  # noqa: S608
+        OutboxRow,
+        limit=limit,
+    )

@@ -1,0 +1,89 @@
+"""Persons, their accounts on platforms, and the marks of adapters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.core.messages import Marks
+from hermes.store.db import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    id: str
+    name: str
+    role: str
+
+
+def find(tx: Tx, platform: str, user_id: str) -> Person | None:
+    return tx.one(
+        """
+        SELECT people.id, people.name, people.role FROM person_accounts
+        JOIN people ON people.id = person_accounts.person_id
+        WHERE person_accounts.platform = :platform AND person_accounts.user_id = :user_id
+        """,
+        Person,
+        platform=platform,
+        user_id=user_id,
+    )
+
+
+def get(tx: Tx, person_id: str) -> Person | None:
+    return tx.one("SELECT id, name, role FROM people WHERE id = :id", Person, id=person_id)
+
+
+def ensure(tx: Tx, person_id: str, *, platform: str, user_id: str, name: str, role: str, now: float) -> Person:
+    """The person behind a platform account; made with ``person_id`` and ``role`` at the first meeting."""
+    known = find(tx, platform, user_id)
+    if known is not None:
+        return known
+    tx.run(
+        """
+        INSERT INTO people (id, name, role, created_at) VALUES (:id, :name, :role, :now)
+        ON CONFLICT (id) DO NOTHING
+        """,
+        id=person_id,
+        name=name,
+        role=role,
+        now=now,
+    )
+    tx.run(
+        """
+        INSERT INTO person_accounts (platform, user_id, person_id, name) VALUES (:platform, :user_id, :id, :name)
+        ON CONFLICT (platform, user_id) DO NOTHING
+        """,
+        platform=platform,
+        user_id=user_id,
+        id=person_id,
+        name=name,
+    )
+    return find(tx, platform, user_id) or Person(person_id, name, role)
+
+
+def set_role(tx: Tx, person_id: str, role: str) -> bool:
+    return tx.run("UPDATE people SET role = :role WHERE id = :id", role=role, id=person_id) == 1
+
+
+def move_marks(tx: Tx, platform: str, account: str, marks: Marks) -> None:
+    """Change the marks that are given, and no other."""
+    for name, value in marks.items():
+        tx.run(
+            """
+            INSERT INTO cursors (platform, account, name, value) VALUES (:platform, :account, :name, :value)
+            ON CONFLICT (platform, account, name) DO UPDATE SET value = excluded.value
+            """,
+            platform=platform,
+            account=account,
+            name=name,
+            value=value,
+        )
+
+
+def marks(tx: Tx, platform: str, account: str) -> dict[str, str]:
+    rows = tx.all(
+        "SELECT name, value FROM cursors WHERE platform = :platform AND account = :account",
+        lambda *row: row,
+        platform=platform,
+        account=account,
+    )
+    return {str(name): str(value) for name, value in rows}

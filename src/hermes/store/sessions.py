@@ -1,0 +1,142 @@
+"""Sessions and their transcripts: appended, never rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hermes.core.messages import ChatMessage
+from hermes.store import codec
+from hermes.store.db import Tx
+
+HISTORY_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: str
+    key: str
+    title: str
+    seq: int
+    created_at: float
+    updated_at: float
+    ended_at: float | None
+    end_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    seq: int
+    turn_id: str
+    kind: str
+    body: str
+    at: float
+
+
+COLUMNS = "id, key, title, seq, created_at, updated_at, ended_at, end_reason"
+
+
+def get(tx: Tx, session_id: str) -> Session | None:
+    return tx.one(f"SELECT {COLUMNS} FROM sessions WHERE id = :id", Session, id=session_id)  # noqa: S608
+
+
+def start(tx: Tx, session_id: str, key: str, *, now: float) -> None:
+    """Begin a session under a key. Repeating it changes nothing."""
+    tx.run(
+        """
+        INSERT INTO sessions (id, key, created_at, updated_at) VALUES (:id, :key, :now, :now)
+        ON CONFLICT (id) DO NOTHING
+        """,
+        id=session_id,
+        key=key,
+        now=now,
+    )
+    tx.run("UPDATE lanes SET session_id = :id WHERE key = :key", id=session_id, key=key)
+
+
+def end(tx: Tx, session_id: str, *, reason: str, now: float) -> None:
+    tx.run(
+        "UPDATE sessions SET ended_at = :now, end_reason = :reason WHERE id = :id AND ended_at IS NULL",
+        id=session_id,
+        reason=reason,
+        now=now,
+    )
+
+
+def leave(tx: Tx, key: str, *, reason: str, now: float) -> str:
+    """End the key's session, so that the next message starts a fresh one. Returns the id that ended."""
+    session_id = str(tx.value("SELECT session_id FROM lanes WHERE key = :key", key=key) or "")
+    if session_id:
+        end(tx, session_id, reason=reason, now=now)
+        tx.run("UPDATE lanes SET session_id = '' WHERE key = :key", key=key)
+    return session_id
+
+
+def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage], *, now: float) -> int:
+    """Add lines at the end and return the last seq. The counter makes each line's number exact."""
+    last = int(
+        tx.value(
+            "UPDATE sessions SET seq = seq + :count, updated_at = :now WHERE id = :id RETURNING seq",
+            count=len(messages),
+            now=now,
+            id=session_id,
+        )
+    )
+    for seq, message in enumerate(messages, last - len(messages) + 1):
+        tx.run(
+            """
+            INSERT INTO transcript (session_id, seq, turn_id, kind, body, at)
+            VALUES (:session_id, :seq, :turn_id, 'message', :body, :now)
+            """,
+            session_id=session_id,
+            seq=seq,
+            turn_id=turn_id,
+            body=codec.dump(message),
+            now=now,
+        )
+    return last
+
+
+def history(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> list[ChatMessage]:
+    """The newest lines, oldest first. A bounded number, so that a long session costs no more."""
+    bodies = tx.all(
+        "SELECT body FROM transcript WHERE session_id = :id AND kind = 'message' ORDER BY seq DESC LIMIT :limit",
+        str,
+        id=session_id,
+        limit=limit,
+    )
+    return [codec.load_chat(body) for body in reversed(bodies)]
+
+
+def lines(tx: Tx, session_id: str, *, after: int = 0, limit: int = 1000) -> list[Line]:
+    return tx.all(
+        """
+        SELECT seq, turn_id, kind, body, at FROM transcript
+        WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit
+        """,
+        Line,
+        id=session_id,
+        after=after,
+        limit=limit,
+    )
+
+
+def newest(tx: Tx, *, key: str = "", limit: int = 50) -> list[Session]:
+    where = "WHERE key = :key" if key else ""
+    return tx.all(
+        f"SELECT {COLUMNS} FROM sessions {where} ORDER BY updated_at DESC LIMIT :limit",  # noqa: S608
+        Session,
+        **({"key": key} if key else {}),
+        limit=limit,
+    )
+
+
+def rename(tx: Tx, session_id: str, title: str) -> bool:
+    return tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=title, id=session_id) == 1
+
+
+def delete(tx: Tx, session_id: str) -> bool:
+    """Remove a session and its transcript for good. A key that used it starts fresh."""
+    tx.run("DELETE FROM transcript WHERE session_id = :id", id=session_id)
+    tx.run("UPDATE lanes SET session_id = '' WHERE session_id = :id", id=session_id)
+    return tx.run("DELETE FROM sessions WHERE id = :id", id=session_id) == 1

@@ -1,0 +1,495 @@
+"""Turns: begun from the inbox, carried step by step, ended once.
+
+Every function here is one transaction of the state machine in ``services/turns.py``. A worker shows its lane's
+claim with each of them, so one that lost its lane cannot write over its successor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from hermes.core.messages import ChatMessage, Role, ToolCall, Usage
+from hermes.store import approvals, claims, inbox, outbox, sessions
+from hermes.store.claims import Claim
+from hermes.store.db import Tx
+from hermes.store.inbox import InboxRow, InboxState
+from hermes.store.outbox import Outgoing
+from hermes.store.sessions import Session
+
+
+class TurnState(StrEnum):
+    RUNNING = "running"
+    WAITING = "waiting"  # for an approval
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    SET_ASIDE = "set_aside"
+
+
+class CallState(StrEnum):
+    PROPOSED = "proposed"
+    WAITING = "waiting"
+    ALLOWED = "allowed"
+    REFUSED = "refused"  # denied, expired or cancelled; its result is not written yet
+    STARTED = "started"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    id: str
+    lane: str
+    session_id: str
+    state: str
+    person_id: str
+    reply_to: str
+    attempts: int
+    steps: int
+    created_at: float
+    ended_at: float | None
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    id: str
+    step: int
+    position: int
+    call_id: str
+    name: str
+    arguments: str
+    state: str
+    outcome: str
+    result: str
+    approval_id: str
+    process_group: int
+    process_started: str
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Which queued rows make the next prompt; with none, when to look again (None: when woken)."""
+
+    rows: Sequence[InboxRow] = ()
+    look_again_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    message: ChatMessage
+    person_id: str
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginRules:
+    """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason)."""
+
+    pick: Callable[[Sequence[InboxRow], str, float], Pick]
+    compose: Callable[[Sequence[InboxRow]], Prompt]
+    renews: Callable[[Session, float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn in hand: its row, the transcript so far and the calls of its last step."""
+
+    claim: Claim
+    turn: Turn
+    history: list[ChatMessage]
+    calls: list[Call]
+    is_resumed: bool
+    renewed: str = ""
+
+
+class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
+    """The claim shown is not the newest: whoever calls must stop at once."""
+
+
+TURN = (
+    "id, lane, session_id, state, person_id, reply_to, attempts, steps, created_at, ended_at, model, "
+    "prompt_tokens, completion_tokens, reason"
+)
+CALL = (
+    "id, step, position, call_id, name, arguments, state, outcome, result, approval_id, process_group, "
+    "process_started, created_at, started_at, ended_at"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    seq: int
+    turn_id: str
+    session_id: str
+    busy_mode: str
+
+
+def take(
+    tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str
+) -> Begun | None:
+    """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due."""
+    held = claims.claim(tx, "lanes", lane, owner=owner, now=now)
+    if held is None:
+        return None
+    return begin_next(tx, held, now=now, rules=rules, turn_id=turn_id, session_id=session_id)
+
+
+def begin_next(
+    tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: str, session_id: str
+) -> Begun | None:
+    """Resume the lane's open turn, else begin one from the queue, else let the lane sleep (None)."""
+    while True:
+        lane = _lane(tx, held)
+        if lane.turn_id:
+            begun = _resume(tx, held, lane, now)
+            if begun is not None:
+                return begun
+            sleep_until = approvals.pending_until(tx, lane.turn_id)
+        else:
+            pick = rules.pick(inbox.queued(tx, held.key), lane.busy_mode, now)
+            if pick.rows:
+                break
+            sleep_until = pick.look_again_at
+        if claims.release(tx, "lanes", held, seen=lane.seq, next_at=sleep_until):
+            return None
+        # Something arrived between the two statements: look again instead of sleeping on it.
+    session, renewed = _session(tx, held.key, lane.session_id, session_id, rules, now)
+    turn = _insert(tx, held.key, session, turn_id, rules.compose(pick.rows), pick.rows, now)
+    return Begun(held, turn, sessions.history(tx, session), [], is_resumed=False, renewed=renewed)
+
+
+def _lane(tx: Tx, held: Claim) -> _Lane:
+    lane = tx.one(
+        "SELECT seq, turn_id, session_id, busy_mode FROM lanes WHERE key = :key AND token = :token",
+        _Lane,
+        key=held.key,
+        token=held.token,
+    )
+    if lane is None:
+        raise Lost(held.key)
+    return lane
+
+
+def _resume(tx: Tx, held: Claim, lane: _Lane, now: float) -> Begun | None:
+    """Go on with the lane's turn, or return None while it waits for an approval."""
+    approvals.expire(tx, lane.turn_id, now=now)
+    deadline = approvals.pending_until(tx, lane.turn_id)
+    turn = _get(tx, lane.turn_id)
+    if turn.state == TurnState.WAITING and deadline is not None:
+        return None
+    tx.run("UPDATE turns SET state = 'running', attempts = attempts + 1 WHERE id = :id", id=turn.id)
+    turn = replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
+    history = sessions.history(tx, turn.session_id)
+    return Begun(held, turn, history, calls_of_step(tx, turn.id, turn.steps), is_resumed=True)
+
+
+def _session(
+    tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now: float
+) -> tuple[str, str]:
+    """The session to go on with, and why it is a new one ('' when it is not, or is the first)."""
+    known = sessions.get(tx, current) if current else None
+    reason = rules.renews(known, now) if known is not None else ""
+    if known is not None and not reason:
+        return known.id, ""
+    if known is not None:
+        sessions.end(tx, known.id, reason=reason, now=now)
+    sessions.start(tx, fresh, key, now=now)
+    return fresh, reason
+
+
+def _insert(
+    tx: Tx, lane: str, session_id: str, turn_id: str, prompt: Prompt, rows: Sequence[InboxRow], now: float
+) -> Turn:
+    tx.run(
+        """
+        INSERT INTO turns (id, lane, session_id, state, person_id, reply_to, attempts, created_at)
+        VALUES (:id, :lane, :session_id, 'running', :person_id, :reply_to, 1, :now)
+        """,
+        id=turn_id,
+        lane=lane,
+        session_id=session_id,
+        person_id=prompt.person_id,
+        reply_to=prompt.reply_to,
+        now=now,
+    )
+    tx.run("UPDATE lanes SET turn_id = :id WHERE key = :lane", id=turn_id, lane=lane)
+    consume(tx, turn_id, rows)
+    sessions.append(tx, session_id, turn_id, [prompt.message], now=now)
+    return Turn(
+        turn_id, lane, session_id, TurnState.RUNNING, prompt.person_id, prompt.reply_to, 1, 0, now, None, "", 0, 0, ""
+    )
+
+
+def consume(tx: Tx, turn_id: str, rows: Sequence[InboxRow]) -> None:
+    for row in rows:
+        tx.run(
+            "UPDATE inbox SET state = 'taken', turn_id = :turn_id WHERE id = :id AND state = 'queued'",
+            turn_id=turn_id,
+            id=row.id,
+        )
+
+
+def steer(tx: Tx, held: Claim, turn: Turn, *, compose: Callable[[Sequence[InboxRow]], Prompt], now: float) -> ChatMessage | None:
+    """Hand what arrived meanwhile to the running turn, as one more user message."""
+    _lane(tx, held)
+    rows = inbox.queued(tx, held.key)
+    if not rows:
+        return None
+    message = compose(rows).message
+    consume(tx, turn.id, rows)
+    sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    return message
+
+
+@dataclass(frozen=True, slots=True)
+class NewCall:
+    """A call the model asked for; with an approval to ask first, where one is needed."""
+
+    id: str
+    call: ToolCall
+    approval: approvals.Question | None = None
+
+
+def add_step(
+    tx: Tx,
+    held: Claim,
+    turn: Turn,
+    message: ChatMessage,
+    new_calls: Sequence[NewCall],
+    *,
+    usage: Usage,
+    questions: Sequence[Outgoing] = (),
+    now: float,
+) -> list[Call]:
+    """Append what the model said and the calls it asks for; questions go out in the same transaction."""
+    _lane(tx, held)
+    sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    step = turn.steps + 1
+    tx.run(
+        """
+        UPDATE turns SET steps = :step, prompt_tokens = prompt_tokens + :prompt,
+            completion_tokens = completion_tokens + :completion WHERE id = :id
+        """,
+        step=step,
+        prompt=usage.prompt_tokens,
+        completion=usage.completion_tokens,
+        id=turn.id,
+    )
+    for position, new in enumerate(new_calls):
+        _insert_call(tx, turn, step, position, new, now)
+    outbox.enqueue(tx, questions, now=now)
+    return calls_of_step(tx, turn.id, step)
+
+
+def _insert_call(tx: Tx, turn: Turn, step: int, position: int, new: NewCall, now: float) -> None:
+    if new.approval is not None:
+        approvals.ask(tx, new.approval, lane=turn.lane, turn_id=turn.id, tool_call_id=new.id, now=now)
+    tx.run(
+        """
+        INSERT INTO tool_calls (id, turn_id, step, position, call_id, name, arguments, state, approval_id, created_at)
+        VALUES (:id, :turn_id, :step, :position, :call_id, :name, :arguments, :state, :approval_id, :now)
+        """,
+        id=new.id,
+        turn_id=turn.id,
+        step=step,
+        position=position,
+        call_id=new.call.id,
+        name=new.call.name,
+        arguments=new.call.arguments,
+        state=CallState.WAITING.value if new.approval else CallState.PROPOSED.value,
+        approval_id=new.approval.id if new.approval else "",
+        now=now,
+    )
+
+
+def start_call(tx: Tx, held: Claim, call_id: str, *, now: float) -> None:
+    """Commit that the side effect may happen from now on."""
+    _lane(tx, held)
+    tx.run("UPDATE tool_calls SET state = 'started', started_at = :now WHERE id = :id", id=call_id, now=now)
+
+
+def note_process(tx: Tx, call_id: str, *, group: int, started: str) -> None:
+    """Remember a process group and when it was born, so that it can be killed after a crash and nothing else is."""
+    tx.run(
+        "UPDATE tool_calls SET process_group = :group, process_started = :started WHERE id = :id",
+        group=group,
+        started=started,
+        id=call_id,
+    )
+
+
+def finish_call(tx: Tx, held: Claim, turn: Turn, call: Call, *, outcome: str, result: str, now: float) -> None:
+    """Record a result and its transcript line together, once."""
+    _lane(tx, held)
+    _end_call(tx, turn, call, outcome=outcome, result=result, now=now)
+
+
+def _end_call(tx: Tx, turn: Turn, call: Call, *, outcome: str, result: str, now: float) -> None:
+    ended = tx.run(
+        """
+        UPDATE tool_calls SET state = 'done', outcome = :outcome, result = :result, process_group = 0, ended_at = :now
+        WHERE id = :id AND state <> 'done'
+        """,
+        id=call.id,
+        outcome=outcome,
+        result=result,
+        now=now,
+    )
+    if ended:
+        message = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name)
+        sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+
+
+def wait_for_approval(tx: Tx, held: Claim, turn: Turn, *, now: float) -> bool:
+    """Let the lane sleep until an answer or the expiry. False: an answer is here already, go on."""
+    lane = _lane(tx, held)
+    deadline = approvals.pending_until(tx, turn.id)
+    if deadline is None or deadline <= now:
+        return False
+    tx.run("UPDATE turns SET state = 'waiting', attempts = 0 WHERE id = :id", id=turn.id)
+    return claims.release(tx, "lanes", held, seen=lane.seq, next_at=deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ends: its last words to the transcript, what goes out, and what its events end as."""
+
+    state: TurnState
+    inbox_state: InboxState
+    reason: str = ""
+    messages: Sequence[ChatMessage] = ()
+    replies: Sequence[Outgoing] = ()
+    usage: Usage = Usage()
+    model: str = ""
+
+
+def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bool:
+    """End the turn, its events and its open calls, store its replies, and give the lane back: one transaction.
+
+    True when the lane sleeps now; False when more is queued and the caller goes on with it. A turn that has
+    ended already is left as it is.
+    """
+    lane = _lane(tx, held)
+    if lane.turn_id == turn.id:
+        _end(tx, turn, ending, now)
+    if inbox.has_queued(tx, held.key):
+        return False
+    return claims.release(tx, "lanes", held, seen=lane.seq, next_at=None)
+
+
+def _end(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
+    _close_calls(tx, turn, ending.reason or "the turn ended", now)
+    approvals.cancel(tx, turn.id, reason=ending.reason or "the turn ended", now=now)
+    if ending.messages:
+        sessions.append(tx, turn.session_id, turn.id, ending.messages, now=now)
+    tx.run(
+        """
+        UPDATE turns SET state = :state, reason = :reason, ended_at = :now, model = :model,
+            prompt_tokens = prompt_tokens + :prompt, completion_tokens = completion_tokens + :completion
+        WHERE id = :id
+        """,
+        id=turn.id,
+        state=ending.state.value,
+        reason=ending.reason,
+        model=ending.model,
+        prompt=ending.usage.prompt_tokens,
+        completion=ending.usage.completion_tokens,
+        now=now,
+    )
+    inbox.settle_turn(tx, turn.id, state=ending.inbox_state, reason=ending.reason, now=now)
+    outbox.enqueue(tx, ending.replies, now=now)
+    tx.run("UPDATE lanes SET turn_id = '' WHERE key = :key AND turn_id = :id", key=turn.lane, id=turn.id)
+
+
+def _close_calls(tx: Tx, turn: Turn, reason: str, now: float) -> None:
+    """Every call gets an answer, so that the transcript stays one that a model accepts."""
+    for call in open_calls(tx, turn.id):
+        ran = call.state == CallState.STARTED
+        result = f"Interrupted while it ran ({reason}); unknown how far it came." if ran else f"Skipped: {reason}."
+        _end_call(tx, turn, call, outcome="interrupted" if ran else "skipped", result=result, now=now)
+
+
+def abandon(tx: Tx, held: Claim, turn_id: str, *, now: float) -> None:
+    """A clean stop in mid-turn: the next process goes on, and this does not count as a death."""
+    tx.run("UPDATE turns SET attempts = attempts - 1 WHERE id = :id AND attempts > 0", id=turn_id)
+    claims.abandon(tx, "lanes", held, now=now)
+
+
+def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float) -> str:
+    """End a turn that sleeps on an approval, because /stop or /new said so. Returns its id, or ''."""
+    turn_id = str(tx.value("SELECT turn_id FROM lanes WHERE key = :lane AND owner IS NULL", lane=lane) or "")
+    if not turn_id:
+        return ""
+    _end(tx, _get(tx, turn_id), ending, now)
+    claims.wake(tx, "lanes", lane, at=now)
+    return turn_id
+
+
+def set_busy_mode(tx: Tx, lane: str, mode: str) -> None:
+    tx.run(
+        """
+        INSERT INTO lanes (key, busy_mode) VALUES (:lane, :mode)
+        ON CONFLICT (key) DO UPDATE SET busy_mode = excluded.busy_mode
+        """,
+        lane=lane,
+        mode=mode,
+    )
+
+
+def busy_mode(tx: Tx, lane: str) -> str:
+    return str(tx.value("SELECT busy_mode FROM lanes WHERE key = :lane", lane=lane) or "")
+
+
+def get(tx: Tx, turn_id: str) -> Turn | None:
+    return tx.one(f"SELECT {TURN} FROM turns WHERE id = :id", Turn, id=turn_id)  # noqa: S608
+
+
+def _get(tx: Tx, turn_id: str) -> Turn:
+    turn = get(tx, turn_id)
+    if turn is None:
+        raise Lost(turn_id)
+    return turn
+
+
+def of_lane(tx: Tx, lane: str) -> Turn | None:
+    """The lane's open turn."""
+    turn_id = tx.value("SELECT turn_id FROM lanes WHERE key = :lane", lane=lane)
+    return get(tx, str(turn_id)) if turn_id else None
+
+
+def calls_of_step(tx: Tx, turn_id: str, step: int) -> list[Call]:
+    return tx.all(
+        f"SELECT {CALL} FROM tool_calls WHERE turn_id = :id AND step = :step ORDER BY position",  # noqa: S608
+        Call,
+        id=turn_id,
+        step=step,
+    )
+
+
+def calls(tx: Tx, turn_id: str) -> list[Call]:
+    return tx.all(f"SELECT {CALL} FROM tool_calls WHERE turn_id = :id ORDER BY step, position", Call, id=turn_id)  # noqa: S608
+
+
+def open_calls(tx: Tx, turn_id: str) -> list[Call]:
+    return [call for call in calls(tx, turn_id) if call.state != CallState.DONE]
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    call_id: str
+    process_group: int
+    process_started: str
+
+
+def leftover_processes(tx: Tx) -> list[Leftover]:
+    """Process groups of calls that never finished: of a worker that died."""
+    return tx.all("SELECT id, process_group, process_started FROM tool_calls WHERE process_group <> 0", Leftover)
