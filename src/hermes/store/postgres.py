@@ -1,0 +1,315 @@
+"""PostgreSQL: a small pool of threads with one psycopg connection each, and every timeout set."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import queue
+import random
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.adapt import Loader
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import IntDumper
+
+from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
+from hermes.store import migrate
+from hermes.store.db import POSTGRES, Database, Job, Limits, OnTrouble, Pause, Tx
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+OWNER_LOCK = 0x48524D53
+MIGRATION_LOCK = OWNER_LOCK + 1
+_HERE = "hashtext(current_database() || '.' || current_schema())"
+"""Advisory locks are per server database; two gateways may share one in different schemas."""
+
+_RETRIES = 5
+_MIGRATION_WAIT_SECONDS = 60
+
+_CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure)
+_DOWN = (
+    errors.AdminShutdown,
+    errors.CannotConnectNow,
+    errors.CrashShutdown,
+    errors.DiskFull,
+    errors.IdleInTransactionSessionTimeout,
+    errors.LockNotAvailable,
+    errors.OutOfMemory,
+    errors.QueryCanceled,
+    errors.ReadOnlySqlTransaction,
+    errors.TooManyConnections,
+)
+
+_TOKENS = re.compile(r"'(?:[^']|'')*'|::|:([A-Za-z_]\w*)|%")
+
+
+@functools.lru_cache(maxsize=1024)
+def translate(sql: str) -> str:
+    """Turn ``:name`` into psycopg's ``%(name)s``; string literals and ``::casts`` are left alone."""
+
+    def replace(found: re.Match[str]) -> str:
+        return f"%({found[1]})s" if found[1] else found[0].replace("%", "%%")
+
+    return _TOKENS.sub(replace, sql)
+
+
+class _NumericLoader(Loader):
+    """Read NUMERIC (the type of SUM over BIGINT) as SQLite would give it: an int, or a float."""
+
+    def load(self, data: bytes | bytearray | memoryview) -> int | float:
+        text = bytes(data).decode()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+class _LostError(Exception):
+    """The connection ended before COMMIT: nothing was stored."""
+
+
+class PostgresDatabase(Database):
+    dialect = POSTGRES
+
+    def __init__(
+        self, url: str, loop: asyncio.AbstractEventLoop, *, on_trouble: OnTrouble | None, limits: Limits
+    ) -> None:
+        super().__init__(loop, on_trouble)
+        self._url = url
+        self._limits = limits
+        self._pause = Pause.from_environment()
+        self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._owner: Connection | None = None
+        self._is_closed = False
+
+    async def start(self, steps: Sequence[migrate.Migration]) -> None:
+        await asyncio.to_thread(self._migrate, steps)
+        for number in range(self._limits.connections):
+            thread = threading.Thread(target=self._work_forever, name=f"store-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    async def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
+        if self._owner is not None:
+            await asyncio.to_thread(self._owner.close)
+
+    async def own(self) -> None:
+        """Hold a session-level lock, on a connection of its own, until this database is closed."""
+        if self._owner is None:
+            self._owner = await asyncio.to_thread(self._take_ownership)
+
+    def _take_ownership(self) -> Connection:
+        connection = self._connect()
+        connection.autocommit = True
+        taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {_HERE})").fetchone()
+        if taken and taken[0]:
+            # The connection idles for as long as the gateway lives; only a lost host should end it.
+            connection.execute("SELECT set_config('idle_session_timeout', '0', false)")
+            return connection
+        connection.close()
+        raise ConfigError(
+            "Another gateway works on this PostgreSQL database already.\n"
+            "  Stop that one, or give this one a database (or schema) of its own in HERMES_DATABASE_URL."
+        )
+
+    def _connect(self) -> Connection:
+        try:
+            connection = psycopg.connect(
+                self._url,
+                connect_timeout=max(2, round(self._limits.connect_seconds)),
+                keepalives=1,
+                keepalives_idle=10,
+                keepalives_interval=5,
+                keepalives_count=3,
+                tcp_user_timeout=20_000,
+                application_name="hermes",
+            )
+        except psycopg.OperationalError as error:
+            raise StoreIsDownError(f"PostgreSQL cannot be reached: {_first_line(error)}") from error
+        connection.adapters.register_dumper(bool, IntDumper)  # flags are BIGINT in both databases
+        connection.adapters.register_loader("numeric", _NumericLoader)
+        connection.execute(
+            "SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
+            " set_config('idle_in_transaction_session_timeout', %s, false)",
+            [f"{round(seconds * 1000)}ms" for seconds in self._timeouts()],
+        )
+        connection.commit()
+        return connection
+
+    def _timeouts(self) -> tuple[float, float, float]:
+        return self._limits.statement_seconds, self._limits.busy_seconds, 2 * self._limits.statement_seconds
+
+    # Migrations
+
+    def _migrate(self, steps: Sequence[migrate.Migration]) -> None:
+        connection = self._connect()
+        try:
+            connection.execute(f"SET lock_timeout = '{_MIGRATION_WAIT_SECONDS}s'")
+            connection.execute(f"SET statement_timeout = '{_MIGRATION_WAIT_SECONDS * 10}s'")
+            connection.execute(f"SELECT pg_advisory_lock({MIGRATION_LOCK}, {_HERE})")
+            connection.commit()
+            tx = tx_of(connection)
+            refuse_foreign(tx)
+            tx.run(migrate.META)
+            migrate.note(tx, "application", "hermes")
+            connection.commit()
+            for step in migrate.pending(tx, steps, "The PostgreSQL database"):
+                migrate.apply(tx, step)
+                connection.commit()
+        except psycopg.OperationalError as error:
+            raise StoreIsDownError(f"PostgreSQL could not be prepared: {_first_line(error)}") from error
+        finally:
+            connection.close()  # gives the advisory lock back too
+
+    # The threads
+
+    def _submit(self, job: Job[Any]) -> None:
+        if self._is_closed:
+            raise StoreIsDownError("The PostgreSQL database is closed.")
+        self._jobs.put(job)
+
+    def _work_forever(self) -> None:
+        worker = _Worker(self)
+        while (job := self._jobs.get()) is not None:
+            worker.settle(job)
+            self._release_later((job,))
+        worker.drop()
+
+
+class _Worker:
+    """One thread's connection, made when it is first needed and again after it was lost."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._pause = database._pause
+        self._connection: Connection | None = None
+
+    def drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def settle(self, job: Job[Any]) -> None:
+        """Run a job to its end: a result, or an error that says whether it may have been stored."""
+        lost = 0
+        conflicts = 0
+        while True:
+            try:
+                self._attempt(job)
+            except _LostError as error:
+                # The server may have been restarted while this connection idled; a fresh one tells.
+                lost += 1
+                if lost > 1:
+                    return job.fail(_down(error.__cause__ or error))
+            except _CONFLICTS as error:
+                conflicts += 1
+                if conflicts > _RETRIES:
+                    return job.fail(_down(error))
+                time.sleep(random.uniform(0.002, 0.01) * 2**conflicts)
+            except BaseException as error:  # noqa: BLE001 - carried to the caller
+                return job.fail(_down(error) if isinstance(error, _DOWN) else error)
+            else:
+                return None
+
+    def _attempt(self, job: Job[Any]) -> None:
+        if self._connection is None:
+            self._connection = self._database._connect()
+        connection = self._connection
+        is_read = job.kind == "read"
+        connection.read_only = is_read or None
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if is_read else None
+        try:
+            job.run(tx_of(connection))
+            if connection.info.transaction_status == TransactionStatus.INERROR:
+                # COMMIT would quietly roll back: the function swallowed an error of the database.
+                raise errors.InFailedSqlTransaction("a statement failed and its error was swallowed")
+        except BaseException as error:
+            self._roll_back(connection, error)
+            raise
+        self._commit(connection)
+
+    def _roll_back(self, connection: Connection, error: BaseException) -> None:
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            self.drop()
+            raise _LostError from error
+        if connection.closed or connection.broken:
+            self.drop()
+            raise _LostError from error
+
+    def _commit(self, connection: Connection) -> None:
+        if self._pause:
+            self._pause.at("before_commit")
+        try:
+            connection.commit()
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if not isinstance(error, _CONFLICTS) and (connection.closed or connection.broken):
+                self.drop()
+                raise OutcomeOfCommitUnknownError(
+                    f"PostgreSQL went away while it was committing: {_first_line(error)}"
+                ) from error
+            connection.rollback()
+            raise
+        if self._pause:
+            self._pause.at("after_commit")
+
+
+def tx_of(connection: Connection) -> Tx:
+    cursor_of = connection.cursor
+
+    def execute(sql: str, params: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        return cursor_of().execute(translate(sql).encode(), params)
+
+    def execute_many(sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        cursor_of().executemany(translate(sql).encode(), rows)
+
+    return Tx(POSTGRES, execute, execute_many)
+
+
+def refuse_foreign(tx: Tx) -> None:
+    """Raise ForeignHomeError if the schema holds another program's tables."""
+    tables = set(tx.all("SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()", str))
+    if not tables:
+        return
+    if "meta" not in tables or tx.value("SELECT value FROM meta WHERE key = 'application'") != "hermes":
+        raise ForeignHomeError(
+            f"The PostgreSQL database in HERMES_DATABASE_URL holds another program's tables ({len(tables)})."
+            " I have changed nothing there. Give Hermes an empty database or schema."
+        )
+
+
+def _down(error: BaseException) -> StoreIsDownError:
+    if isinstance(error, StoreIsDownError):
+        return error
+    if isinstance(error, _CONFLICTS):
+        text = f"PostgreSQL gave up on this write {_RETRIES} times ({_first_line(error)})."
+    else:
+        text = f"PostgreSQL is not available: {_first_line(error)}"
+    down = StoreIsDownError(text)
+    down.__cause__ = error
+    return down
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+async def open_postgres(
+    url: str, *, migrations: str | Path, on_trouble: OnTrouble | None, limits: Limits
+) -> PostgresDatabase:
+    database = PostgresDatabase(url, asyncio.get_running_loop(), on_trouble=on_trouble, limits=limits)
+    await database.start(migrate.load(migrations))
+    return database

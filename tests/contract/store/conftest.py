@@ -1,0 +1,59 @@
+"""The same tests over both databases. `database` has the product's schema, `engine` a small one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.store.db import Database, Limits, open_database
+from tests.contract.store.servers import PostgresForTests, postgres_for_tests
+
+BACKENDS = ["sqlite", "postgres"]
+
+NOTES = """
+CREATE TABLE notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, count BIGINT NOT NULL DEFAULT 0);
+CREATE TABLE targets (target TEXT PRIMARY KEY, owner TEXT, token BIGINT NOT NULL DEFAULT 0);
+"""
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresForTests]:
+    with postgres_for_tests() as server:
+        yield server
+
+
+@pytest.fixture(params=BACKENDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield str(tmp_path / "state.db")
+        return
+    server: PostgresForTests = request.getfixturevalue("postgres")
+    with server.schema() as url:
+        yield url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """A fresh database with the product's own schema."""
+    opened = await open_database(database_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A folder of migrations with two small tables."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    (folder / "0001_start.sql").write_text(NOTES)
+    return folder
+
+
+@pytest.fixture
+async def engine(database_url: str, notes: Path) -> AsyncIterator[Database]:
+    """A fresh database with two small tables, for tests of the engine itself."""
+    opened = await open_database(database_url, migrations=notes, limits=Limits(busy_seconds=1.0))
+    yield opened
+    await opened.close()

@@ -1,0 +1,158 @@
+"""What only PostgreSQL can do to us: lost connections, deadlocks, a second gateway, another program's tables."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
+from hermes.store.db import Database, Limits, Tx, open_database
+from hermes.store.postgres import translate
+from tests.contract.store.servers import PostgresForTests
+
+
+@pytest.fixture
+def url(postgres: PostgresForTests) -> Iterator[str]:
+    with postgres.schema() as found:
+        yield found
+
+
+@pytest.fixture
+async def store(url: str, notes: Path) -> AsyncIterator[Database]:
+    opened = await open_database(url, migrations=notes, limits=Limits(busy_seconds=0.3, statement_seconds=5))
+    yield opened
+    await opened.close()
+
+
+def backend(tx: Tx) -> int:
+    return int(tx.value("SELECT pg_backend_pid()"))
+
+
+def put(tx: Tx, key: str) -> None:
+    tx.run("INSERT INTO notes (key, text) VALUES (:key, '')", key=key)
+
+
+def keys(tx: Tx) -> list[str]:
+    return tx.all("SELECT key FROM notes ORDER BY key", str)
+
+
+def end_backend(url: str, pid: int) -> None:
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s, 2000)", [pid])
+
+
+async def test_connections_that_died_while_idle_are_made_anew_without_an_error(store: Database, url: str) -> None:
+    pids = {await store.write(backend) for _ in range(12)}
+    for pid in pids:
+        await asyncio.to_thread(end_backend, url, pid)
+    for number in range(8):
+        await store.write(put, f"k{number}")
+    assert len(await store.read(keys)) == 8
+
+
+async def test_a_connection_lost_before_commit_means_nothing_was_stored(store: Database, url: str) -> None:
+    def put_and_be_cut_off(tx: Tx) -> None:
+        put(tx, "a")
+        end_backend(url, backend(tx))
+        tx.value("SELECT 1")
+
+    with pytest.raises(StoreIsDownError) as caught:
+        await store.write(put_and_be_cut_off)
+    assert not isinstance(caught.value, OutcomeOfCommitUnknownError)
+    assert await store.read(keys) == []
+
+
+async def test_a_connection_lost_at_commit_is_told_apart(store: Database, url: str) -> None:
+    def put_and_be_cut_off(tx: Tx) -> None:
+        put(tx, "a")
+        end_backend(url, backend(tx))
+
+    with pytest.raises(OutcomeOfCommitUnknownError):
+        await store.write(put_and_be_cut_off)
+
+
+async def test_a_deadlock_is_tried_again_until_both_are_done(store: Database) -> None:
+    await store.write(put, "a")
+    await store.write(put, "b")
+    both_have_one = threading.Barrier(2, timeout=5)
+    meetings: list[str] = []
+
+    def swap(tx: Tx, first: str, second: str) -> None:
+        tx.run("SET LOCAL lock_timeout = '5s'")
+        tx.run("SET LOCAL deadlock_timeout = '20ms'")
+        tx.run("UPDATE notes SET count = count + 1 WHERE key = :key", key=first)
+        if len(meetings) < 2:
+            meetings.append(first)
+            both_have_one.wait()
+        tx.run("UPDATE notes SET count = count + 1 WHERE key = :key", key=second)
+
+    await asyncio.gather(store.write(swap, "a", "b"), store.write(swap, "b", "a"))
+    assert await store.read(lambda tx: tx.all("SELECT count FROM notes", int)) == [2, 2]
+
+
+async def test_a_lock_held_too_long_is_a_store_that_is_down_and_then_back(store: Database, url: str) -> None:
+    await store.write(put, "a")
+
+    def touch(tx: Tx) -> int:
+        return tx.run("UPDATE notes SET count = 1")
+
+    with psycopg.connect(url) as other:
+        other.execute("UPDATE notes SET count = 5")
+        with pytest.raises(StoreIsDownError):
+            await store.write(touch)
+        other.rollback()
+    assert await store.write(touch) == 1
+
+
+async def test_an_error_that_a_function_swallowed_is_not_committed_as_success(store: Database) -> None:
+    def swallow(tx: Tx) -> None:
+        put(tx, "a")
+        try:
+            put(tx, "a")
+        except psycopg.errors.UniqueViolation:
+            return
+
+    with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+        await store.write(swallow)
+    assert await store.read(keys) == []
+
+
+async def test_a_second_gateway_on_the_same_database_is_refused_in_words(
+    store: Database, url: str, notes: Path
+) -> None:
+    await store.own()
+    await store.own()
+    second = await open_database(url, migrations=notes)
+    try:
+        with pytest.raises(ConfigError, match="Another gateway"):
+            await second.own()
+        await store.close()
+        await second.own()
+    finally:
+        await second.close()
+
+
+async def test_another_programs_tables_are_left_alone(url: str, notes: Path) -> None:
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("CREATE TABLE invoices (id INT)")
+    with pytest.raises(ForeignHomeError, match="another program's tables"):
+        await open_database(url, migrations=notes)
+    with psycopg.connect(url) as admin:
+        found = admin.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()")
+        assert found.fetchall() == [("invoices",)]
+
+
+async def test_a_server_that_is_not_there_is_a_store_that_is_down(notes: Path) -> None:
+    with pytest.raises(StoreIsDownError, match="cannot be reached"):
+        await open_database("postgresql://127.0.0.1:1/none", migrations=notes)
+
+
+def test_parameters_are_translated_and_everything_else_is_left_alone() -> None:
+    assert translate("SELECT :a::text, ':b', '%', x % 2 WHERE c = :c_1") == (
+        "SELECT %(a)s::text, ':b', '%%', x %% 2 WHERE c = %(c_1)s"
+    )
