@@ -1,0 +1,308 @@
+"""From resolved keys to the typed snapshot, with the checks that look at more than one key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from hermes.config.keys import Path as KeyPath
+from hermes.config.keys import Schema, platform_keys
+from hermes.config.providers import EMBEDDED, KNOWN, KnownProvider
+from hermes.config.schema import (
+    AccountConfig,
+    AgentConfig,
+    ApiConfig,
+    BusyMode,
+    Config,
+    DeliveryConfig,
+    LogsConfig,
+    ModelConfig,
+    Problem,
+    ProviderConfig,
+    ProxyConfig,
+    ResetMode,
+    ResetPolicy,
+    SessionsConfig,
+    ToolProgress,
+)
+from hermes.config.values import is_placeholder
+from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
+from hermes.core.keys import MAIN
+from hermes.core.manifest import Manifest
+from hermes.core.secret import Secret
+
+if TYPE_CHECKING:
+    from hermes.config.layers import Resolved, Source
+
+Lookup = Callable[[str], "tuple[str, Source] | None"]
+
+
+def config(
+    home: Path,
+    environ: Mapping[str, str],
+    lookup: Lookup,
+    schema: Schema,
+    resolved: Mapping[KeyPath, Resolved],
+    problems: list[Problem],
+) -> Config:
+    return _Builder(home, environ, lookup, schema, resolved, problems).config()
+
+
+class _Builder:
+    def __init__(
+        self,
+        home: Path,
+        environ: Mapping[str, str],
+        lookup: Lookup,
+        schema: Schema,
+        resolved: Mapping[KeyPath, Resolved],
+        problems: list[Problem],
+    ) -> None:
+        self._home = home
+        self._environ = environ
+        self._lookup = lookup
+        self._schema = schema
+        self._resolved = resolved
+        self._problems = problems
+
+    def config(self) -> Config:
+        providers = self._providers()
+        return Config(
+            home=self._home,
+            model=self._model(providers),
+            providers=MappingProxyType(providers),
+            platforms=MappingProxyType(
+                {manifest.id: MappingProxyType(self._accounts(manifest)) for manifest in self._schema.manifests}
+            ),
+            database_url=self._get("database", "url"),
+            language=self._get("language"),
+            timezone=self._get("timezone"),
+            agent=self._agent(),
+            sessions=self._sessions(),
+            delivery=DeliveryConfig(
+                answer_ttl_seconds=self._get("delivery", "answer_ttl_seconds"),
+                parked_ttl_seconds=self._get("delivery", "parked_ttl_seconds"),
+                notice_ttl_seconds=self._get("delivery", "notice_ttl_seconds"),
+            ),
+            api=ApiConfig(
+                enabled=self._get("api", "enabled"),
+                host=self._get("api", "host"),
+                port=self._get("api", "port"),
+                key=self._get("api", "key"),
+            ),
+            logs=LogsConfig(level=self._get("logs", "level")),
+            proxies=ProxyConfig(
+                https=self._get("proxy", "https"),
+                http=self._get("proxy", "http"),
+                all=self._get("proxy", "all"),
+                no_proxy=self._get("proxy", "none"),
+            ),
+            always_log_local=self._get("always_log_local"),
+        )
+
+    def _get(self, *path: str) -> Any:
+        found = self._resolved.get(path)
+        return self._schema.keys[path].default if found is None else found.value
+
+    def _given(self, *path: str, default: Any = None) -> Any:
+        """A value under a name the owner chose, where the table has no default of its own."""
+        found = self._resolved.get(path)
+        return default if found is None or found.value is None else found.value
+
+    def _names_under(self, *prefix: str) -> list[str]:
+        size = len(prefix)
+        return list(dict.fromkeys(path[size] for path in self._resolved if path[:size] == prefix and len(path) > size))
+
+    def _warn(self, where: str, text: str, hint: str) -> None:
+        self._problems.append(Problem("warning", where, text, hint))
+
+    def _agent(self) -> AgentConfig:
+        workspace = self._get("agent", "workspace")
+        mode = ToolProgress(self._get("agent", "tool_progress_mode"))
+        return AgentConfig(
+            max_iterations=self._get("agent", "max_iterations"),
+            busy_mode=BusyMode(self._get("agent", "busy_mode")),
+            workspace=self._folder(workspace) if workspace else None,
+            tool_progress=mode if self._get("agent", "tool_progress") else ToolProgress.OFF,
+            persona=self._get("agent", "persona"),
+            join_pause_seconds=self._get("agent", "join_pause_seconds"),
+            turn_timeout_seconds=self._get("agent", "turn_timeout_seconds"),
+            identical_call_limit=self._get("agent", "identical_call_limit"),
+        )
+
+    def _folder(self, text: str) -> Path:
+        if text == "~" or text.startswith("~/"):
+            return Path(self._environ.get("HOME") or Path.home()) / text[2:]
+        return Path(text)
+
+    def _sessions(self) -> SessionsConfig:
+        general = self._reset(("sessions", "reset"), ResetPolicy())
+
+        def by_name(section: str) -> Mapping[str, ResetPolicy]:
+            prefix = ("sessions", section)
+            return MappingProxyType(
+                {name: self._reset((*prefix, name), general) for name in self._names_under(*prefix)}
+            )
+
+        return SessionsConfig(general, by_name("reset_by_platform"), by_name("reset_by_kind"))
+
+    def _reset(self, prefix: KeyPath, inherited: ResetPolicy) -> ResetPolicy:
+        return ResetPolicy(
+            mode=ResetMode(self._given(*prefix, "mode", default=inherited.mode)),
+            at_hour=self._given(*prefix, "at_hour", default=inherited.at_hour),
+            idle_minutes=self._given(*prefix, "idle_minutes", default=inherited.idle_minutes),
+        )
+
+    # Providers and the model
+
+    def _providers(self) -> dict[str, ProviderConfig]:
+        names = dict.fromkeys((*KNOWN, *self._names_under("providers")))
+        return {name: self._provider(name) for name in names}
+
+    def _provider(self, name: str) -> ProviderConfig:
+        known = KNOWN.get(name, KnownProvider(name, "", ""))
+        key_env = self._given("providers", name, "api_key_env", default="")
+        return ProviderConfig(
+            name=name,
+            base_url=self._given("providers", name, "base_url", default=known.base_url),
+            api_key=self._key_from(name, key_env) or self._given("providers", name, "api_key"),
+            api_key_env=key_env,
+            api_mode=self._given("providers", name, "api_mode", default="chat_completions"),
+            default_model=self._given("providers", name, "default_model", default=known.default_model),
+            proxy=self._given("providers", name, "proxy", default=""),
+        )
+
+    def _key_from(self, provider: str, variable: str) -> Secret | None:
+        if not variable:
+            return None
+        found = self._lookup(variable)
+        if found is not None and not is_placeholder(found[0]):
+            return Secret(found[0].strip())
+        self._warn(
+            f"providers.{provider}.api_key_env",
+            f"names {variable}, which is not set.",
+            f"Add a line {variable}=… to .env.",
+        )
+        return None
+
+    def _model(self, providers: Mapping[str, ProviderConfig]) -> ModelConfig:
+        wanted = self._get("model", "default")
+        provider = self._chosen_provider(wanted, providers)
+        prefix = wanted.partition("/")[0] if "/" in wanted else ""
+        self._check_prefix(wanted, prefix, provider, providers)
+        own = providers.get(provider)
+        default = wanted or (own.default_model if own else "")
+        if not default:
+            self._warn("model.default", f"is not set, and provider {provider} has no default.", "Name a model.")
+        return ModelConfig(
+            default=default,
+            provider=provider,
+            base_url=self._get("model", "base_url"),
+            api_mode=self._get("model", "api_mode") or (own.api_mode if own else ""),
+            fallbacks=self._get("model", "fallbacks"),
+        )
+
+    def _chosen_provider(self, wanted: str, providers: Mapping[str, ProviderConfig]) -> str:
+        """The one that was named; else the model's own prefix; else the first that was configured; else ours."""
+        named: str = self._get("model", "provider")
+        if named:
+            return self._known_or_warned(named, providers)
+        prefix = wanted.partition("/")[0] if "/" in wanted else ""
+        if prefix in providers and self._is_configured(providers[prefix]):
+            return prefix
+        owners_own = [name for name in providers if name not in KNOWN and self._is_configured(providers[name])]
+        ready = [name for name in KNOWN if name != EMBEDDED and self._is_configured(providers[name])]
+        return next(iter((*owners_own, *ready)), EMBEDDED)
+
+    def _known_or_warned(self, named: str, providers: Mapping[str, ProviderConfig]) -> str:
+        if named in providers:
+            return named
+        folded = {name.casefold(): name for name in providers}
+        if named.casefold() in folded:
+            return folded[named.casefold()]
+        if not self._get("model", "base_url"):
+            hint = f"Known: {', '.join(providers)}. Add providers.{named}.base_url."
+            self._problems.append(
+                Problem("error", "model.provider", f"names {named!r}, which is not configured.", hint)
+            )
+        return named
+
+    def _is_configured(self, provider: ProviderConfig) -> bool:
+        """A key is enough where the address is known; an address is enough for servers that ask for no key."""
+        return bool(provider.api_key) or ("providers", provider.name, "base_url") in self._resolved
+
+    def _check_prefix(self, wanted: str, prefix: str, provider: str, providers: Mapping[str, ProviderConfig]) -> None:
+        is_vendor_name = provider in KNOWN and KNOWN[provider].is_relay and prefix in KNOWN
+        if prefix in providers and prefix != provider and not is_vendor_name:
+            self._warn(
+                "model.default",
+                f"is {wanted!r}, but model.provider is {provider}, so it is asked of {provider}.",
+                f"Set model.provider to {prefix} if you meant that one.",
+            )
+
+    # Platforms
+
+    def _accounts(self, manifest: Manifest) -> dict[str, AccountConfig]:
+        further = self._names_under("platforms", manifest.id, "accounts")
+        accounts = {MAIN: self._account(manifest, MAIN, ("platforms", manifest.id))}
+        for name in further:
+            accounts[name] = self._account(manifest, name, ("platforms", manifest.id, "accounts", name))
+        for name, account in accounts.items():
+            if account.is_mentioned and account.enabled and account.missing and not (name == MAIN and further):
+                self._tell_missing(manifest, name, account)
+        return accounts
+
+    def _account(self, manifest: Manifest, name: str, prefix: KeyPath) -> AccountConfig:
+        main = ("platforms", manifest.id)
+        # What makes an account itself is its own; rules, addresses and proxies hold for the whole platform.
+        own_only = {setting.key for setting in manifest.settings if setting.required}
+        own_only |= {"enabled", "home_channel", "home_channel_name"}
+        given: dict[str, Any] = {}
+        for key in platform_keys(manifest, prefix):
+            last = key.path[-1]
+            found = self._resolved.get((*prefix, last))
+            if found is None and prefix != main and last not in own_only:
+                found = self._resolved.get((*main, last))
+            given[last] = key.default if found is None or found.value is None else found.value
+        required = [setting.key for setting in manifest.settings if setting.required]
+        is_mentioned = any(path[:-1] == prefix for path in self._resolved)
+        busy_mode = given["busy_mode"]
+        return AccountConfig(
+            enabled=given["enabled"],
+            values=MappingProxyType({setting.key: given[setting.key] for setting in manifest.settings}),
+            access=self._access(given),
+            home_channel=given["home_channel"],
+            home_channel_name=given["home_channel_name"],
+            proxy=given["proxy"],
+            busy_mode=BusyMode(busy_mode) if busy_mode else None,
+            missing=tuple(key for key in required if not given[key]),
+            is_mentioned=is_mentioned,
+        )
+
+    def _access(self, given: Mapping[str, Any]) -> AccessPolicy:
+        users = frozenset((*given["allowed_users"], *self._get("gateway", "allowed_users")))
+        return AccessPolicy(
+            dm_policy=DmPolicy(given["dm_policy"]),
+            group_policy=GroupPolicy(given["group_policy"]),
+            allowed_users=users - {EVERYBODY},
+            allow_all=given["allow_all_users"] or self._get("gateway", "allow_all_users") or EVERYBODY in users,
+            group_allowed_chats=frozenset(given["group_allowed_chats"]),
+            require_mention=given["require_mention"],
+        )
+
+    def _tell_missing(self, manifest: Manifest, name: str, account: AccountConfig) -> None:
+        for setting in manifest.settings:
+            if setting.key not in account.missing:
+                continue
+            under = f"platforms.{manifest.id}" + ("" if name == MAIN else f".accounts.{name}")
+            or_env = f" or {setting.env}" if setting.env and name == MAIN else ""
+            self._problems.append(
+                Problem(
+                    "error",
+                    under,
+                    f'{manifest.id} account "{name}" has no {setting.key}.',
+                    f"Set {under}.{setting.key}{or_env}, then run `hermes doctor`.",
+                )
+            )

@@ -1,0 +1,310 @@
+"""Every setting there is, in one table, and the tree in which a file's keys are looked up."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hermes.config.providers import env_prefix
+from hermes.config.schema import BusyMode, ResetMode
+from hermes.config.values import Key, Kind, proxy_address, web_address
+from hermes.core.access import DmPolicy, GroupPolicy
+from hermes.core.manifest import Manifest, Setting, SettingKind
+
+Path = tuple[str, ...]
+
+BUSY_MODES = tuple(BusyMode)
+API_MODES = ("chat_completions",)
+
+GENERAL: tuple[Key, ...] = (
+    Key(
+        ("language",), env=("HERMES_LANGUAGE",), default="", help="language of the gateway's own texts; empty: as asked"
+    ),
+    Key(
+        ("timezone",), Kind.TIMEZONE, "", ("TZ",), help="time zone of schedules, resets and logs; empty: the machine's"
+    ),
+    Key(
+        ("database", "url"),
+        Kind.URL,
+        "",
+        ("HERMES_DATABASE_URL",),
+        ("sqlite", "postgresql", "postgres"),
+        help="PostgreSQL instead of SQLite in the home folder",
+    ),
+    Key(("model", "default"), env=("HERMES_MODEL",), default="", help="the model that answers"),
+    Key(
+        ("model", "provider"),
+        env=("HERMES_INFERENCE_PROVIDER",),
+        default="",
+        help="the provider that decides the endpoint",
+    ),
+    web_address(("model", "base_url"), default="", help="in place of the provider's own address"),
+    Key(("model", "api_mode"), Kind.CHOICE, "", choices=API_MODES, help="how the provider is spoken to"),
+    Key(("model", "fallbacks"), Kind.LIST, (), help="`provider/model` to try, in order, when the first fails"),
+    Key(
+        ("agent", "max_iterations"),
+        Kind.WHOLE,
+        60,
+        ("HERMES_MAX_ITERATIONS",),
+        low=1,
+        high=10_000,
+        help="model calls in one turn before it is asked for a summary",
+    ),
+    Key(
+        ("agent", "busy_mode"),
+        Kind.CHOICE,
+        BusyMode.INTERRUPT.value,
+        ("HERMES_BUSY_MODE",),
+        BUSY_MODES,
+        help="what a message does while a turn runs",
+    ),
+    Key(("agent", "workspace"), env=("MESSAGING_CWD",), default="", help="folder the tools work in"),
+    Key(
+        ("agent", "tool_progress"), Kind.FLAG, True, ("HERMES_TOOL_PROGRESS",), help="show in the chat which tool works"
+    ),
+    Key(
+        ("agent", "tool_progress_mode"),
+        Kind.CHOICE,
+        "new",
+        ("HERMES_TOOL_PROGRESS_MODE",),
+        ("new", "all"),
+        help="one line for each new tool, or for every call",
+    ),
+    Key(("agent", "persona"), default="", help="text put before every conversation"),
+    Key(
+        ("agent", "join_pause_seconds"),
+        Kind.DURATION,
+        0.8,
+        high=60,
+        help="how long to wait for the rest of a message that is likely to go on",
+    ),
+    Key(("agent", "turn_timeout_seconds"), Kind.DURATION, 1800.0, low=1, help="the longest a turn may take"),
+    Key(("agent", "identical_call_limit"), Kind.WHOLE, 3, low=2, high=1000, help="same tool call this often: stopped"),
+    Key(
+        ("delivery", "answer_ttl_seconds"), Kind.DURATION, 6 * 3600.0, low=1, help="an unsent answer is dead after this"
+    ),
+    Key(("delivery", "parked_ttl_seconds"), Kind.DURATION, 7 * 86400.0, low=1, help="the same for a parked answer"),
+    Key(("delivery", "notice_ttl_seconds"), Kind.DURATION, 60.0, low=1, help="the same for a notice"),
+    Key(("api", "enabled"), Kind.FLAG, True, ("API_SERVER_ENABLED",), help="whether the HTTP port opens"),
+    Key(("api", "host"), env=("API_SERVER_HOST",), default="127.0.0.1", help="address it listens on"),
+    Key(("api", "port"), Kind.WHOLE, 8642, ("API_SERVER_PORT",), low=0, high=65535, help="port it listens on"),
+    Key(("api", "key"), Kind.SECRET, None, ("API_SERVER_KEY",), help="Bearer key of the API"),
+    Key(
+        ("logs", "level"),
+        Kind.CHOICE,
+        "INFO",
+        ("HERMES_LOG_LEVEL",),
+        ("DEBUG", "INFO", "WARNING", "ERROR"),
+        help="the least important line that is written",
+    ),
+    Key(
+        ("gateway", "allowed_users"),
+        Kind.LIST,
+        (),
+        ("GATEWAY_ALLOWED_USERS",),
+        help="ids let in on every platform, besides each platform's own list",
+    ),
+    Key(("gateway", "allow_all_users"), Kind.FLAG, False, ("GATEWAY_ALLOW_ALL_USERS",), help="let everybody in"),
+    proxy_address(("proxy", "https"), default="", env=("HTTPS_PROXY", "https_proxy"), help="proxy for https addresses"),
+    proxy_address(("proxy", "http"), default="", env=("HTTP_PROXY", "http_proxy"), help="proxy for http addresses"),
+    proxy_address(("proxy", "all"), default="", env=("ALL_PROXY", "all_proxy"), help="proxy for every address"),
+    Key(("proxy", "none"), default="", env=("NO_PROXY", "no_proxy"), help="hosts reached without a proxy"),
+    Key(("always_log_local",), Kind.FLAG, True, help="keep a local copy of what jobs deliver"),
+)
+
+
+def reset_keys(prefix: Path, *, env: tuple[str, str, str] | None = None, is_general: bool = False) -> tuple[Key, ...]:
+    mode, hour, idle = ((name,) for name in env) if env else ((), (), ())
+    return (
+        Key(
+            (*prefix, "mode"), Kind.CHOICE, "both" if is_general else None, mode, tuple(ResetMode), help="when to renew"
+        ),
+        Key((*prefix, "at_hour"), Kind.WHOLE, 4 if is_general else None, hour, low=0, high=23, help="hour of `daily`"),
+        Key(
+            (*prefix, "idle_minutes"),
+            Kind.WHOLE,
+            120 if is_general else None,
+            idle,
+            low=1,
+            high=5_256_000,
+            help="silence of `idle`",
+        ),
+    )
+
+
+GENERAL_RESET = reset_keys(
+    ("sessions", "reset"),
+    env=("SESSION_RESET_MODE", "SESSION_RESET_HOUR", "SESSION_IDLE_MINUTES"),
+    is_general=True,
+)
+RESET_BY_PLATFORM = reset_keys(("sessions", "reset_by_platform", "*"))
+RESET_BY_KIND = reset_keys(("sessions", "reset_by_kind", "*"))
+
+PROVIDER: tuple[Key, ...] = (
+    web_address(
+        ("providers", "*", "base_url"), default="", env=("<NAME>_BASE_URL",), help="root of the provider's API"
+    ),
+    Key(("providers", "*", "api_key"), Kind.SECRET, None, ("<NAME>_API_KEY",), help="its key"),
+    Key(("providers", "*", "api_key_env"), default="", help="name of the environment variable that holds the key"),
+    Key(("providers", "*", "api_mode"), Kind.CHOICE, "chat_completions", choices=API_MODES, help="how it is spoken to"),
+    Key(("providers", "*", "default_model"), default="", help="its model when none is named"),
+    proxy_address(("providers", "*", "proxy"), default="", env=("<NAME>_PROXY",), help="proxy for this provider"),
+)
+
+# What every platform takes besides the settings of its own manifest.
+COMMON: tuple[Key, ...] = (
+    Key(("enabled",), Kind.FLAG, True, ("<P>_ENABLED",), help="false switches it off"),
+    Key(
+        ("allowed_users",), Kind.LIST, (), ("<P>_ALLOWED_USERS",), help="ids that may talk to the agent; * is everybody"
+    ),
+    Key(("allow_all_users",), Kind.FLAG, False, ("<P>_ALLOW_ALL_USERS",), help="everybody may"),
+    Key(
+        ("dm_policy",),
+        Kind.CHOICE,
+        DmPolicy.PAIRING.value,
+        ("<P>_DM_POLICY",),
+        tuple(DmPolicy),
+        help="who may write directly",
+    ),
+    Key(
+        ("group_policy",),
+        Kind.CHOICE,
+        GroupPolicy.DISABLED.value,
+        ("<P>_GROUP_POLICY",),
+        tuple(GroupPolicy),
+        help="which groups are answered",
+    ),
+    Key(("group_allowed_chats",), Kind.LIST, (), ("<P>_GROUP_ALLOWED_CHATS",), help="groups of the `allowlist` policy"),
+    Key(("require_mention",), Kind.FLAG, True, ("<P>_REQUIRE_MENTION",), help="in groups, answer only when addressed"),
+    Key(("home_channel",), default="", env=("<P>_HOME_CHANNEL",), help="chat for reminders and alerts"),
+    Key(("home_channel_name",), default="", env=("<P>_HOME_CHANNEL_NAME",), help="its name in texts"),
+    proxy_address(("proxy",), default="", env=("<P>_PROXY",), help="proxy for this platform"),
+    Key(("busy_mode",), Kind.CHOICE, None, (), BUSY_MODES, help="in place of agent.busy_mode"),
+)
+
+# Read by other parts of the program or by the system; known here so that nobody is warned about them.
+OTHER_ENV = ("HERMES_HOME", "HERMES_PROFILE", "HERMES_CONFIG", "HERMES_ENV")
+
+_KINDS: Mapping[SettingKind, Kind] = {
+    SettingKind.TEXT: Kind.TEXT,
+    SettingKind.SECRET: Kind.SECRET,
+    SettingKind.NUMBER: Kind.NUMBER,
+    SettingKind.FLAG: Kind.FLAG,
+    SettingKind.LIST: Kind.LIST,
+}
+
+
+def platform_keys(manifest: Manifest, prefix: Path | None = None) -> tuple[Key, ...]:
+    """The keys of the account ``main``; with another prefix, those of a further account, which has no environment."""
+    prefix = prefix or ("platforms", manifest.id)
+    own = {setting.key for setting in manifest.settings}
+    keys = [_of_setting(setting, prefix) for setting in manifest.settings]
+    for key in COMMON:
+        if key.path[0] not in own:
+            env = tuple(name.replace("<P>", env_prefix(manifest.id)) for name in key.env)
+            keys.append(replace(key, path=(*prefix, *key.path), env=env))
+    if "accounts" in prefix:
+        keys = [replace(key, env=()) for key in keys]
+    return tuple(keys)
+
+
+def _of_setting(setting: Setting, prefix: Path) -> Key:
+    path, env = (*prefix, setting.key), (setting.env,) if setting.env else ()
+    if setting.kind is SettingKind.TEXT and setting.key.endswith("url"):
+        return web_address(path, default=setting.default, env=env, help=setting.help)
+    return Key(path, _KINDS[setting.kind], setting.default, env, help=setting.help)
+
+
+def provider_keys(name: str) -> Iterator[Key]:
+    for key in PROVIDER:
+        env = tuple(variable.replace("<NAME>", env_prefix(name)) for variable in key.env)
+        yield replace(key, path=("providers", name, *key.path[2:]), env=env)
+
+
+@dataclass(slots=True)
+class Node:
+    """A place in the files: sections below it by name, one for names the owner chooses, and a key."""
+
+    children: dict[str, Node] = field(default_factory=dict)
+    any_name: Node | None = None
+    key: Key | None = None
+    is_alias: bool = False
+    is_ignored: bool = False  # known and of no use to us
+
+
+NAME = re.compile(r"[a-z0-9_-]+")
+PROVIDER_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+class Schema:
+    """All keys for one set of platforms."""
+
+    def __init__(self, manifests: Sequence[Manifest]) -> None:
+        self.manifests = tuple(manifests)
+        self.root = Node()
+        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER)
+        self.keys: dict[Path, Key] = {}
+        for key in general:
+            self._add(key)
+        for manifest in self.manifests:
+            self._add_platform(manifest)
+        self._add_older_forms()
+
+    def env_names(self, providers: Iterable[str]) -> dict[str, Key]:
+        """Every environment name that means a key, with those of the named providers."""
+        of_providers = (key for name in providers for key in provider_keys(name))
+        concrete = (key for key in self.keys.values() if "*" not in key.path)
+        return {name: key for source in (of_providers, concrete) for key in source for name in key.env}
+
+    def at(self, key: Key, chosen: Path) -> Key:
+        """The key with the names that its owner chose in place of the ``*``."""
+        names = iter(chosen)
+        path = tuple(next(names) if part == "*" else part for part in key.path)
+        if path[2:4] == ("accounts", "main"):  # the account main stands directly under its platform
+            return self.keys[(*path[:2], *path[4:])]
+        return replace(key, path=path)
+
+    def _add(self, key: Key) -> None:
+        self.keys[key.path] = key
+        self._place(key.path).key = key
+
+    def _place(self, path: Path) -> Node:
+        node = self.root
+        for part in path:
+            if part == "*":
+                node.any_name = node.any_name or Node()
+                node = node.any_name
+            else:
+                node = node.children.setdefault(part, Node())
+        return node
+
+    def _alias(self, path: Path, key: Key) -> None:
+        node = self._place(path)
+        node.key, node.is_alias = key, True
+
+    def _add_platform(self, manifest: Manifest) -> None:
+        prefix = ("platforms", manifest.id)
+        for here in (prefix, (*prefix, "accounts", "*")):
+            for key in platform_keys(manifest, here):
+                self._add(key)
+                self._alias((*here, "extra", key.path[-1]), key)
+            # The older form: home_channel: {platform: …, chat_id: …, name: …}
+            if (home := self.keys.get((*here, "home_channel"))) is not None:
+                self._alias((*home.path, "chat_id"), home)
+                self._alias((*home.path, "name"), self.keys[(*here, "home_channel_name")])
+                self._place((*home.path, "platform")).is_ignored = True
+
+    def _add_older_forms(self) -> None:
+        self._place(("model",)).key = self.keys[("model", "default")]  # model: gpt-4o-mini
+        self._alias(("providers", "*", "model"), self.keys[("providers", "*", "default_model")])
+        for general, by_platform in zip(GENERAL_RESET, RESET_BY_PLATFORM, strict=True):
+            self._alias(("default_reset_policy", general.path[-1]), general)
+            self._alias(("reset_by_platform", "*", general.path[-1]), by_platform)
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
+    """The known name that was probably meant, or an empty text."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return found[0] if found else ""

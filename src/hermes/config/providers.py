@@ -1,0 +1,81 @@
+"""The providers known by name, and how a provider's key is found at the moment it is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.config.dotenv import parse_dotenv
+from hermes.config.schema import ProviderConfig
+from hermes.config.values import is_placeholder
+from hermes.core.secret import Secret
+
+EMBEDDED = "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProvider:
+    """``default_model`` answers when a key is all that was given. ``is_relay``: its model names begin with a vendor."""
+
+    name: str
+    base_url: str
+    default_model: str
+    is_relay: bool = False
+
+
+# The order is the order of choice when several keys are there and none was named.
+KNOWN: Mapping[str, KnownProvider] = {
+    provider.name: provider
+    for provider in (
+        KnownProvider("openai", "https://api.openai.com/v1", "gpt-4o-mini"),
+        KnownProvider("openrouter", "https://openrouter.ai/api/v1", "openai/gpt-4o-mini", is_relay=True),
+        KnownProvider(EMBEDDED, "", "smollm2-135m-instruct"),
+    )
+}
+
+
+def env_prefix(name: str) -> str:
+    """``my-relay`` → ``MY_RELAY``: what stands before ``_API_KEY`` and ``_BASE_URL``."""
+    return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
+
+
+class EnvFiles:
+    """The `.env` files, read again when they change. A look costs one stat per file."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = tuple(paths)
+        self._read: dict[Path, tuple[tuple[int, int, int], Mapping[str, str]]] = {}
+
+    def get(self, name: str) -> str | None:
+        for path in self._paths:
+            value = self._values(path).get(name)
+            if value is not None:
+                return value
+        return None
+
+    def _values(self, path: Path) -> Mapping[str, str]:
+        try:
+            stat = os.stat(path)
+            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            known = self._read.get(path)
+            if known is None or known[0] != stamp:
+                lines, _ = parse_dotenv(path.read_bytes(), path.name)
+                known = stamp, {name: line.value for name, line in lines.items()}
+                self._read[path] = known
+        except OSError:  # gone or not readable: as if it named nothing; load() says so to the owner
+            return {}
+        return known[1]
+
+
+def resolve_key(provider: ProviderConfig, environ: Mapping[str, str], env_files: EnvFiles) -> Secret | None:
+    """The key of a provider as it is now: ``api_key_env`` first, then ``<NAME>_API_KEY``, then the loaded key.
+
+    Each name is looked for in the process environment, then in the `.env` files as they are on disk.
+    """
+    for name in (provider.api_key_env, f"{env_prefix(provider.name)}_API_KEY"):
+        for found in (environ.get(name), env_files.get(name)) if name else ():
+            if found is not None and not is_placeholder(found):
+                return Secret(found.strip())
+    return provider.api_key

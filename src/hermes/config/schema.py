@@ -1,0 +1,193 @@
+"""The configuration as the rest of the gateway sees it: one frozen, typed snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from hermes.core.access import AccessPolicy
+from hermes.core.keys import MAIN, ChatKind
+from hermes.core.lane import BusyMode as BusyMode
+from hermes.core.renewal import ResetMode as ResetMode
+from hermes.core.renewal import ResetPolicy as ResetPolicy
+from hermes.core.secret import Secret
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+class ToolProgress(StrEnum):
+    OFF = "off"
+    NEW = "new"  # one line when another tool starts to work
+    ALL = "all"  # one line for every call
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsConfig:
+    reset: ResetPolicy = field(default_factory=ResetPolicy)
+    reset_by_platform: Mapping[str, ResetPolicy] = field(default_factory=_nothing)
+    reset_by_kind: Mapping[str, ResetPolicy] = field(default_factory=_nothing)
+
+    def reset_for(self, platform: str, kind: ChatKind) -> ResetPolicy:
+        """The policy of a platform goes before that of a kind of chat, and both before the general one."""
+        return self.reset_by_platform.get(platform) or self.reset_by_kind.get(kind) or self.reset
+
+
+@dataclass(frozen=True, slots=True)
+class AccountConfig:
+    """One login on one platform. ``values`` holds every setting of its manifest, secrets as ``Secret``.
+
+    ``missing`` names required settings without a value; ``is_mentioned`` says that somebody configured
+    anything of it at all.
+    """
+
+    enabled: bool
+    values: Mapping[str, Any]
+    access: AccessPolicy = field(default_factory=AccessPolicy)
+    home_channel: str = ""
+    home_channel_name: str = ""
+    proxy: str = field(default="", repr=False)  # it may hold a password
+    busy_mode: BusyMode | None = None
+    missing: tuple[str, ...] = ()
+    is_mentioned: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Wanted, and complete enough to be started."""
+        return self.enabled and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Which model answers. ``default`` and ``provider`` are always filled in; ``base_url``, when set,
+    takes the place of the provider's own. ``fallbacks`` are written ``provider/model``."""
+
+    default: str
+    provider: str
+    base_url: str = ""
+    api_mode: str = ""
+    fallbacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """An endpoint that serves models. ``api_key`` is the key as it was at load time; a caller that must
+    see a key added since asks ``resolve_key``."""
+
+    name: str
+    base_url: str = ""
+    api_key: Secret | None = None
+    api_key_env: str = ""
+    api_mode: str = "chat_completions"
+    default_model: str = ""
+    proxy: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """``workspace`` None means: the home folder of the owner, a folder of their own for everyone else."""
+
+    max_iterations: int = 60
+    busy_mode: BusyMode = BusyMode.INTERRUPT
+    workspace: Path | None = None
+    tool_progress: ToolProgress = ToolProgress.NEW
+    persona: str = ""
+    join_pause_seconds: float = 0.8
+    turn_timeout_seconds: float = 1800.0
+    identical_call_limit: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryConfig:
+    answer_ttl_seconds: float = 6 * 3600.0
+    parked_ttl_seconds: float = 7 * 86400.0
+    notice_ttl_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ApiConfig:
+    enabled: bool = True
+    host: str = "127.0.0.1"
+    port: int = 8642
+    key: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogsConfig:
+    level: str = "INFO"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyConfig:
+    """The proxies for every outside call; ``no_proxy`` is a comma list of hosts that are reached directly."""
+
+    https: str = field(default="", repr=False)
+    http: str = field(default="", repr=False)
+    all: str = field(default="", repr=False)
+    no_proxy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything, at one moment. ``database_url`` "" is SQLite in the home folder; ``timezone`` "" is the machine's."""
+
+    home: Path
+    model: ModelConfig
+    providers: Mapping[str, ProviderConfig]
+    platforms: Mapping[str, Mapping[str, AccountConfig]] = field(default_factory=_nothing)
+    database_url: str = field(default="", repr=False)  # it may hold a password
+    language: str = ""
+    timezone: str = ""
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
+    api: ApiConfig = field(default_factory=ApiConfig)
+    logs: LogsConfig = field(default_factory=LogsConfig)
+    proxies: ProxyConfig = field(default_factory=ProxyConfig)
+    always_log_local: bool = True
+
+    def account(self, platform: str, account: str = MAIN) -> AccountConfig | None:
+        return self.platforms.get(platform, {}).get(account)
+
+    def secrets(self) -> Iterator[Secret]:
+        """Every secret of the configuration, the passwords inside addresses included: what a Redactor must know."""
+        if self.api.key:
+            yield self.api.key
+        addresses = [self.database_url, self.proxies.https, self.proxies.http, self.proxies.all]
+        for provider in self.providers.values():
+            addresses.append(provider.proxy)
+            if provider.api_key:
+                yield provider.api_key
+        for accounts in self.platforms.values():
+            for account in accounts.values():
+                addresses.append(account.proxy)
+                yield from (value for value in account.values.values() if isinstance(value, Secret) and value)
+        for address in addresses:
+            if password := password_in(address):
+                yield Secret(password)
+
+
+def password_in(address: str) -> str:
+    try:
+        return unquote(urlsplit(address).password or "")
+    except ValueError:  # not an address after all
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the configuration that its owner should know. ``where`` names the file and line or key."""
+
+    level: Literal["error", "warning"]
+    where: str
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}" + (f" {self.hint}" if self.hint else "")

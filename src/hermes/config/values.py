@@ -1,0 +1,217 @@
+"""From the text somebody typed to a typed value, or to a sentence that says what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from hermes.core.secret import Secret
+
+Raw = str | tuple[str, ...]
+"""A value as it was written: the text, or the texts of a list."""
+
+
+class Kind(StrEnum):
+    TEXT = "text"
+    SECRET = "secret"
+    NUMBER = "number"
+    WHOLE = "whole number"
+    FLAG = "flag"
+    LIST = "list"
+    CHOICE = "choice"
+    DURATION = "duration"
+    URL = "address"
+    TIMEZONE = "time zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: where it stands in the files, its environment names, and what it takes.
+
+    A ``*`` in ``path`` stands for a name the owner chose (a provider, an account).
+    """
+
+    path: tuple[str, ...]
+    kind: Kind = Kind.TEXT
+    default: Any = None
+    env: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    help: str = ""
+
+    def __str__(self) -> str:
+        return ".".join(self.path)
+
+
+# The values of secrets and ids in .env.example, which is not installed with the package. A test
+# compares the two.
+EXAMPLE_VALUES = frozenset(
+    {
+        "123456789:AAExampleTokenFromBotFather",
+        "123456789",
+        "123456789,987654321",
+        "sk-example",
+        "sk-your-key",
+        "sk-or-example",
+    }
+)
+
+_GUARDED = frozenset({Kind.SECRET, Kind.LIST, Kind.URL})
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a value was left as an example: from our `.env.example`, empty, `<…>`, `changeme` or `your-…`."""
+    bare = text.strip()
+    folded = bare.casefold()
+    return (
+        not bare
+        or bare in EXAMPLE_VALUES
+        or folded == "changeme"
+        or folded.startswith("your-")
+        or (bare.startswith("<") and bare.endswith(">"))
+    )
+
+
+def looks_unfilled(key: Key, raw: Raw) -> bool:
+    """Placeholders matter in secrets, ids and addresses; in free text `<…>` may be meant."""
+    if isinstance(raw, tuple):
+        return key.kind in _GUARDED and bool(raw) and all(is_placeholder(item) for item in raw)
+    return key.kind in _GUARDED and is_placeholder(raw)
+
+
+def parse(key: Key, raw: Raw) -> Any:
+    """Give the typed value, or raise ValueError with a sentence that repeats no secret."""
+    if key.kind is Kind.LIST:
+        return _list(raw)
+    if isinstance(raw, tuple):
+        raise ValueError("takes one value, not a list.")
+    return _PARSERS[key.kind](key, raw.strip())
+
+
+def _list(raw: Raw) -> tuple[str, ...]:
+    items: Sequence[str] = re.split(r"[,\n]", raw) if isinstance(raw, str) else raw
+    # An id left over from the example would let a stranger in, so it goes; the others stay.
+    return tuple(dict.fromkeys(item.strip() for item in items if not is_placeholder(item)))
+
+
+def _text(_: Key, text: str) -> str:
+    return text
+
+
+def _secret(_: Key, text: str) -> Secret:
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        raise ValueError("holds a line break or another control character.")
+    return Secret(text)
+
+
+def _number(key: Key, text: str) -> float:
+    try:
+        number: float = int(text)
+    except ValueError:
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError(f"should be a number, not {_shown(text)}.") from None
+    return _in_range(key, number)
+
+
+def _whole(key: Key, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"should be a whole number, not {_shown(text)}.") from None
+    return int(_in_range(key, number))
+
+
+def _in_range(key: Key, number: float) -> float:
+    if math.isnan(number) or math.isinf(number):
+        raise ValueError("should be a finite number.")
+    if number < key.low:
+        raise ValueError(f"should be at least {key.low:g}, not {number:g}.")
+    if number > key.high:
+        raise ValueError(f"should be at most {key.high:g}, not {number:g}.")
+    return number
+
+
+_YES = frozenset({"true", "yes", "on", "1", "y"})
+_NO = frozenset({"false", "no", "off", "0", "n"})
+
+
+def _flag(_: Key, text: str) -> bool:
+    folded = text.casefold()
+    if folded in _YES:
+        return True
+    if folded in _NO:
+        return False
+    raise ValueError(f"should be true or false, not {_shown(text)}.")
+
+
+def _choice(key: Key, text: str) -> str:
+    for choice in key.choices:
+        if choice.casefold() == text.casefold():
+            return choice
+    raise ValueError(f"should be one of {', '.join(key.choices)}, not {_shown(text)}.")
+
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _duration(key: Key, text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?", text.casefold())
+    if match is None:
+        raise ValueError(f"should be a time like 90, 90s, 15m, 6h or 7d, not {_shown(text)}.")
+    return _in_range(key, float(match[1]) * _UNITS[match[2] or ""])
+
+
+def _url(key: Key, text: str) -> str:
+    address = text if "://" in text or "http" not in key.choices else f"http://{text}"
+    try:
+        parts = urlsplit(address)
+        _ = parts.port  # raises when it is no port
+    except ValueError:
+        raise ValueError("is not an address.") from None
+    # No part of the address is repeated: it may hold a password.
+    if key.choices and parts.scheme not in key.choices:
+        raise ValueError(f"should start with {' or '.join(f'{scheme}://' for scheme in key.choices)}.")
+    if not parts.hostname and not parts.path.strip("/"):
+        raise ValueError("is an address without a host.")
+    if not address.isprintable() or " " in address:
+        raise ValueError("is an address with a blank or a control character in it.")
+    return address
+
+
+def _timezone(_: Key, text: str) -> str:
+    name = text.removeprefix(":")
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"names no time zone known here: {_shown(text)}.") from None
+    return name
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+_PARSERS: dict[Kind, Callable[[Key, str], Any]] = {
+    Kind.TEXT: _text,
+    Kind.SECRET: _secret,
+    Kind.NUMBER: _number,
+    Kind.WHOLE: _whole,
+    Kind.FLAG: _flag,
+    Kind.CHOICE: _choice,
+    Kind.DURATION: _duration,
+    Kind.URL: _url,
+    Kind.TIMEZONE: _timezone,
+}
+
+web_address = partial(Key, kind=Kind.URL, choices=("http", "https"))
+proxy_address = partial(Key, kind=Kind.URL, choices=("http", "https", "socks5", "socks5h"))

@@ -1,0 +1,117 @@
+"""Who may talk to the agent, decided from the configuration alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from hermes.core.keys import ChatKind
+from hermes.core.people import PersonRole
+
+EVERYBODY = "*"
+
+
+class DmPolicy(StrEnum):
+    PAIRING = "pairing"
+    OPEN = "open"
+    ALLOWLIST = "allowlist"
+    DISABLED = "disabled"
+
+
+class GroupPolicy(StrEnum):
+    DISABLED = "disabled"
+    ALLOWLIST = "allowlist"
+    OPEN = "open"
+
+
+class RefusalReason(StrEnum):
+    NOT_LISTED = "not_listed"
+    NOT_PAIRED = "not_paired"
+    DMS_DISABLED = "dms_disabled"
+    GROUPS_DISABLED = "groups_disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPolicy:
+    """The rules of one account. The defaults let nobody in.
+
+    ``allowed_users`` holds the platform's own user ids; ``allow_all`` is the same as listing everybody.
+    """
+
+    dm_policy: DmPolicy = DmPolicy.PAIRING
+    group_policy: GroupPolicy = GroupPolicy.DISABLED
+    allowed_users: frozenset[str] = frozenset()
+    allow_all: bool = False
+    group_allowed_chats: frozenset[str] = frozenset()
+    require_mention: bool = True
+
+    @property
+    def admits_somebody(self) -> bool:
+        """Whether the configuration alone lets anyone in; pairing may let in more."""
+        dms_open = self.dm_policy is DmPolicy.OPEN
+        groups_open = self.group_policy is GroupPolicy.OPEN or (
+            self.group_policy is GroupPolicy.ALLOWLIST and bool(self.group_allowed_chats)
+        )
+        return dms_open or groups_open or self.allow_all or bool(self.allowed_users)
+
+    def lists(self, sender_id: str) -> bool:
+        return self.allow_all or EVERYBODY in self.allowed_users or sender_id in self.allowed_users
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    role: PersonRole = PersonRole.USER
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    reason: RefusalReason
+
+
+@dataclass(frozen=True, slots=True)
+class Unaddressed:
+    """A group's talk that is not for us: no answer, and no word about who wrote it."""
+
+
+Verdict = Allowed | Refused | Unaddressed
+
+
+def judge(policy: AccessPolicy, *, kind: ChatKind, sender_id: str, chat: str, is_addressed: bool) -> Verdict:
+    """Say whether the configuration lets this person talk to the agent here. Nobody is, unless named.
+
+    An unaddressed group message is never refused by name: strangers talking among themselves are no
+    attempt to get in.
+    """
+    match kind:
+        case ChatKind.DM:
+            return _judge_dm(policy, sender_id)
+        case ChatKind.GROUP | ChatKind.CHANNEL:
+            return _judge_group(policy, sender_id, chat, is_addressed)
+        case _:
+            assert_never(kind)
+
+
+def _judge_dm(policy: AccessPolicy, sender_id: str) -> Verdict:
+    match policy.dm_policy:
+        case DmPolicy.DISABLED:
+            return Refused(RefusalReason.DMS_DISABLED)
+        case DmPolicy.OPEN:
+            return Allowed()
+        case DmPolicy.ALLOWLIST:
+            return Allowed() if policy.lists(sender_id) else Refused(RefusalReason.NOT_LISTED)
+        case DmPolicy.PAIRING:
+            return Allowed() if policy.lists(sender_id) else Refused(RefusalReason.NOT_PAIRED)
+        case _:
+            assert_never(policy.dm_policy)
+
+
+def _judge_group(policy: AccessPolicy, sender_id: str, chat: str, is_addressed: bool) -> Verdict:
+    if policy.group_policy is GroupPolicy.DISABLED:
+        return Refused(RefusalReason.GROUPS_DISABLED)
+    if policy.require_mention and not is_addressed:
+        return Unaddressed()
+    is_listed = chat in policy.group_allowed_chats or policy.lists(sender_id)
+    if policy.group_policy is GroupPolicy.OPEN or is_listed:
+        return Allowed()
+    return Refused(RefusalReason.NOT_LISTED)
