@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     typed = list(sys.argv[1:] if argv is None else argv)
     _print_anything()
     try:
-        code = _guarded(lambda: _dispatch(typed))
+        code = guarded(lambda: _dispatch(typed))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, less) has seen enough. The interpreter flushes once more at its end; give it a place.
@@ -163,7 +163,7 @@ def _print_help() -> None:
         print(f"  {name:<{width}}  {summary}")
 
 
-def _guarded(act: Callable[[], int]) -> int:
+def guarded(act: Callable[[], int]) -> int:
     """Turn what the gateway itself says went wrong into words and an exit code."""
     from hermes.core.errors import ConfigError, ForeignHomeError, GatewayError
 

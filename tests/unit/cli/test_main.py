@@ -1,0 +1,127 @@
+"""The door of the CLI."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes import __version__
+from hermes.cli.main import COMMANDS, guarded, main
+from hermes.core.errors import ConfigError, ForeignHomeError, GatewayError, StoreIsDownError
+
+SOURCES = Path(__file__).resolve().parents[3] / "src"
+
+
+def python(code: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environ = os.environ | {"PYTHONPATH": str(SOURCES)} | more
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20, env=environ
+    )
+
+
+def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hermes {__version__}\n"
+
+
+def test_version_imports_nothing_it_does_not_need() -> None:
+    heavy = {
+        "argparse",
+        "asyncio",
+        "aiohttp",
+        "sqlite3",
+        "ssl",
+        "logging",
+        "typing_extensions",
+        "rich",
+        "yaml",
+        "orjson",
+    }
+    done = python(
+        f"import sys; from hermes.cli.main import main; main(['--version']); print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_version_costs_under_a_tenth_of_a_second_of_cpu() -> None:
+    def cost() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        python("from hermes.cli.main import main; main(['--version'])")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(cost() for _ in range(3)) < 0.1
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert "supervisor" not in shown
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stauts"]) == 2
+    assert "hermes status`?" in capsys.readouterr().err
+
+
+def test_a_word_like_nothing_else_is_answered_with_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["xyzzy"]) == 2
+    assert "--help` lists what there is" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error, code",
+    [
+        (ConfigError("telegram has no token."), 78),
+        (ForeignHomeError("That home is not ours."), 78),
+        (StoreIsDownError("The disk is full."), 1),
+        (GatewayError("Something else."), 1),
+    ],
+)
+def test_what_went_wrong_is_one_line_and_an_exit_code(
+    error: GatewayError, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert guarded(raising(error)) == code
+    assert capsys.readouterr().err.removeprefix("✗ ") == f"{error}\n"
+
+
+def raising(error: BaseException) -> Callable[[], int]:
+    def act() -> int:
+        raise error
+
+    return act
+
+
+def test_a_reader_that_left_is_no_error() -> None:
+    environ = os.environ | {"PYTHONPATH": str(SOURCES)}
+    script = f'"{sys.executable}" -m hermes --help | true; "{sys.executable}" -m hermes version | head -c 1'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=20, env=environ
+    )
+    assert done.stderr == ""
+
+
+def test_ctrl_c_leaves_without_a_traceback() -> None:
+    code = "import sys, signal, os, hermes.cli.main as m; m.load = lambda name: os.kill(os.getpid(), signal.SIGINT)"
+    done = python(f"{code}; sys.exit(m.main(['version']))")
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False)
+
+
+def test_a_terminal_without_our_characters_gets_question_marks() -> None:
+    done = python("import sys; from hermes.cli.main import main; sys.exit(main(['xyzzy']))", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr[:2]) == (2, "? ")
+
+
+def test_every_command_tells_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("version", "completion"):
+        with pytest.raises(SystemExit) as left:
+            main([name, "--help"])
+        assert left.value.code == 0
+        assert "examples:" in capsys.readouterr().out

@@ -1,0 +1,116 @@
+"""Docs that lag behind fail here: every command, setting and platform is mentioned, and no machine's own paths."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hermes.cli.main import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PLATFORMS = ROOT / "src" / "hermes" / "platforms"
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def example_settings() -> list[str]:
+    return re.findall(r"^# ([A-Z][A-Z0-9_]+)=", text_of(".env.example"), re.MULTILINE)
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False, text=True, timeout=10
+    )
+    if listed.returncode:
+        pytest.skip("not a git clone, so there is no list of tracked files")
+    return [ROOT / name for name in listed.stdout.split("\0") if name]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_in_the_operating_guide(command: str) -> None:
+    assert f"hermes {command}" in text_of("docs/operating.md")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_in_the_readme(command: str) -> None:
+    assert f"hermes {command}" in text_of("README.md")
+
+
+def test_docs_name_no_command_that_does_not_exist() -> None:
+    for page in ("README.md", "docs/operating.md", "CONTRIBUTING.md"):
+        named = set(re.findall(r"`(?:\./scripts/)?hermes ([a-z]+)", text_of(page)))
+        assert named <= COMMANDS.keys(), page
+
+
+def test_every_example_setting_is_explained() -> None:
+    page = ROOT / "docs" / "configuration.md"
+    missing = [name for name in example_settings() if name not in page.read_text("utf-8")]
+    assert not missing
+
+
+def test_example_settings_hold_no_value_that_would_take_effect() -> None:
+    live = [line for line in text_of(".env.example").splitlines() if line and not line.startswith("#")]
+    assert not live
+    assert len(example_settings()) == len(set(example_settings())) >= 20
+
+
+def platform_folders() -> list[Path]:
+    return sorted(path.parent for path in PLATFORMS.glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("folder", platform_folders(), ids=lambda folder: folder.name)
+def test_every_platform_has_a_page_with_its_checklist(folder: Path) -> None:
+    page = (folder / "README.md").read_text("utf-8").casefold()
+    for point in ("connect", "text", "media", "threads", "buttons", "limits", "known gaps"):
+        assert point in page, f"{folder.name}/README.md says nothing about {point}"
+
+
+def test_every_platform_is_registered() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    registered = project["entry-points"]["hermes.platforms"]
+    assert registered == {folder.name: f"hermes.platforms.{folder.name}:MANIFEST" for folder in platform_folders()}
+
+
+def test_every_decision_has_its_three_parts() -> None:
+    pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    for page in pages:
+        text = page.read_text("utf-8")
+        assert all(part in text for part in ("Context", "Decision", "Consequence")), page.name
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [path for path in tracked_files() if path.suffix == ".md" and path.exists()]:
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
+            if "://" not in link:
+                assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} links to {link}"
+
+
+def test_no_file_holds_a_path_of_somebodys_machine() -> None:
+    # Put together here, so that this file does not find itself.
+    machine = re.compile(rb"(?<![\w.$}~-])/(?:" + b"|".join((b"work", b"root")) + rb")/\w")
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()[:120]!r}"
+        for path in tracked_files()
+        if path.is_file()
+        for line in path.read_bytes().splitlines()
+        if machine.search(line)
+    ]
+    assert not found
+
+
+def test_pins_cover_what_the_project_declares() -> None:
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    pinned = {_plain(line.partition("==")[0]) for line in text_of("requirements/core.txt").splitlines() if "==" in line}
+    declared = {_plain(re.split(r"[<>=\[]", name)[0]) for name in project["dependencies"]}
+    assert declared <= pinned
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
