@@ -1,0 +1,292 @@
+"""The dialect that most providers speak: ``POST /chat/completions``, streamed or not, by hand on aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import aiohttp
+from python_socks import ProxyError
+from yarl import URL
+
+from hermes.agent.models import render, words
+from hermes.agent.models.answer import Answer, UnreadableChunkError
+from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
+from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
+from hermes.agent.models.sse import DONE, DataLines, LineTooLongError
+from hermes.agent.models.watch import Expired, Watchdog
+from hermes.core.errors import ModelErrorKind as Kind
+from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from hermes.core.secret import Redactor, Secret
+
+__all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
+
+LARGEST_ANSWER = 32_000_000
+LARGEST_REFUSAL = 64_000
+LARGEST_PLAIN_BODY = 1 << 20  # aiohttp wants larger ones as a file, and writes those piece by piece
+# After the finish reason only the usage may come, and after [DONE] only the end of the body: worth a short wait,
+# since a connection read to its end is used again.
+USAGE_SECONDS = 3.0
+END_SECONDS = 0.05
+
+
+def _new_call_id() -> str:
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+class ChatCompletions:
+    """One model of one provider. Tries once: retries and fallback are the chain's work."""
+
+    def __init__(
+        self, endpoint: Endpoint, http: aiohttp.ClientSession, *, new_id: Callable[[], str] = _new_call_id
+    ) -> None:
+        self._endpoint = endpoint
+        self._http = http
+        self._new_id = new_id
+        self._url = URL(endpoint.base_url.rstrip("/") + "/chat/completions")
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect)
+        self._refused_fields: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return self._endpoint.label
+
+    @property
+    def has_tools(self) -> bool:
+        return self._endpoint.has_tools
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Yield deltas (all the text of one network read in one), then the reply. Closing ends the connection."""
+        call = _Call(self._endpoint, request, self._new_id)
+        response = await self._open(call)
+        try:
+            if request.stream:
+                async with aclosing(call.read_stream(response)) as events:
+                    async for event in events:
+                        yield event
+            else:
+                await call.read_whole(response)
+        finally:
+            # Read to its end, the connection goes back to the pool; otherwise this closes it.
+            response.release()
+        yield call.reply()
+
+    async def _open(self, call: _Call) -> aiohttp.ClientResponse:
+        """Send the request; a provider that refuses an optional field is asked again without it."""
+        while True:
+            body = render.body_of(call.request, call.model, with_tools=self.has_tools, without=self._refused_fields)
+            response = await self._post(call, render.encode(body))
+            if response.status < 300:
+                return response
+            error = await call.refusal(response)
+            field = render.refused_field(body, error.detail) if error.kind is Kind.REQUEST else ""
+            if not field:
+                raise error
+            self._refused_fields += (field,)
+
+    async def _post(self, call: _Call, body: bytes) -> aiohttp.ClientResponse:
+        data = body if len(body) <= LARGEST_PLAIN_BODY else io.BytesIO(body)
+        try:
+            async with asyncio.timeout_at(call.first_byte_at):
+                # A redirect is never followed: it would take the key along.
+                return await self._http.post(
+                    self._url, data=data, headers=call.headers(), timeout=self._timeout, allow_redirects=False
+                )
+        except (aiohttp.ClientError, ProxyError, OSError) as error:  # TimeoutError is an OSError
+            raise call.unreachable(error) from None
+
+
+class _Call:
+    """One call: its deadline, its key, and what has come of the answer."""
+
+    def __init__(self, endpoint: Endpoint, request: ModelRequest, new_id: Callable[[], str]) -> None:
+        now = asyncio.get_running_loop().time()
+        self.request = request
+        self.model = request.model or endpoint.model
+        self.ends_at = now + request.deadline_seconds
+        # Without streaming the first byte comes with the last.
+        patience = endpoint.timeouts.first_byte if request.stream else request.deadline_seconds
+        self.first_byte_at = min(now + patience, self.ends_at)
+        self._endpoint = endpoint
+        self._key = endpoint.key()
+        self._answer = Answer(new_id)
+
+    def headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", **self._endpoint.headers}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._sendable_key(self._key)}"
+        return headers
+
+    def _sendable_key(self, key: Secret) -> str:
+        value = key.reveal().strip()
+        if not (value.isascii() and value.isprintable() and " " not in value):
+            raise self._failure(Kind.AUTH, words.ODD_KEY)  # here, since aiohttp's own error would print it
+        return value
+
+    async def read_stream(self, response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent, None]:
+        answer, content, lines = self._answer, response.content, DataLines()
+        watch = Watchdog(response, idle=self._endpoint.timeouts.idle, ends_at=self.ends_at)
+        is_sure = is_done = is_ending = False
+        try:
+            while not is_done:
+                watch.waiting()
+                data = await content.readany()
+                watch.awake()
+                if not is_sure and data:
+                    start = data.lstrip()[:1]
+                    if start in (b"{", b"[", b"<"):  # not a stream: a whole answer, an error, a web page
+                        self._take_whole(response.status, data + await _rest(content, LARGEST_ANSWER))
+                        is_done = True
+                    is_sure = bool(start)
+                for payload in () if is_done else lines.feed(data) if data else lines.finish():
+                    if payload == DONE:
+                        is_done = True
+                        break
+                    answer.take(payload)
+                if answer.fresh_reasoning and (reasoning := answer.take_reasoning()):
+                    yield ReasoningDelta(reasoning)
+                if answer.fresh_text and (text := answer.take_text()):
+                    yield TextDelta(text)
+                if answer.error is not None:
+                    raise self._refused(told_in(response.status, answer.error))
+                if not data:
+                    break
+                if answer.is_finished and not is_ending:
+                    is_ending = True
+                    watch.shorten(USAGE_SECONDS)
+            if is_done:
+                await _read_to_end(content)
+            elif not answer.is_finished:
+                raise self._failure(Kind.TRANSIENT, words.broke_off() if answer.text else "")
+        except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
+            if not answer.is_finished:
+                raise self._broken(error, watch.expired) from None
+        finally:
+            watch.stop()
+
+    async def read_whole(self, response: aiohttp.ClientResponse) -> None:
+        try:
+            async with asyncio.timeout_at(self.ends_at):
+                body = await _rest(response.content, LARGEST_ANSWER)
+            self._take_whole(response.status, body)
+        except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
+            raise self._broken(error, Expired.WHOLE if isinstance(error, TimeoutError) else None) from None
+
+    def _take_whole(self, status: int, body: bytes) -> None:
+        """A body that is not a stream: the answer at once, or an error in spite of its good status."""
+        stripped = body.lstrip()
+        if stripped[:1] == b"<":
+            raise self._failure(Kind.REQUEST, words.WEB_PAGE)
+        if stripped.startswith((b"data:", b":")):  # a relay that streams to those who did not ask
+            self._take_lines(body)
+        elif stripped[:1] == b"[":
+            raise self._refused(read_refusal(status, body))
+        else:
+            self._answer.take(stripped)
+        if self._answer.error is not None:
+            raise self._refused(told_in(status, self._answer.error))
+
+    def _take_lines(self, body: bytes) -> None:
+        lines = DataLines()
+        for payload in [*lines.feed(body), *lines.finish()]:
+            if payload != DONE:
+                self._answer.take(payload)
+
+    def reply(self) -> ModelReply:
+        """The whole answer, or the error that nothing came."""
+        answer = self._answer
+        text, calls, finish = answer.text, answer.tool_calls, answer.finish_reason
+        if not calls and not text.strip():
+            if finish == "content_filter":
+                raise self._failure(Kind.REQUEST, words.FILTERED)
+            raise self._failure(Kind.EMPTY, words.TOO_LONG_FOR_LIMIT if finish == "length" else "")
+        return ModelReply(text, calls, answer.usage, finish, answer.model or self.model, self._endpoint.provider)
+
+    async def refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
+        """What a bad status says, in words. Reads the body, and ends the response."""
+        try:
+            async with asyncio.timeout_at(min(self.ends_at, asyncio.get_running_loop().time() + 10)):
+                body = await _rest(response.content, LARGEST_REFUSAL)
+        except (aiohttp.ClientError, OSError, LineTooLongError):
+            body = b""  # the status alone has to do
+        finally:
+            response.release()
+        return self._refused(read_refusal(response.status, body), retry_after_of(response.headers))
+
+    def unreachable(self, error: Exception) -> ProviderError:
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return self._failure(Kind.TRANSIENT, words.unreachable("no connection in time"))
+        if isinstance(error, TimeoutError):
+            return self._failure(Kind.TRANSIENT, self._late(Expired.IDLE))
+        if isinstance(error, aiohttp.InvalidURL):
+            return self._failure(Kind.REQUEST, words.NO_SUCH_ADDRESS)
+        # Only the kind of error: its text may name a proxy with its password.
+        return self._failure(Kind.TRANSIENT, words.unreachable(_plain_reason(error)))
+
+    def _broken(self, error: Exception, expired: Expired | None) -> ProviderError:
+        if expired is not None:
+            return self._failure(Kind.TRANSIENT, self._late(expired))
+        if isinstance(error, UnreadableChunkError | LineTooLongError):
+            return self._failure(Kind.TRANSIENT, words.UNREADABLE)
+        return self._failure(Kind.TRANSIENT, words.broke_off(_plain_reason(error)))
+
+    def _late(self, expired: Expired) -> str:
+        timeouts, whole = self._endpoint.timeouts, self.request.deadline_seconds
+        if expired is Expired.WHOLE or not self.request.stream:
+            return words.over_deadline(whole)
+        return words.silent_for(min(whole, timeouts.idle if self._answer.text else timeouts.first_byte))
+
+    def _refused(self, told: Told, retry_after: float | None = None) -> ProviderError:
+        return refusal(
+            told,
+            provider=self._endpoint.provider,
+            model=self.model,
+            hide=Redactor([self._key] if self._key else []),
+            has_key=bool(self._key),
+            retry_after=retry_after,
+            partial=self._answer.text,
+        )
+
+    def _failure(self, kind: Kind, clause: str = "") -> ProviderError:
+        return ProviderError(kind, self._endpoint.provider, clause, partial=self._answer.text)
+
+
+async def _rest(content: aiohttp.StreamReader, most: int) -> bytes:
+    pieces, size = [], 0
+    while data := await content.readany():
+        pieces.append(data)
+        size += len(data)
+        if size > most:
+            raise LineTooLongError
+    return b"".join(pieces)
+
+
+async def _read_to_end(content: aiohttp.StreamReader) -> None:
+    """Wait a moment for the end of the body. A server that leaves it open loses the connection, no more."""
+    if content.at_eof():
+        return
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            while await content.readany():
+                pass
+    except (TimeoutError, aiohttp.ClientError):
+        return
+
+
+def _plain_reason(error: Exception) -> str:
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return "its host name is unknown"
+        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
+            return "its certificate is not trusted"
+        case ProxyError() | aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+            return "the proxy did not let us through"
+        case aiohttp.ClientConnectorError() | ConnectionRefusedError():
+            return "connection refused"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | ConnectionError():
+            return "the connection was closed"
+        case _:
+            return type(error).__name__

@@ -1,0 +1,246 @@
+"""From a provider's refusal to a ModelError: which kind it is, and words without secrets in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
+
+from hermes.agent.models import words
+from hermes.core.errors import ModelError
+from hermes.core.errors import ModelErrorKind as Kind
+from hermes.core.secret import HIDDEN, Redactor
+
+LONGEST_DETAIL = 200
+
+
+class ProviderError(ModelError):
+    """A ModelError that keeps ``what`` happened apart from its cure, so that a chain can go on with the sentence."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        provider: str,
+        clause: str = "",
+        *,
+        detail: str = "",
+        retry_after: float | None = None,
+        partial: str = "",
+    ) -> None:
+        self.what = words.happened(provider, clause or words.WHAT[kind])
+        self.detail = detail
+        reason = words.with_cure(self.what, kind)
+        super().__init__(kind, reason, provider=provider, retry_after=retry_after, partial=partial)
+
+
+def what_happened(error: ModelError) -> str:
+    """The first half of an error's sentence, without its full stop."""
+    return error.what if isinstance(error, ProviderError) else str(error).rstrip(". ")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a provider said about its refusal, whatever shape it gave it."""
+
+    status: int
+    code: str = ""
+    text: str = ""
+    is_page: bool = False
+
+    @property
+    def haystack(self) -> str:
+        return f"{self.code} {self.text}".lower()
+
+
+def read_refusal(status: int, body: bytes) -> Told:
+    """Read an error body: OpenAI's object, a bare string, FastAPI's detail, a list, plain text or a web page."""
+    try:
+        return told_in(status, orjson.loads(body))
+    except orjson.JSONDecodeError:
+        text = body.decode("utf-8", "replace").strip()
+        is_page = text[:1] == "<"
+        return Told(status, text="" if is_page else text, is_page=is_page)
+
+
+def told_in(status: int, parsed: Any) -> Told:
+    if isinstance(parsed, list):
+        parsed = parsed[0] if parsed else {}
+    if not isinstance(parsed, dict):
+        return Told(status, text=str(parsed))
+    error = parsed.get("error") or parsed.get("errors") or parsed
+    if isinstance(error, list):
+        error = error[0] if error else {}
+    if not isinstance(error, dict):
+        return Told(status, text=str(error))
+    return Told(_status_of(status, error), _codes(error), _message(error))
+
+
+def _status_of(status: int, error: Mapping[str, Any]) -> int:
+    """Inside a good answer the error's own number counts: OpenRouter sends ``"code": 429`` that way."""
+    if status >= 300:
+        return status
+    for name in ("code", "status", "status_code"):
+        value = str(error.get(name) or "")
+        if value.isascii() and value.isdigit() and 300 <= int(value) < 600:
+            return int(value)
+    return status
+
+
+def _codes(error: Mapping[str, Any]) -> str:
+    return " ".join(str(error[name]) for name in ("code", "type", "status") if error.get(name))
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    for name in ("message", "msg", "detail", "error_msg", "title"):
+        if value := error.get(name):
+            text = _flat(value)
+            break
+    else:
+        text = ""
+    metadata = error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None  # OpenRouter: what the provider behind it said
+    return f"{text} ({_flat(raw)})" if raw else text
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "; ".join(_flat(item) for item in value)
+    if isinstance(value, dict):
+        return _flat(value.get("message") or value.get("msg") or "")
+    return str(value)
+
+
+OUT_OF_CREDIT = (
+    "insufficient_quota", "insufficient_user_quota", "insufficient_balance", "insufficient balance",
+    "insufficient credit", "insufficient fund", "quota is not enough", "exceeded your current quota", "out of credit",
+    "more credits", "billing", "credit balance", "payment required", "arrearage", "额度不足", "余额不足", "欠费",
+)  # fmt: skip
+TOO_LONG = (
+    "context_length_exceeded", "maximum context length", "context window", "context length", "context size",
+    "prompt is too long", "input is too long", "too many tokens", "reduce the length", "exceeds the available context",
+    "maximum input length", "string_above_max_length", "request too large", "entity too large",
+)  # fmt: skip
+TOO_MANY = ("rate_limit", "rate limit", "too many requests", "resource_exhausted", "throttl")
+BAD_KEY = (
+    "invalid_api_key", "incorrect api key", "invalid api key", "api key not valid", "invalid token",
+    "no auth credentials", "authentication", "unauthorized", "api key is invalid", "missing api key",
+)  # fmt: skip
+NO_MODEL = (
+    "model_not_found", "not a valid model", "invalid model", "invalid_model", "unknown model", "no such model",
+    "no endpoints found for", "model not exist",
+)  # fmt: skip
+MODEL_IS_MISSING = re.compile(r"\bmodel\b.{0,100}?\b(not found|(does not|doesn't|not) exist)", re.DOTALL)
+FLAGGED = ("moderation", "flagged", "content policy", "content_policy", "content_filter", "guardrail", "sensitive")
+ITS_OWN_FAULT = ("server_error", "internal", "overloaded", "timeout", "timed out", "unavailable", "upstream")
+OUR_FAULT = ("invalid_request", "bad_request", "unsupported", "not support", "validation")
+
+
+def kind_of(told: Told) -> Kind:
+    """Sort a refusal by who must act. Words count before the number: providers agree more on those."""
+    text, status = told.haystack, told.status
+    # Gemini words its limit per minute like OpenAI's empty account; the code tells them apart.
+    if status == 402 or (_any(OUT_OF_CREDIT, text) and "resource_exhausted" not in text):
+        return Kind.QUOTA
+    if status == 429:
+        return Kind.RATE
+    if status not in (401, 403) and (status == 413 or _any(TOO_LONG, text)):
+        return Kind.CONTEXT
+    if _any(NO_MODEL, text) or (status in (400, 403, 404, 422) and MODEL_IS_MISSING.search(text)):
+        return Kind.MODEL
+    if status == 403 and _any(FLAGGED, text):
+        return Kind.REQUEST
+    if status in (401, 403) or (status < 500 and _any(BAD_KEY, text)):
+        return Kind.AUTH
+    return _kind_by_number(status, text)
+
+
+def _kind_by_number(status: int, text: str) -> Kind:
+    if status in (408, 409, 425) or status >= 500:
+        return Kind.TRANSIENT
+    if status >= 300:
+        return Kind.REQUEST
+    if _any(TOO_MANY, text):
+        return Kind.RATE
+    if _any(OUR_FAULT, text) and not _any(ITS_OWN_FAULT, text):
+        return Kind.REQUEST
+    return Kind.TRANSIENT
+
+
+def _any(needles: tuple[str, ...], text: str) -> bool:
+    return any(needle in text for needle in needles)
+
+
+def refusal(
+    told: Told,
+    *,
+    provider: str,
+    model: str,
+    hide: Redactor,
+    has_key: bool = True,
+    retry_after: float | None = None,
+    partial: str = "",
+) -> ProviderError:
+    """Put a refusal into words for a chat. The provider's own words are shown where they help, never a secret."""
+    kind = kind_of(told)
+    detail = presentable(told.text, hide)
+    clause = _clause(kind, told, detail, model, has_key=has_key, retry_after=retry_after)
+    return ProviderError(kind, provider, clause, detail=detail, retry_after=retry_after, partial=partial)
+
+
+def _clause(kind: Kind, told: Told, detail: str, model: str, *, has_key: bool, retry_after: float | None) -> str:
+    if told.is_page and told.status < 500 and told.status not in (401, 402, 403, 429):
+        return words.WEB_PAGE
+    if kind is Kind.AUTH and not has_key:
+        return words.NO_KEY
+    if kind is Kind.RATE and retry_after and retry_after >= 1:
+        return words.wait_asked(retry_after)
+    if kind is Kind.MODEL:
+        return words.no_such_model(model)
+    if kind is Kind.REQUEST and told.status in (301, 302, 303, 307, 308):
+        return words.MOVED
+    if kind is Kind.REQUEST and told.status == 404:
+        return words.NO_SUCH_ADDRESS if not told.code else words.refused(detail)
+    if kind is Kind.REQUEST:
+        return words.refused(detail)
+    if kind is Kind.TRANSIENT:
+        return words.own_trouble(told.status, detail)
+    return words.WHAT[kind]
+
+
+LOOKS_SECRET = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
+
+
+def presentable(text: str, hide: Redactor) -> str:
+    """One short line of a provider's own words, with every secret hidden (also keys that it shows half of)."""
+    line = " ".join(LOOKS_SECRET.sub(HIDDEN, hide(text)).split())
+    return line if len(line) <= LONGEST_DETAIL else line[: LONGEST_DETAIL - 1].rstrip() + "…"
+
+
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from whichever header says it. A date is read against the answer's own Date."""
+    if millis := _number(headers.get("retry-after-ms")):
+        return millis / 1000
+    value = headers.get("Retry-After")
+    if value is None:
+        return None
+    if (seconds := _number(value)) is not None:
+        return seconds
+    try:
+        until, now = parsedate_to_datetime(value), parsedate_to_datetime(headers.get("Date", ""))
+    except ValueError:
+        return None
+    return max(0.0, (until - now).total_seconds())
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else None
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number < 1e7 else None

@@ -1,0 +1,50 @@
+"""Server-sent events, cut by bytes: only what model providers send, and nothing allocated that nobody reads."""
+
+from __future__ import annotations
+
+LONGEST_LINE = 16_000_000
+DONE = b"[DONE]"
+
+
+class LineTooLongError(ValueError):
+    """A single line outgrew what any answer needs; reading on would only fill the memory."""
+
+
+class DataLines:
+    """Gives back the value of every ``data:`` line, whole, wherever the network cut it.
+
+    Comments (``: keep-alive``), ``event:``, ``id:`` and ``retry:`` lines are passed over, since every dialect
+    repeats what it needs inside the JSON. One ``data:`` line is one event: no provider folds JSON over
+    several, and some forget the blank line between two.
+    """
+
+    __slots__ = ("_held", "_rest")
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []  # pieces of a line whose end has not come yet
+        self._held = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take what the network gave; return the values that are complete now."""
+        if self._rest:
+            if b"\n" not in data:
+                self._hold(data)
+                return []
+            self._rest.append(data)
+            data = b"".join(self._rest)
+            self._rest.clear()
+            self._held = 0
+        lines = data.split(b"\n")
+        if last := lines.pop():
+            self._hold(last)
+        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+
+    def finish(self) -> list[bytes]:
+        """The stream has ended: a last line without its line feed counts too."""
+        return self.feed(b"\n") if self._rest else []
+
+    def _hold(self, piece: bytes) -> None:
+        self._held += len(piece)
+        if self._held > LONGEST_LINE:
+            raise LineTooLongError
+        self._rest.append(piece)

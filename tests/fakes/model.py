@@ -1,0 +1,512 @@
+"""A scripted model provider on 127.0.0.1: the chat_completions dialect, streamed and not.
+
+    async with FakeModel() as model:
+        model.says("Hello, Ana.")                        # the next call
+        model.when("weather", calls_tools(("read_file", {"path": "weather.txt"})))
+        model.fails_next(429, "slow down", {"Retry-After": "1"})
+        ... Endpoint("fake", model.url, "fake-1") ...
+        assert model.requests[0]["messages"][-1]["content"] == "hi"
+
+Without a script it answers ``echo: <last user text>`` at once. As a process of its own, for benchmarks:
+``python -m tests.fakes.model --port 9000 --mode stream --tokens 500 --rate 20``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import signal
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import orjson
+from aiohttp import web
+
+Json = dict[str, Any]
+ToolUse = tuple[str, Json]
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. ``tokens`` are its pieces when streamed; a rate of 0 sends them all at once."""
+
+    text: str = ""
+    tool_calls: tuple[ToolUse, ...] = ()
+    reasoning: str = ""
+    finish: str = ""
+    usage: tuple[int, int] | None = (12, 7)
+    tokens: tuple[str, ...] = ()
+    tokens_per_second: float = 0.0
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        return self.tokens or ((self.text,) if self.text else ())
+
+    @property
+    def whole_text(self) -> str:
+        return self.text or "".join(self.tokens)
+
+    @property
+    def finish_reason(self) -> str:
+        return self.finish or ("tool_calls" if self.tool_calls else "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A bad status; a body that is a text becomes OpenAI's error object."""
+
+    status: int
+    body: str | bytes | Json = "refused"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
+
+    @property
+    def payload(self) -> bytes:
+        if isinstance(self.body, bytes):
+            return self.body
+        if isinstance(self.body, str):
+            return orjson.dumps({"error": {"message": self.body, "type": "fake_error", "code": self.code or None}})
+        return orjson.dumps(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Bytes exactly as a provider sent them, in these pieces. ``cut`` drops the connection after the last one."""
+
+    pieces: tuple[bytes, ...]
+    content_type: str = "text/event-stream"
+    cut: bool = False
+    stays_open: bool = False
+
+
+Answer = Reply | Refusal | Recorded
+
+
+def calls_tools(*calls: ToolUse, text: str = "") -> Reply:
+    return Reply(text=text, tool_calls=calls)
+
+
+class FakeModel:
+    """The server. ``requests`` keeps every parsed body, ``keys`` the key each came with."""
+
+    def __init__(self, *, key: str = "", model: str = "fake-1", port: int = 0, default: Answer | None = None) -> None:
+        self.requests: list[Json] = []
+        self.keys: list[str] = []
+        self.hung_up = 0
+        self.open_now = 0
+        self.most_open = 0
+        self.default = default
+        self._key = key
+        self._model = model
+        self._port = port
+        self._script: deque[Answer] = deque()
+        self._rules: list[tuple[re.Pattern[str], Answer]] = []
+        self._released = asyncio.Event()
+        self._released.set()
+        self._holding = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._pacers: dict[float, Pacer] = {}
+        self._kept: dict[bool, tuple[Reply, Prepared]] = {}
+        self._serial = uuid.uuid4().hex[:8]
+        self._runner: web.AppRunner | None = None
+
+    # What a test says
+
+    def says(self, text: str, **more: Any) -> None:
+        """The next call is answered with this text."""
+        self.script([Reply(text=text, **more)])
+
+    def calls_tools(self, calls: Iterable[ToolUse], text: str = "") -> None:
+        """The next call is answered with these tool calls."""
+        self.script([calls_tools(*calls, text=text)])
+
+    def streams(self, tokens: int | Sequence[str], tokens_per_second: float = 0.0) -> None:
+        """From now on every call without a script is answered with these tokens, at this pace."""
+        self.default = paced(tokens, tokens_per_second)
+
+    def script(self, answers: Iterable[Answer | str]) -> None:
+        """The next calls are answered with these, one each."""
+        self._script.extend(Reply(text=answer) if isinstance(answer, str) else answer for answer in answers)
+
+    def when(self, pattern: str, answer: Answer | str) -> None:
+        """Whenever the last user message matches. The newest rule counts first; a script counts before rules."""
+        found = Reply(text=answer) if isinstance(answer, str) else answer
+        self._rules.insert(0, (re.compile(pattern, re.IGNORECASE | re.DOTALL), found))
+
+    def fails_next(
+        self,
+        status: int,
+        body: str | bytes | Json = "refused",
+        headers: Mapping[str, str] | None = None,
+        code: str = "",
+    ) -> None:
+        self.script([Refusal(status, body, headers or {}, code)])
+
+    def sends_next(self, *pieces: bytes, content_type: str = "text/event-stream", cut: bool = False) -> None:
+        """The next call gets exactly these bytes; with ``cut`` the connection then breaks."""
+        self.script([Recorded(pieces, content_type, cut)])
+
+    def hold(self) -> None:
+        """From now on every answer stops after its first token (or before a whole body) until ``release``."""
+        self._holding.clear()
+        self._released.clear()
+
+    def release(self) -> None:
+        self._released.set()
+
+    async def is_holding(self, within_seconds: float = 5.0) -> None:
+        """Wait until an answer is being held."""
+        async with asyncio.timeout(within_seconds):
+            await self._holding.wait()
+
+    async def is_hung_up_on(self, within_seconds: float = 5.0) -> None:
+        """Wait until a client has closed its connection in the middle of an answer."""
+        async with asyncio.timeout(within_seconds):
+            await self._gone.wait()
+
+    @property
+    def last_request(self) -> Json:
+        return self.requests[-1]
+
+    # The server
+
+    @property
+    def url(self) -> str:
+        """The API root, as ``base_url`` wants it."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=64_000_000)
+        app.router.add_post("/v1/chat/completions", self._completions)
+        app.router.add_get("/v1/models", self._models)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, backlog=1024)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.release()
+        for pacer in self._pacers.values():
+            pacer.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _models(self, request: web.Request) -> web.Response:
+        if (refused := self._wrong_key(request)) is not None:
+            return refused
+        return _json(200, {"object": "list", "data": [{"id": self._model, "object": "model", "owned_by": "fake"}]})
+
+    async def _completions(self, request: web.Request) -> web.StreamResponse:
+        body: Json = orjson.loads(await request.read())
+        self.requests.append(body)
+        if (refused := self._wrong_key(request)) is not None:
+            return refused
+        if complaint := complaint_about(body):
+            return _json(400, {"error": {"message": complaint, "type": "invalid_request_error", "code": None}})
+        answer = self._answer_to(body)
+        self.open_now += 1
+        self.most_open = max(self.most_open, self.open_now)
+        try:
+            return await self._send(request, body, answer)
+        except (asyncio.CancelledError, ConnectionResetError):
+            self.hung_up += 1
+            self._gone.set()
+            raise
+        finally:
+            self.open_now -= 1
+
+    async def _send(self, request: web.Request, body: Json, answer: Answer) -> web.StreamResponse:
+        if isinstance(answer, Refusal):
+            content_type = "text/html" if answer.payload[:1] == b"<" else "application/json"
+            headers = {"Content-Type": content_type, **answer.headers}
+            return web.Response(status=answer.status, body=answer.payload, headers=headers)
+        if isinstance(answer, Recorded):
+            return await self._send_recorded(request, answer)
+        if not body.get("stream"):
+            await self._wait_if_held()
+            return _json(200, whole_body(answer, self._model, self._call_prefix()))
+        wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+        return await self._send_stream(request, answer, wants_usage=wants_usage)
+
+    async def _send_stream(self, request: web.Request, answer: Reply, *, wants_usage: bool) -> web.StreamResponse:
+        response = await _opened(request, "text/event-stream; charset=utf-8")
+        head, pieces, tail = self._prepared(answer, wants_usage=wants_usage)
+        if answer.tokens_per_second:
+            await response.write(head)
+            await self._pacer(answer.tokens_per_second).send(request, pieces)
+            await response.write(tail)
+        elif self._released.is_set():
+            await response.write(b"".join((head, *pieces, tail)))
+        else:
+            await response.write(b"".join((head, *pieces[:1])))
+            await self._wait_if_held()
+            await response.write(b"".join((*pieces[1:], tail)))
+        await response.write_eof()
+        return response
+
+    async def _send_recorded(self, request: web.Request, answer: Recorded) -> web.StreamResponse:
+        response = await _opened(request, answer.content_type)
+        for number, piece in enumerate(answer.pieces):
+            await response.write(piece)
+            if number == 0:
+                await self._wait_if_held()
+            await asyncio.sleep(0)
+        if answer.stays_open:
+            await asyncio.sleep(3600)
+        if answer.cut and request.transport is not None:
+            request.transport.close()
+            return response
+        await response.write_eof()
+        return response
+
+    async def _wait_if_held(self) -> None:
+        if not self._released.is_set():
+            self._holding.set()
+            await self._released.wait()
+
+    def _wrong_key(self, request: web.Request) -> web.Response | None:
+        key = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.keys.append(key)
+        if not self._key or key == self._key:
+            return None
+        message = f"Incorrect API key provided: {key}. You can find your API key in your account."
+        error = {"message": message, "type": "invalid_request_error", "param": None, "code": "invalid_api_key"}
+        return _json(401, {"error": error})
+
+    def _prepared(self, answer: Reply, *, wants_usage: bool) -> Prepared:
+        """Bytes of a stream; those of the default answer are made once, as a benchmark asks for it all the time."""
+        kept = self._kept.get(wants_usage)
+        if kept is not None and kept[0] is answer:
+            return kept[1]
+        prepared = prepare(answer, self._model, self._call_prefix(), wants_usage=wants_usage)
+        if answer is self.default and not answer.tool_calls:
+            self._kept[wants_usage] = (answer, prepared)
+        return prepared
+
+    def _call_prefix(self) -> str:
+        return f"call_{self._serial}_{len(self.requests)}"  # never the same twice, as a provider's ids
+
+    def _answer_to(self, body: Json) -> Answer:
+        if self._script:
+            return self._script.popleft()
+        said = last_user_text(body)
+        for pattern, answer in self._rules:
+            if pattern.search(said):
+                return answer
+        return self.default or Reply(text=f"echo: {said}")
+
+    def _pacer(self, rate: float) -> Pacer:
+        if rate not in self._pacers:
+            self._pacers[rate] = Pacer(rate)
+        return self._pacers[rate]
+
+
+class Pacer:
+    """Many streams at one pace on one timer: a wheel of slots, so that streams do not all speak in the same instant."""
+
+    SLOTS = 10
+
+    def __init__(self, rate: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._tick = 1.0 / rate / self.SLOTS
+        self._slots: list[dict[int, _Paced]] = [{} for _ in range(self.SLOTS)]
+        self._now = 0
+        self._count = 0
+        self._next_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def send(self, request: web.Request, pieces: Sequence[bytes]) -> None:
+        """Write each piece in its turn; returns after the last one."""
+        transport = request.transport
+        if transport is None or not pieces:
+            return
+        self._count += 1
+        number, slot = self._count, self._slots[self._now]
+        stream = _Paced(transport, pieces, self._loop.create_future())
+        slot[number] = stream
+        if self._timer is None:
+            self._next_at = self._loop.time() + self._tick
+            self._timer = self._loop.call_at(self._next_at, self._turn)
+        try:
+            await stream.done
+        finally:
+            slot.pop(number, None)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _turn(self) -> None:
+        slot = self._slots[self._now]
+        for number in [number for number, stream in slot.items() if not stream.write_one()]:
+            del slot[number]
+        self._now = (self._now + 1) % self.SLOTS
+        self._next_at += self._tick
+        self._timer = self._loop.call_at(self._next_at, self._turn) if any(self._slots) else None
+
+
+@dataclass(slots=True)
+class _Paced:
+    transport: asyncio.Transport
+    pieces: Sequence[bytes]
+    done: asyncio.Future[None]
+    next: int = 0
+
+    def write_one(self) -> bool:
+        """Write the next piece past aiohttp's slower writer. False: this was the last one."""
+        if self.transport.is_closing():
+            if not self.done.done():
+                self.done.set_exception(ConnectionResetError())
+            return False
+        self.transport.write(self.pieces[self.next])
+        self.next += 1
+        if self.next < len(self.pieces):
+            return True
+        if not self.done.done():
+            self.done.set_result(None)
+        return False
+
+
+def paced(tokens: int | Sequence[str], tokens_per_second: float = 0.0) -> Reply:
+    words = tuple(f"w{number} " for number in range(tokens)) if isinstance(tokens, int) else tuple(tokens)
+    return Reply(tokens=words, tokens_per_second=tokens_per_second, usage=(12, len(words)))
+
+
+def last_user_text(body: Json) -> str:
+    for message in reversed(body["messages"]):
+        if message["role"] == "user":
+            content = message["content"]
+            if isinstance(content, str):
+                return content
+            return " ".join(part["text"] for part in content if part["type"] == "text")
+    return ""
+
+
+def complaint_about(body: Json) -> str:
+    """What a strict provider refuses, or nothing."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return "[] is too short - 'messages'"
+    if not body.get("model"):
+        return "you must provide a model parameter"
+    open_calls: set[str] = set()
+    for number, message in enumerate(messages):
+        role = message.get("role")
+        if role == "tool":
+            if message.get("tool_call_id") not in open_calls:
+                return f"messages.[{number}]: a 'tool' message must answer a preceding message with 'tool_calls'"
+            open_calls.discard(message["tool_call_id"])
+            continue
+        if open_calls:
+            missing = ", ".join(sorted(open_calls))
+            return f"messages.[{number}]: 'tool_calls' must be followed by tool messages; not answered: {missing}"
+        if role not in ("system", "developer", "user", "assistant"):
+            return f"messages.[{number}].role: {role!r} is not one of system, user, assistant, tool"
+        if message.get("content") is None and not message.get("tool_calls"):
+            return f"messages.[{number}].content: expected a string, got null"
+        for call in message.get("tool_calls") or ():
+            if not isinstance(call["function"]["arguments"], str):
+                return f"messages.[{number}].tool_calls: arguments must be a string"
+            open_calls.add(call["id"])
+    return f"tool calls without an answer: {', '.join(sorted(open_calls))}" if open_calls else ""
+
+
+def whole_body(answer: Reply, model: str, call_prefix: str) -> Json:
+    message: Json = {"role": "assistant", "content": answer.whole_text or None}
+    if answer.reasoning:
+        message["reasoning_content"] = answer.reasoning
+    if answer.tool_calls:
+        message["tool_calls"] = _tool_calls(answer, call_prefix)
+    choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason}
+    body: Json = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1, "model": model, "choices": [choice]}
+    if answer.usage is not None:
+        body["usage"] = _usage(answer.usage)
+    return body
+
+
+class Prepared(NamedTuple):
+    """A stream's head, one piece for each token, and its tail. Paced pieces carry their chunk frame already."""
+
+    head: bytes
+    pieces: Sequence[bytes]
+    tail: bytes
+
+
+def prepare(answer: Reply, model: str, call_prefix: str, *, wants_usage: bool) -> Prepared:
+    head = _event(model, {"role": "assistant", "content": ""})
+    if answer.reasoning:
+        head += _event(model, {"reasoning_content": answer.reasoning})
+    calls = [{"index": number, **call} for number, call in enumerate(_tool_calls(answer, call_prefix))]
+    tail = _event(model, {"tool_calls": calls}) if calls else b""
+    tail += _event(model, {}, answer.finish_reason)
+    if wants_usage and answer.usage is not None:
+        tail += _chunk(model, [], _usage(answer.usage))
+    pieces = [_event(model, {"content": piece}) for piece in answer.pieces]
+    if answer.tokens_per_second:
+        pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
+    return Prepared(head, pieces, tail + DONE)
+
+
+def _tool_calls(answer: Reply, call_prefix: str) -> list[Json]:
+    calls: list[Json] = []
+    for number, (name, arguments) in enumerate(answer.tool_calls):
+        function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
+        calls.append({"id": f"{call_prefix}_{number}", "type": "function", "function": function})
+    return calls
+
+
+def _event(model: str, delta: Json, finish: str | None = None) -> bytes:
+    return _chunk(model, [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}], None)
+
+
+def _chunk(model: str, choices: list[Json], usage: Json | None) -> bytes:
+    chunk: Json = {"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1, "model": model}
+    chunk |= {"system_fingerprint": "fp_fake", "choices": choices, "usage": usage}
+    return b"data: " + orjson.dumps(chunk) + b"\n\n"
+
+
+def _usage(usage: tuple[int, int]) -> Json:
+    prompt, completion = usage
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _json(status: int, body: Json) -> web.Response:
+    return web.Response(status=status, body=orjson.dumps(body), content_type="application/json")
+
+
+async def _opened(request: web.Request, content_type: str) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    return response
+
+
+async def serve(port: int, default: Answer | None) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with FakeModel(port=port, default=default) as model:
+        print(model.url, flush=True)
+        await stopped.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A scripted model provider for benchmarks.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--mode", choices=["echo", "stream"], default="echo")
+    parser.add_argument("--tokens", type=int, default=500)
+    parser.add_argument("--rate", type=float, default=0.0, help="tokens per second; 0 sends them at once")
+    options = parser.parse_args()
+    asyncio.run(serve(options.port, paced(options.tokens, options.rate) if options.mode == "stream" else None))
+
+
+if __name__ == "__main__":
+    main()
