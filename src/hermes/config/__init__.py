@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes.config.explain import Explanation, explain, find_key, known_keys, shown
 from hermes.config.layers import Loaded, load, watched_files
 from hermes.config.providers import EMBEDDED, KNOWN, EnvFiles, KnownProvider, resolve_key
 from hermes.config.schema import (
@@ -21,6 +22,7 @@ from hermes.config.schema import (
     SessionsConfig,
     ToolProgress,
 )
+from hermes.config.watch import ConfigWatch
 
 __all__ = [
     "EMBEDDED",
@@ -30,8 +32,10 @@ __all__ = [
     "ApiConfig",
     "BusyMode",
     "Config",
+    "ConfigWatch",
     "DeliveryConfig",
     "EnvFiles",
+    "Explanation",
     "KnownProvider",
     "Loaded",
     "LogsConfig",
@@ -43,7 +47,11 @@ __all__ = [
     "ResetPolicy",
     "SessionsConfig",
     "ToolProgress",
+    "explain",
+    "find_key",
+    "known_keys",
     "load",
     "resolve_key",
+    "shown",
     "watched_files",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -27,27 +27,22 @@ from hermes.config.schema import (
     SessionsConfig,
     ToolProgress,
 )
-from hermes.config.values import is_placeholder
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest
-from hermes.core.secret import Secret
 
 if TYPE_CHECKING:
-    from hermes.config.layers import Resolved, Source
-
-Lookup = Callable[[str], "tuple[str, Source] | None"]
+    from hermes.config.layers import Resolved
 
 
 def config(
     home: Path,
     environ: Mapping[str, str],
-    lookup: Lookup,
     schema: Schema,
     resolved: Mapping[KeyPath, Resolved],
     problems: list[Problem],
 ) -> Config:
-    return _Builder(home, environ, lookup, schema, resolved, problems).config()
+    return _Builder(home, environ, schema, resolved, problems).config()
 
 
 class _Builder:
@@ -55,14 +50,12 @@ class _Builder:
         self,
         home: Path,
         environ: Mapping[str, str],
-        lookup: Lookup,
         schema: Schema,
         resolved: Mapping[KeyPath, Resolved],
         problems: list[Problem],
     ) -> None:
         self._home = home
         self._environ = environ
-        self._lookup = lookup
         self._schema = schema
         self._resolved = resolved
         self._problems = problems
@@ -164,28 +157,22 @@ class _Builder:
     def _provider(self, name: str) -> ProviderConfig:
         known = KNOWN.get(name, KnownProvider(name, "", ""))
         key_env = self._given("providers", name, "api_key_env", default="")
+        key = self._given("providers", name, "api_key")
+        if key_env and key is None:
+            self._warn(
+                f"providers.{name}.api_key_env",
+                f"names {key_env}, which is not set.",
+                f"Add a line {key_env}=… to .env; it is used at once.",
+            )
         return ProviderConfig(
             name=name,
             base_url=self._given("providers", name, "base_url", default=known.base_url),
-            api_key=self._key_from(name, key_env) or self._given("providers", name, "api_key"),
+            api_key=key,
             api_key_env=key_env,
             api_mode=self._given("providers", name, "api_mode", default="chat_completions"),
             default_model=self._given("providers", name, "default_model", default=known.default_model),
             proxy=self._given("providers", name, "proxy", default=""),
         )
-
-    def _key_from(self, provider: str, variable: str) -> Secret | None:
-        if not variable:
-            return None
-        found = self._lookup(variable)
-        if found is not None and not is_placeholder(found[0]):
-            return Secret(found[0].strip())
-        self._warn(
-            f"providers.{provider}.api_key_env",
-            f"names {variable}, which is not set.",
-            f"Add a line {variable}=… to .env.",
-        )
-        return None
 
     def _model(self, providers: Mapping[str, ProviderConfig]) -> ModelConfig:
         wanted = self._get("model", "default")
@@ -246,15 +233,15 @@ class _Builder:
 
     def _accounts(self, manifest: Manifest) -> dict[str, AccountConfig]:
         further = self._names_under("platforms", manifest.id, "accounts")
-        accounts = {MAIN: self._account(manifest, MAIN, ("platforms", manifest.id))}
+        accounts = {MAIN: self._account(manifest, ("platforms", manifest.id))}
         for name in further:
-            accounts[name] = self._account(manifest, name, ("platforms", manifest.id, "accounts", name))
+            accounts[name] = self._account(manifest, ("platforms", manifest.id, "accounts", name))
         for name, account in accounts.items():
             if account.is_mentioned and account.enabled and account.missing and not (name == MAIN and further):
                 self._tell_missing(manifest, name, account)
         return accounts
 
-    def _account(self, manifest: Manifest, name: str, prefix: KeyPath) -> AccountConfig:
+    def _account(self, manifest: Manifest, prefix: KeyPath) -> AccountConfig:
         main = ("platforms", manifest.id)
         # What makes an account itself is its own; rules, addresses and proxies hold for the whole platform.
         own_only = {setting.key for setting in manifest.settings if setting.required}

@@ -147,7 +147,9 @@ PROVIDER: tuple[Key, ...] = (
         ("providers", "*", "base_url"), default="", env=("<NAME>_BASE_URL",), help="root of the provider's API"
     ),
     Key(("providers", "*", "api_key"), Kind.SECRET, None, ("<NAME>_API_KEY",), help="its key"),
-    Key(("providers", "*", "api_key_env"), default="", help="name of the environment variable that holds the key"),
+    Key(
+        ("providers", "*", "api_key_env"), Kind.VARIABLE, "", help="name of the environment variable that holds the key"
+    ),
     Key(("providers", "*", "api_mode"), Kind.CHOICE, "chat_completions", choices=API_MODES, help="how it is spoken to"),
     Key(("providers", "*", "default_model"), default="", help="its model when none is named"),
     proxy_address(("providers", "*", "proxy"), default="", env=("<NAME>_PROXY",), help="proxy for this provider"),
@@ -217,9 +219,12 @@ def _of_setting(setting: Setting, prefix: Path) -> Key:
     return Key(path, _KINDS[setting.kind], setting.default, env, help=setting.help)
 
 
-def provider_keys(name: str) -> Iterator[Key]:
+def provider_keys(name: str, api_key_env: str = "") -> Iterator[Key]:
+    """The keys of one provider. A variable named by ``api_key_env`` takes the place of ``<NAME>_API_KEY``."""
     for key in PROVIDER:
         env = tuple(variable.replace("<NAME>", env_prefix(name)) for variable in key.env)
+        if key.path[2] == "api_key" and api_key_env:
+            env = (api_key_env,)
         yield replace(key, path=("providers", name, *key.path[2:]), env=env)
 
 
@@ -252,11 +257,14 @@ class Schema:
             self._add_platform(manifest)
         self._add_older_forms()
 
-    def env_names(self, providers: Iterable[str]) -> dict[str, Key]:
-        """Every environment name that means a key, with those of the named providers."""
-        of_providers = (key for name in providers for key in provider_keys(name))
-        concrete = (key for key in self.keys.values() if "*" not in key.path)
-        return {name: key for source in (of_providers, concrete) for key in source for name in key.env}
+    def env_names(self, providers: Mapping[str, str]) -> dict[str, list[Key]]:
+        """Every environment name and the keys it means, with those of the given providers and their ``api_key_env``."""
+        names: dict[str, list[Key]] = {}
+        of_providers = (key for item in providers.items() for key in provider_keys(*item))
+        for key in (*of_providers, *(key for key in self.keys.values() if "*" not in key.path)):
+            for name in key.env:
+                names.setdefault(name, []).append(key)
+        return names
 
     def at(self, key: Key, chosen: Path) -> Key:
         """The key with the names that its owner chose in place of the ``*``."""

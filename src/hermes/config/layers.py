@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from hermes.config import build
 from hermes.config.dotenv import EnvLine, parse_dotenv
@@ -19,6 +20,9 @@ from hermes.config.schema import Config, Problem
 from hermes.config.trees import Items, Leaf, Table, Tree, read_json, read_yaml
 from hermes.config.values import Key, Kind, Raw, looks_unfilled, parse
 from hermes.core.manifest import Manifest
+
+Names = Mapping[str, list[Key]]
+"""The keys that each environment name means."""
 
 
 class Rank(IntEnum):
@@ -57,22 +61,24 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a key became. ``winner`` is None when a bad value left us with the last good one or the default."""
+    """What a key became. ``winner`` is None when a bad value left us with the last good one (``is_kept``) or
+    the default."""
 
     key: Key
     value: Any
     winner: Source | None
     entries: tuple[Entry, ...]
+    is_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The files as they were last understood; what a broken edit falls back on."""
+    """The files as they were last understood, which is what a broken edit falls back on; None for never."""
 
-    home_env: Mapping[str, EnvLine] = field(default_factory=dict)
-    folder_env: Mapping[str, EnvLine] = field(default_factory=dict)
-    yaml: Table = field(default_factory=Table)
-    json: Table = field(default_factory=Table)
+    home_env: Mapping[str, EnvLine] | None = None
+    folder_env: Mapping[str, EnvLine] | None = None
+    yaml: Table | None = None
+    json: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def load(
     problems += _differing(names, environ, layers)
     problems += _unknown_names(schema, names, environ, layers)
     resolved = _resolve(entries, previous.sources if previous else {}, problems)
-    config = build.config(home, environ, _lookup(environ, layers), schema, resolved, problems)
+    config = build.config(home, environ, schema, resolved, problems)
     return Loaded(config, tuple(dict.fromkeys(problems)), MappingProxyType(resolved), schema, layers)
 
 
@@ -117,40 +123,38 @@ def watched_files(home: Path, cwd: Path) -> tuple[Path, ...]:
 
 
 def _read_files(home: Path, cwd: Path, last: Layers, problems: list[Problem]) -> Layers:
-    def read_env(path: Path, label: str, good: Mapping[str, EnvLine]) -> Mapping[str, EnvLine]:
-        content = _content(path, label, problems)
-        if content is None:
-            return good
-        lines, found = parse_dotenv(content, label)
-        problems.extend(found)
-        return lines
-
-    def read_tree(name: str, reader: Callable[[bytes, str], tuple[Table | None, list[Problem]]], good: Table) -> Table:
-        content = _content(home / name, name, problems)
-        if content is None:
-            return good
-        table, found = reader(content, name)
-        problems.extend(found)
-        return good if table is None else table
-
     is_same_folder = os.path.realpath(home) == os.path.realpath(cwd)
+    folder_env = None if is_same_folder else _read(cwd / ".env", "./.env", parse_dotenv, last.folder_env, problems)
     return Layers(
-        home_env=read_env(home / ".env", ".env", last.home_env),
-        folder_env={} if is_same_folder else read_env(cwd / ".env", "./.env", last.folder_env),
-        yaml=read_tree("config.yaml", read_yaml, last.yaml),
-        json=read_tree("gateway.json", read_json, last.json),
+        home_env=_read(home / ".env", ".env", parse_dotenv, last.home_env, problems),
+        folder_env=folder_env,
+        yaml=_read(home / "config.yaml", "config.yaml", read_yaml, last.yaml, problems),
+        json=_read(home / "gateway.json", "gateway.json", read_json, last.json, problems),
     )
 
 
-def _content(path: Path, label: str, problems: list[Problem]) -> bytes | None:
-    """The bytes of a file, nothing for one that is not there, None for one that cannot be read."""
+T = TypeVar("T")
+Reader = Callable[[bytes, str], tuple[T | None, list[Problem]]]
+
+
+def _read(path: Path, label: str, reader: Reader[T], good: T | None, problems: list[Problem]) -> T | None:
+    """What the file says, or what it last said when it cannot be understood now."""
+    try:
+        found, said = reader(_bytes(path), label)
+    except OSError as error:
+        found, said = None, [Problem("error", label, f"cannot be read: {error.strerror}.")]
+    if found is None and good is not None:
+        said[-1] = replace(said[-1], hint="What it said before stays in force.")
+    problems.extend(said)
+    return good if found is None else found
+
+
+def _bytes(path: Path) -> bytes:
+    """The content of a file; one that is not there says nothing."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return b""
-    except OSError as error:
-        problems.append(Problem("error", label, f"cannot be read: {error.strerror}."))
-        return None
 
 
 class _TreeWalk:
@@ -164,7 +168,7 @@ class _TreeWalk:
     def entries(self, layers: Layers) -> list[Entry]:
         for rank, label, table in ((Rank.YAML, "config.yaml", layers.yaml), (Rank.JSON, "gateway.json", layers.json)):
             self._rank, self._label = rank, label
-            self._section(self._schema.root, table, (), ())
+            self._section(self._schema.root, table or Table(), (), ())
         return self._entries
 
     def _walk(self, node: Node, tree: Tree, path: KeyPath, chosen: KeyPath) -> None:
@@ -237,43 +241,36 @@ def _provider_and_model(table: Table) -> Tree:
     return Leaf("/".join(texts), table.line) if len(texts) == 2 and len(table.entries) == 2 else table
 
 
-def _providers_named(entries: Iterable[Entry]) -> list[str]:
-    named = (entry.key.path[1] for entry in entries if entry.key.path[0] == "providers")
-    return list(dict.fromkeys((*KNOWN, *named)))
+def _providers_named(entries: Iterable[Entry]) -> dict[str, str]:
+    """Every provider, each with the variable that its ``api_key_env`` names."""
+    providers = dict.fromkeys(KNOWN, "")
+    for entry in entries:
+        if entry.key.path[0] == "providers":
+            variable = providers.setdefault(entry.key.path[1], "")
+            if entry.key.path[2] == "api_key_env" and not variable:
+                with contextlib.suppress(ValueError):  # told when the key itself is resolved
+                    providers[entry.key.path[1]] = parse(entry.key, entry.raw)
+    return providers
 
 
 def _environments(environ: Mapping[str, str], layers: Layers) -> Iterator[tuple[Rank, str, Mapping[str, EnvLine]]]:
     yield Rank.ENVIRONMENT, "environment", {name: EnvLine(value, 0) for name, value in environ.items()}
-    yield Rank.HOME_ENV, ".env", layers.home_env
-    yield Rank.FOLDER_ENV, "./.env", layers.folder_env
+    yield Rank.HOME_ENV, ".env", layers.home_env or {}
+    yield Rank.FOLDER_ENV, "./.env", layers.folder_env or {}
 
 
-def _from_environment(names: Mapping[str, Key], environ: Mapping[str, str], layers: Layers) -> list[Entry]:
-    found = []
+def _from_environment(names: Names, environ: Mapping[str, str], layers: Layers) -> Iterator[Entry]:
     for rank, label, values in _environments(environ, layers):
-        for name, key in names.items():
+        for name, keys in names.items():
             if name in values:
-                is_second_name = key.env.index(name) > 0 if name in key.env else False
                 source = Source(rank, label, name, values[name].line)
-                found.append(Entry(key, values[name].value, source, is_second_name))
-    return found
+                for key in keys:
+                    yield Entry(key, values[name].value, source, is_alias=name != key.env[0])
 
 
-def _lookup(environ: Mapping[str, str], layers: Layers) -> Callable[[str], tuple[str, Source] | None]:
-    """Find any environment name, known or not, as `api_key_env` needs it."""
-
-    def find(name: str) -> tuple[str, Source] | None:
-        for rank, label, values in _environments(environ, layers):
-            if values.get(name, EnvLine("", 0)).value.strip():
-                return values[name].value, Source(rank, label, name, values[name].line)
-        return None
-
-    return find
-
-
-def _differing(names: Mapping[str, Key], environ: Mapping[str, str], layers: Layers) -> Iterator[Problem]:
-    for label, lines in ((".env", layers.home_env), ("./.env", layers.folder_env)):
-        for name, line in lines.items():
+def _differing(names: Names, environ: Mapping[str, str], layers: Layers) -> Iterator[Problem]:
+    for rank, label, lines in _environments(environ, layers):
+        for name, line in lines.items() if rank is not Rank.ENVIRONMENT else ():
             inherited = environ.get(name, "")
             if name in names and inherited.strip() and line.value.strip() and inherited.strip() != line.value.strip():
                 yield Problem(
@@ -284,9 +281,7 @@ def _differing(names: Mapping[str, Key], environ: Mapping[str, str], layers: Lay
                 )
 
 
-def _unknown_names(
-    schema: Schema, names: Mapping[str, Key], environ: Mapping[str, str], layers: Layers
-) -> Iterator[Problem]:
+def _unknown_names(schema: Schema, names: Names, environ: Mapping[str, str], layers: Layers) -> Iterator[Problem]:
     """Names that were probably meant for us: any with a platform's prefix, and near misses of all others."""
     known = {*names, *OTHER_ENV}
     prefixes = tuple(f"{env_prefix(manifest.id)}_" for manifest in schema.manifests if not manifest.always_on)
@@ -331,10 +326,12 @@ def _choose(candidates: Sequence[Entry], last: Resolved | None, problems: list[P
         try:
             return Resolved(key, parse(key, entry.raw), entry.source, tuple(candidates))
         except ValueError as error:
-            hint = "The last good value stays." if last else f"The default stays: {_default(key)}."
+            has_last = last is not None and (last.winner is not None or last.is_kept)
+            value = last.value if last is not None and has_last else key.default
+            hint = "The last good value stays." if has_last else f"The default stays: {_default(key)}."
             problems.append(Problem("error", where, str(error), hint))
             # Not the next layer's value: whoever wrote this one meant to replace it.
-            return Resolved(key, last.value if last else key.default, None, tuple(candidates))
+            return Resolved(key, value, None, tuple(candidates), is_kept=has_last)
     return None
 
 

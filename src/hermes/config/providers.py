@@ -70,12 +70,13 @@ class EnvFiles:
 
 
 def resolve_key(provider: ProviderConfig, environ: Mapping[str, str], env_files: EnvFiles) -> Secret | None:
-    """The key of a provider as it is now: ``api_key_env`` first, then ``<NAME>_API_KEY``, then the loaded key.
+    """The key of a provider as it is now: from the variable that ``api_key_env`` names, or ``<NAME>_API_KEY``.
 
-    Each name is looked for in the process environment, then in the `.env` files as they are on disk.
+    It is looked for in the process environment, then in the `.env` files as they are on disk, and
+    after that the loaded key counts. A caller needs no reload to see a key that was added since.
     """
-    for name in (provider.api_key_env, f"{env_prefix(provider.name)}_API_KEY"):
-        for found in (environ.get(name), env_files.get(name)) if name else ():
-            if found is not None and not is_placeholder(found):
-                return Secret(found.strip())
+    name = provider.api_key_env or f"{env_prefix(provider.name)}_API_KEY"
+    for found in (environ.get(name), env_files.get(name)):
+        if found is not None and not is_placeholder(found):
+            return Secret(found.strip())
     return provider.api_key

@@ -20,7 +20,7 @@ Raw = str | tuple[str, ...]
 
 class Kind(StrEnum):
     TEXT = "text"
-    SECRET = "secret"
+    SECRET = "secret"  # noqa: S105 - the name of a kind
     NUMBER = "number"
     WHOLE = "whole number"
     FLAG = "flag"
@@ -29,6 +29,7 @@ class Kind(StrEnum):
     DURATION = "duration"
     URL = "address"
     TIMEZONE = "time zone"
+    VARIABLE = "variable name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def parse(key: Key, raw: Raw) -> Any:
     if key.kind is Kind.LIST:
         return _list(raw)
     if isinstance(raw, tuple):
-        raise ValueError("takes one value, not a list.")
+        raise ValueError("takes one value, not a list.")  # noqa: TRY004 - what was typed is wrong, not our call
     return _PARSERS[key.kind](key, raw.strip())
 
 
@@ -197,6 +198,13 @@ def _timezone(_: Key, text: str) -> str:
     return name
 
 
+def _variable(_: Key, text: str) -> str:
+    # The text is not repeated: people paste the key itself here.
+    if re.fullmatch(r"[A-Z_][A-Z0-9_]*", text) is None:
+        raise ValueError("should be the name of an environment variable in capitals, such as OPENKEY_API_KEY.")
+    return text
+
+
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
@@ -211,6 +219,7 @@ _PARSERS: dict[Kind, Callable[[Key, str], Any]] = {
     Kind.DURATION: _duration,
     Kind.URL: _url,
     Kind.TIMEZONE: _timezone,
+    Kind.VARIABLE: _variable,
 }
 
 web_address = partial(Key, kind=Kind.URL, choices=("http", "https"))

@@ -1,0 +1,138 @@
+"""Where a value came from, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from hermes.config.keys import nearest, provider_keys
+from hermes.config.layers import Entry, Loaded, Resolved
+from hermes.config.providers import KNOWN
+from hermes.config.values import Key, Kind, Raw
+from hermes.core.errors import ConfigError
+from hermes.core.secret import HIDDEN, Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A value somebody wrote, with its place. ``note`` says why it does not count, "" for the one that does."""
+
+    where: str
+    written: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``winner`` is a place such as ``.env line 7``, "default" or "last good value". No secret is in any text."""
+
+    key: str
+    value: str
+    winner: str
+    stated: tuple[Stated, ...]
+    env: tuple[str, ...]
+    default: str
+    help: str
+
+    def __str__(self) -> str:
+        lines = [f"{self.key} = {self.value}", f"  from {self.winner}"]
+        lines += [f"  not {one.where}: {one.written} = {one.value} ({one.note})" for one in self.stated if one.note]
+        if self.env:
+            lines.append(f"  environment name: {', '.join(self.env)}")
+        if self.help:
+            lines.append(f"  {self.help}")
+        return "\n".join(lines)
+
+
+def explain(loaded: Loaded, key: str) -> Explanation:
+    """Tell where the value of a key came from. ``key`` is a dotted key or an environment name.
+
+    Raises ConfigError, with the nearest known key, for one there is none of.
+    """
+    found = find_key(loaded, key)
+    resolved = loaded.sources.get(found.path)
+    value, winner = _effective(loaded, found, resolved)
+    entries = resolved.entries if resolved else ()
+    return Explanation(
+        key=str(found),
+        value=value,
+        winner=winner,
+        stated=tuple(_stated(found, entry, resolved) for entry in entries),
+        env=found.env,
+        default=shown(found, found.default),
+        help=found.help,
+    )
+
+
+def known_keys(loaded: Loaded) -> dict[str, Key]:
+    """Every key by its dotted name: those of the schema, and those under names the owner chose."""
+    keys = {str(key): key for key in loaded.schema.keys.values() if "*" not in key.path}
+    for name, provider in loaded.config.providers.items():
+        keys |= {str(key): key for key in provider_keys(name, provider.api_key_env)}
+    return keys | {str(resolved.key): resolved.key for resolved in loaded.sources.values()}
+
+
+def find_key(loaded: Loaded, text: str) -> Key:
+    keys = known_keys(loaded)
+    if text in keys:
+        return keys[text]
+    by_env = {name: key for key in keys.values() for name in key.env}
+    if text in by_env:
+        return by_env[text]
+    meant = nearest(text, [*keys, *by_env], cutoff=0.6)
+    raise ConfigError(f"There is no setting {text!r}." + (f" Did you mean {meant}?" if meant else ""))
+
+
+def shown(key: Key, value: Any) -> str:
+    """A value for a person: secrets as their last letters, passwords in addresses hidden."""
+    if value is None or value in ("", ()):
+        return "not set"
+    if isinstance(value, Secret):
+        return value.hint()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return without_password(str(value)) if key.kind is Kind.URL else str(value)
+
+
+def without_password(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        if parts.password is None:
+            return address
+    except ValueError:
+        return HIDDEN
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{parts.username or ''}:{HIDDEN}@{host}").geturl()
+
+
+def _effective(loaded: Loaded, key: Key, resolved: Resolved | None) -> tuple[str, str]:
+    if resolved is not None:
+        winner = str(resolved.winner) if resolved.winner else "last good value" if resolved.is_kept else "default"
+        return shown(key, resolved.value), winner
+    if key.path[0] == "providers" and key.path[1] in KNOWN:
+        return shown(key, getattr(loaded.config.providers[key.path[1]], key.path[2], key.default)), "default"
+    if key.path in {("model", "default"), ("model", "provider")}:
+        return shown(key, getattr(loaded.config.model, key.path[1])), "chosen from what is configured"
+    return shown(key, key.default), "default"
+
+
+def _stated(key: Key, entry: Entry, resolved: Resolved | None) -> Stated:
+    source = entry.source
+    winner = resolved.winner if resolved else None
+    if source == winner:
+        note = ""
+    elif winner is not None and (source.rank, entry.is_alias) > (winner.rank, False):
+        note = f"{winner} is heard first"
+    else:
+        note = "not usable"
+    return Stated(str(source), source.written, _shown_raw(key, entry.raw), note)
+
+
+def _shown_raw(key: Key, raw: Raw) -> str:
+    if key.kind is Kind.SECRET:
+        return Secret(raw).hint() if isinstance(raw, str) else HIDDEN
+    return shown(key, raw)

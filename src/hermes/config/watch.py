@@ -1,0 +1,109 @@
+"""Watching the configuration: an edit counts within a second, and a bad one leaves what was good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from hermes.config.layers import Loaded, load, watched_files
+from hermes.config.schema import Config, Problem
+from hermes.core.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+Stamp = tuple[int, int, int] | None
+
+
+class ConfigWatch:
+    """Holds the snapshot in force. The first one is read when it is constructed.
+
+    Problems are logged once, when they appear; ``loaded.problems`` holds all there are now.
+    ``on_change`` is called on the event loop, and only when the configuration or its problems changed.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        environ: Mapping[str, str],
+        cwd: Path,
+        manifests: Sequence[Manifest],
+        on_change: Callable[[Loaded], None],
+        *,
+        poll_seconds: float = 0.4,
+        settle_seconds: float = 0.1,
+    ) -> None:
+        self._home = home
+        self._environ = environ
+        self._cwd = cwd
+        self._manifests = tuple(manifests)
+        self._on_change = on_change
+        self._poll_seconds = poll_seconds
+        self._settle_seconds = settle_seconds
+        self._files = watched_files(home, cwd)
+        self._stamps = self._look()
+        self._loaded = load(home, environ, cwd, self._manifests)
+        self._said: frozenset[Problem] = frozenset()
+
+    @property
+    def current(self) -> Config:
+        return self._loaded.config
+
+    @property
+    def loaded(self) -> Loaded:
+        return self._loaded
+
+    async def run(self) -> None:
+        """Look for changed files until cancelled."""
+        self._tell_new_problems()
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            # In a thread: a home on a network that hangs must not hold up the event loop.
+            if await asyncio.to_thread(self._look) != self._stamps:
+                await self._let_settle()
+                self._take(await asyncio.to_thread(self._load_again))
+
+    def reload(self) -> Loaded:
+        """Read the files now, whether they changed or not. It blocks for a few milliseconds."""
+        self._take(self._load_again())
+        return self._loaded
+
+    async def _let_settle(self) -> None:
+        # Editors empty a file before they write it. Half a .env would sign every account out for a moment.
+        before = await asyncio.to_thread(self._look)
+        for _ in range(3):
+            await asyncio.sleep(self._settle_seconds)
+            now = await asyncio.to_thread(self._look)
+            if now == before:
+                return
+            before = now
+
+    def _load_again(self) -> Loaded:
+        self._stamps = self._look()  # before reading, so that an edit in between is seen at the next look
+        return load(self._home, self._environ, self._cwd, self._manifests, previous=self._loaded)
+
+    def _take(self, loaded: Loaded) -> None:
+        before, self._loaded = self._loaded, loaded
+        self._tell_new_problems()
+        if loaded.config != before.config or loaded.problems != before.problems:
+            self._on_change(loaded)
+
+    def _tell_new_problems(self) -> None:
+        for problem in self._loaded.problems:
+            if problem not in self._said:
+                level = logging.ERROR if problem.level == "error" else logging.WARNING
+                log.log(level, "Configuration: %s", problem)
+        self._said = frozenset(self._loaded.problems)
+
+    def _look(self) -> tuple[Stamp, ...]:
+        return tuple(_stamp(path) for path in self._files)
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
