@@ -1,0 +1,172 @@
+"""Asking the running gateway: over its socket, or by a request file where the socket cannot be reached.
+
+This is the side of the CLI: plain and synchronous, without asyncio, so that a command starts at once.
+The gateway's side is `control_server`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from hermes.core.errors import GatewayError
+from hermes.hosting import locks, paths
+
+ANSWER_SECONDS = 5.0
+LONGEST_ADDRESS = 100  # the system's limit is 108 bytes, on some systems 104
+
+OnEvent = Callable[[Mapping[str, Any]], None]
+
+
+class GatewayIsDownError(GatewayError):
+    """No gateway runs for this home; the person starts one, or the command works alone."""
+
+
+class GatewayIsStalledError(GatewayError):
+    """A gateway holds the home and does not answer. The files stay closed to everybody else."""
+
+
+class RefusedByGatewayError(GatewayError):
+    """The gateway read the request and said no; ``kind`` is the name of its error."""
+
+    def __init__(self, text: str, kind: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def call(
+    home: str | os.PathLike[str],
+    verb: str,
+    args: Mapping[str, Any] | None = None,
+    timeout: float = ANSWER_SECONDS,
+    on_event: OnEvent | None = None,
+) -> Any:
+    """Ask for one thing and return its result.
+
+    Without ``on_event`` the whole answer must come within ``timeout`` seconds. With it the answer may take
+    as long as it likes, and ``timeout`` is the longest silence: the gateway sends a sign of life meanwhile.
+    Raises GatewayIsDownError, GatewayIsStalledError or RefusedByGatewayError.
+    """
+    folder = os.fspath(home)
+    request = {"verb": verb, "args": dict(args or {})}
+    try:
+        line = _connect(folder, timeout)
+    except OSError:
+        if not is_running(folder):
+            raise GatewayIsDownError("The gateway is not running.") from None
+        return _call_by_file(folder, request, timeout, on_event)
+    with line:
+        return _call_by_socket(line, request, timeout, on_event)
+
+
+def is_running(home: str | os.PathLike[str]) -> bool:
+    """Whether a gateway holds this home, answering or not. It is told by locks, never by a pid."""
+    folder = os.fspath(home)
+    if locks.holder(paths.parent_lock(folder)) is not None:
+        return True
+    owner = locks.holder(paths.owner_lock(folder))
+    return owner is not None and "gateway" in owner.what
+
+
+@contextlib.contextmanager
+def short_address(path: str) -> Iterator[str]:
+    """A way to say this path in the few bytes that a socket address may have."""
+    if len(os.fsencode(path)) < LONGEST_ADDRESS:
+        yield path
+        return
+    folder, name = os.path.split(path)
+    if os.path.isdir("/proc/self/fd"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield f"/proc/self/fd/{descriptor}/{name}"
+        finally:
+            os.close(descriptor)
+        return
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="hermes-") as short:
+        link = os.path.join(short, "run")
+        os.symlink(folder, link)
+        yield os.path.join(link, name)
+
+
+def _connect(home: str, timeout: float) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    line.settimeout(timeout)
+    try:
+        with short_address(paths.socket(home)) as address:
+            line.connect(address)
+    except OSError:
+        line.close()
+        raise
+    return line
+
+
+def _call_by_socket(line: socket.socket, request: Mapping[str, Any], timeout: float, on_event: OnEvent | None) -> Any:
+    deadline = time.monotonic() + timeout
+    try:
+        line.sendall(json.dumps(request).encode() + b"\n")
+        with line.makefile("rb") as answers:
+            while raw := answers.readline():
+                if on_event is not None:
+                    deadline = time.monotonic() + timeout
+                if raw.strip() and _take(json.loads(raw), answer := _Answer(), on_event):
+                    return answer.result
+                line.settimeout(max(0.001, deadline - time.monotonic()))
+    except TimeoutError:
+        raise _stalled(timeout) from None
+    except ConnectionError:
+        pass
+    raise GatewayIsDownError("The gateway ended before it had answered.")
+
+
+class _Answer:
+    result: Any = None
+
+
+def _take(told: Mapping[str, Any], answer: _Answer, on_event: OnEvent | None) -> bool:
+    """Use one line of an answer; True when it was the last."""
+    if "event" in told:
+        if on_event is not None:
+            on_event(told["event"])
+        return False
+    if "error" in told:
+        raise RefusedByGatewayError(told["error"].get("text", ""), told["error"].get("kind", ""))
+    answer.result = told.get("result")
+    return True
+
+
+def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_event: OnEvent | None) -> Any:
+    """Leave the request where the gateway looks; it answers beside it. Unanswered, it is taken back."""
+    paths.make_private(paths.requests(home))
+    stem = os.path.join(paths.requests(home), secrets.token_hex(8))
+    paths.write_private(f"{stem}.json", json.dumps(request))
+    deadline = time.monotonic() + timeout
+    try:
+        while not os.path.exists(f"{stem}.answer"):
+            if time.monotonic() >= deadline:
+                raise _stalled(timeout)
+            time.sleep(0.02)
+        with open(f"{stem}.answer", encoding="utf-8") as file:
+            answers = [json.loads(row) for row in file if row.strip()]
+    finally:
+        for ending in ("json", "answer"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{stem}.{ending}")
+    answer = _Answer()
+    for told in answers:
+        _take(told, answer, on_event)
+    return answer.result
+
+
+def _stalled(timeout: float) -> GatewayIsStalledError:
+    return GatewayIsStalledError(
+        f"The gateway is stalled: it holds the home and has not answered for {timeout:.0f} s. "
+        "Look: hermes gateway status"
+    )

@@ -1,0 +1,87 @@
+"""Who runs here, decided by flock: a lock cannot outlive its process, as a pid file can.
+
+Imported by the parent too: standard library only, and little of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+
+from hermes.hosting import paths, processes
+
+
+class Holder:
+    """Who holds a lock, as it wrote down itself; ``pid`` 0 when it did not, or in another container."""
+
+    __slots__ = ("mark", "pid", "what")
+
+    def __init__(self, pid: int = 0, mark: str = "", what: str = "") -> None:
+        self.pid = pid
+        self.mark = mark
+        self.what = what
+
+    def is_here(self) -> bool:
+        """Whether it is a process of this machine that we can see, and still the same one."""
+        return processes.is_alive(self.pid, self.mark)
+
+
+class Lock:
+    """A lock that is held until ``release`` or the end of this process. Children do not inherit it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def take(path: str, what: str, wait_seconds: float = 0.0) -> Lock | None:
+    """Take the lock and write down who has it, or return None when another holds it after the wait."""
+    paths.make_private(os.path.dirname(path))
+    deadline = time.monotonic() + wait_seconds
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    while not _flock(descriptor, fcntl.LOCK_EX):
+        if time.monotonic() >= deadline:
+            os.close(descriptor)
+            return None
+        time.sleep(0.02)
+    text = json.dumps({"pid": os.getpid(), "start": processes.start_mark(os.getpid()), "what": what})
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, text.encode() + b"\n", 0)
+    return Lock(descriptor)
+
+
+def holder(path: str) -> Holder | None:
+    """Who holds the lock now; None when it is free."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        # A shared lock, so that two who only ask never see each other.
+        if _flock(descriptor, fcntl.LOCK_SH):
+            return None
+        return _read(os.pread(descriptor, 4096, 0))
+    finally:
+        os.close(descriptor)
+
+
+def _flock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(raw: bytes) -> Holder:
+    try:
+        told = json.loads(raw)
+        return Holder(int(told["pid"]), str(told.get("start", "")), str(told.get("what", "")))
+    except (ValueError, KeyError, TypeError):
+        return Holder()  # just taken, not yet written down

@@ -1,0 +1,323 @@
+"""The process parent: starts the worker, watches its heart, starts it again when it dies.
+
+It is small on purpose, since it must outlive whatever the worker does: standard library only, no
+asyncio, no threads, no configuration. What it decides is in `restarts`; here are the processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from hermes.hosting import beat, lines, locks, paths, processes
+from hermes.hosting.restarts import CONFIGURATION, RESTART_ASKED, STOP_ASKED, Ended, Restarts
+
+WAIT_FOR_LOCK_SECONDS = 3.0
+WAIT_FOR_ORPHAN_SECONDS = 2.0
+WAIT_FOR_REPLACED_SECONDS = 10.0
+POLL_SECONDS = 1.0
+PROCESS_NAME = "hermes-supervis"  # the system keeps 15 bytes
+
+
+class Settings:
+    """What the parent is told on its command line. Nothing here is configuration of the gateway."""
+
+    def __init__(self, home: str, worker: Sequence[str]) -> None:
+        self.home = home
+        self.worker = list(worker)
+        self.replace = False
+        self.detached = False
+        self.stall_seconds = 30.0
+        self.drain_seconds = 8.0
+
+
+class Signals:
+    """Signals as something to wait for. Those the shell told us to ignore (nohup) stay ignored."""
+
+    def __init__(self) -> None:
+        self._read, write = os.pipe()
+        for end in (self._read, write):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _note_only)
+
+    def wait(self, seconds: float) -> bytes:
+        """The numbers of the signals that came, at once or within the time."""
+        ready, _, _ = select.select([self._read], [], [], max(0.0, seconds))
+        return os.read(self._read, 512) if ready else b""
+
+
+def _note_only(_number: int, _frame: object) -> None:
+    """The wakeup descriptor carries the news."""
+
+
+class Worker:
+    """One life of the worker, as its parent sees it."""
+
+    def __init__(self, pid: int, leash: int, now: float) -> None:
+        self.pid = pid
+        self.leash = leash  # our end of a pipe: the worker sees it close when we die
+        self.beaten_at = now
+        self.polled_at = now
+        self.last: beat.Beat | None = None
+        self.oom_kills = oom_kills()
+        self.stalled_seconds = 0.0
+
+    def watch_heart(self, home: str, now: float) -> float:
+        """Seconds without a beat. Time in which we did not run either (suspended, stopped) is not counted."""
+        seen = beat.read(paths.heartbeat(home))
+        is_new = (
+            seen is not None and seen.pid == self.pid and (self.last is None or seen.monotonic > self.last.monotonic)
+        )
+        if is_new:
+            self.last = seen
+        if is_new or now - self.polled_at > POLL_SECONDS * 5:
+            self.beaten_at = now
+        self.polled_at = now
+        return now - self.beaten_at
+
+    def ended(self, status: int) -> Ended:
+        code = os.waitstatus_to_exitcode(status)
+        is_ready = self.last is not None and self.last.ready_at > 0
+        return Ended(
+            code=max(code, 0),
+            signal=max(-code, 0),
+            ready_seconds=time.time() - self.last.ready_at if self.last and is_ready else None,
+            settled=bool(self.last and self.last.settled),
+            out_of_memory=code == -signal.SIGKILL and not self.stalled_seconds and oom_kills() > self.oom_kills,
+            stalled_seconds=self.stalled_seconds,
+        )
+
+
+class Parent:
+    """Keeps one worker up until it is asked to stop. ``run`` returns the exit code of the whole."""
+
+    def __init__(self, settings: Settings, signals: Signals) -> None:
+        self._settings = settings
+        self._signals = signals
+        self._restarts = Restarts()
+        self._asked = 0
+        self._kill_at = 0.0
+
+    def run(self) -> int:
+        ended: Ended | None = None
+        while True:
+            worker = self._spawn(ended)
+            ended = self._wait(worker)
+            os.close(worker.leash)
+            now = time.monotonic()
+            self._restarts.note(ended, now)
+            goes_on = not self._asked and ended.kind not in ("asked", "configuration")
+            self._record(ended, goes_on)
+            if not goes_on:
+                return CONFIGURATION if ended.kind == "configuration" else STOP_ASKED
+            pause = self._restarts.pause_seconds(ended, now)
+            if ended.code != RESTART_ASKED:
+                self._say("WARNING", "Worker ended", {"reason": ended.describe(), "restart_in": pause})
+            if not self._pause(pause):
+                self._record(Ended(code=STOP_ASKED), goes_on=False)
+                return STOP_ASKED
+
+    def _spawn(self, before: Ended | None) -> Worker:
+        ours, theirs = _leash()
+        command = [*self._settings.worker, "--parent-fd", str(theirs)]
+        if before and self._restarts.is_looping(time.monotonic()):
+            count = self._restarts.count(time.monotonic())
+            reason = f"{count} starts in a row went wrong, the last one: {before.describe()}"
+            command += ["--safe", reason]
+            self._say("ERROR", "Starting with platforms paused", {"reason": reason})
+        try:
+            pid = os.posix_spawn(command[0], command, os.environ)
+        finally:
+            os.close(theirs)
+        return Worker(pid, ours, time.monotonic())
+
+    def _wait(self, worker: Worker) -> Ended:
+        """Watch until the worker has ended, passing on what we are asked and minding its heart."""
+        if self._asked:
+            self._ask_to_stop(worker)  # asked while there was no worker
+        while (status := _reap(worker.pid)) is None:
+            patience = min(POLL_SECONDS, self._kill_at - time.monotonic()) if self._kill_at else POLL_SECONDS
+            self._hear(self._signals.wait(max(patience, 0.01)), lambda: self._ask_to_stop(worker), worker)
+            now = time.monotonic()
+            silent = worker.watch_heart(self._settings.home, now)
+            if self._kill_at and now >= self._kill_at:
+                _kill(worker.pid, signal.SIGKILL)
+            elif silent > self._settings.stall_seconds and not worker.stalled_seconds:
+                worker.stalled_seconds = silent
+                _kill(worker.pid, signal.SIGKILL)
+        # What it said last, after our last look: whether it was ready and had settled something.
+        worker.watch_heart(self._settings.home, time.monotonic())
+        return worker.ended(status)
+
+    def _hear(self, numbers: bytes, on_stop: Callable[[], None], worker: Worker | None = None) -> None:
+        for number in numbers:
+            if number == signal.SIGCHLD:
+                continue
+            self._asked += 1
+            if self._asked == 1:
+                on_stop()
+            elif number == signal.SIGINT and worker is not None:
+                _kill(worker.pid, signal.SIGKILL)  # Ctrl+C a second time: no more patience
+
+    def _ask_to_stop(self, worker: Worker) -> None:
+        self._kill_at = time.monotonic() + self._settings.drain_seconds
+        _kill(worker.pid, signal.SIGTERM)
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait before the next start; False when we are asked to stop meanwhile."""
+        deadline = time.monotonic() + seconds
+        while not self._asked and (left := deadline - time.monotonic()) > 0:
+            _feed_watchdog()
+            self._hear(self._signals.wait(min(left, POLL_SECONDS)), lambda: None)
+        return not self._asked
+
+    def _record(self, ended: Ended, goes_on: bool) -> None:
+        kind = "asked" if self._asked else ended.kind
+        told = {"at": time.time(), "kind": kind, "how": ended.describe(), "restarted": goes_on}
+        try:
+            paths.write_private(paths.last_exit(self._settings.home), json.dumps(told))
+        except OSError as error:
+            self._say("WARNING", "Cannot record how the worker ended", {"reason": str(error)})
+
+    def _say(self, level: str, words: str, fields: dict[str, object]) -> None:
+        text = lines.line(time.time(), level, words, fields)
+        lines.append(paths.log(self._settings.home), text)
+        lines.append(paths.error_log(self._settings.home), text)
+        if not self._settings.detached:  # detached, our stderr is that same log
+            _tell(text)
+
+
+def take_over(settings: Settings) -> locks.Lock | None:
+    """Become the one parent of this home, or say why not."""
+    path = paths.parent_lock(settings.home)
+    if settings.replace:
+        _stop_holder(path)
+    lock = locks.take(path, "supervisor", WAIT_FOR_LOCK_SECONDS)
+    if lock is None:
+        holder = locks.holder(path)
+        who = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
+        cure = "Stop it where it runs." if settings.replace else "Take over: hermes gateway run --replace"
+        _tell(f"✗ A gateway is already running for {settings.home}{who}.\n  Look: hermes gateway status     {cure}")
+        return None
+    _end_orphan(settings.home)
+    return lock
+
+
+def _stop_holder(path: str) -> None:
+    """Stop the process that holds our lock, and no other: it proves by the lock and its start time who it is."""
+    holder = locks.holder(path)
+    if holder is None or not processes.send_signal(holder.pid, holder.mark, signal.SIGTERM):
+        return
+    if not processes.wait_until_gone(holder.pid, holder.mark, WAIT_FOR_REPLACED_SECONDS):
+        processes.send_signal(holder.pid, holder.mark, signal.SIGKILL)
+
+
+def _end_orphan(home: str) -> None:
+    """A worker dies with its parent; one that could not (stopped, stuck) is ended before ours starts."""
+    path = paths.owner_lock(home)
+    deadline = time.monotonic() + WAIT_FOR_ORPHAN_SECONDS
+    while (holder := locks.holder(path)) is not None and "gateway" in holder.what:
+        if time.monotonic() >= deadline:
+            processes.send_signal(holder.pid, holder.mark, signal.SIGKILL)
+            processes.wait_until_gone(holder.pid, holder.mark, 1.0)
+            return
+        time.sleep(0.02)
+
+
+def oom_kills() -> int:
+    """How many processes this machine has killed for want of memory."""
+    try:
+        with open("/proc/vmstat", encoding="ascii") as file:
+            for row in file:
+                if row.startswith("oom_kill "):
+                    return int(row.split()[1])
+    except OSError:
+        return 0
+    return 0
+
+
+def _leash() -> tuple[int, int]:
+    """A pipe: the worker inherits the reading end and sees it close when we die, however we die."""
+    theirs, ours = os.pipe()
+    os.set_inheritable(theirs, True)
+    return ours, theirs
+
+
+def _reap(pid: int) -> int | None:
+    """The worker's status once it ended. Other children are reaped too: in a container we may be process 1."""
+    while True:
+        try:
+            found, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return 1 << 8  # reaped by somebody else: as good as ended with code 1
+        if found == pid:
+            return status
+        if found == 0:
+            return None
+
+
+def _kill(pid: int, number: int) -> None:
+    # Not reaped yet, so the pid is still this worker's and the signal cannot hit another process.
+    os.kill(pid, number)
+
+
+def _tell(text: str) -> None:
+    try:
+        os.write(2, text.encode() + b"\n")
+    except OSError:
+        return  # the window is closed
+
+
+def _feed_watchdog() -> None:
+    """While we pause between two workers nobody else feeds it."""
+    if "NOTIFY_SOCKET" in os.environ:
+        from hermes.hosting import notify
+
+        notify.send("WATCHDOG=1")
+
+
+def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Settings:
+    """``[--replace] [--detached] [--stall-seconds N] [--drain-seconds N] [-- WORKER COMMAND…]``"""
+    home = environ.get("HERMES_HOME") or os.path.expanduser("~/.hermes")
+    settings = Settings(os.path.abspath(home), [sys.executable, "-P", "-m", "hermes", "gateway", "worker"])
+    rest = list(arguments)
+    while rest:
+        match rest.pop(0):
+            case "--replace":
+                settings.replace = True
+            case "--detached":
+                settings.detached = True
+            case "--stall-seconds":
+                settings.stall_seconds = float(rest.pop(0))
+            case "--drain-seconds":
+                settings.drain_seconds = float(rest.pop(0))
+            case "--":
+                settings.worker, rest = rest, []
+            case other:
+                raise SystemExit(f"hermes supervisor does not know {other!r}; people start it by: hermes gateway run")
+    if settings.detached:
+        settings.worker.append("--detached")
+    return settings
+
+
+def main(arguments: Sequence[str]) -> int:
+    os.umask(0o077)
+    processes.rename_process(PROCESS_NAME)
+    settings = read_arguments(arguments, dict(os.environ))
+    os.environ["HERMES_HOME"] = settings.home
+    signals = Signals()
+    lock = take_over(settings)
+    if lock is None:
+        return 1
+    try:
+        return Parent(settings, signals).run()
+    finally:
+        lock.release()

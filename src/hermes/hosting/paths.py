@@ -1,0 +1,65 @@
+"""Where the running gateway keeps its files, below the home folder.
+
+Imported by the parent too: standard library only, and little of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def run_folder(home: str) -> str:
+    return os.path.join(home, "run")
+
+
+def parent_lock(home: str) -> str:
+    return os.path.join(home, "run", "parent.lock")
+
+
+def owner_lock(home: str) -> str:
+    return os.path.join(home, "run", "owner.lock")
+
+
+def heartbeat(home: str) -> str:
+    return os.path.join(home, "run", "heartbeat")
+
+
+def last_exit(home: str) -> str:
+    return os.path.join(home, "run", "last_exit.json")
+
+
+def socket(home: str) -> str:
+    return os.path.join(home, "run", "gateway.sock")
+
+
+def requests(home: str) -> str:
+    return os.path.join(home, "run", "requests")
+
+
+def log(home: str) -> str:
+    return os.path.join(home, "logs", "gateway.log")
+
+
+def error_log(home: str) -> str:
+    return os.path.join(home, "logs", "errors.log")
+
+
+def make_private(folder: str) -> None:
+    """Make a folder, and those above it, that its owner alone can enter; one that exists stays as it is."""
+    if not os.path.isdir(folder):
+        above = os.path.dirname(folder)
+        if above and above != folder:
+            make_private(above)
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            return  # somebody else was quicker
+        os.chmod(folder, 0o700)  # whatever the umask
+
+
+def write_private(path: str, text: str) -> None:
+    """Replace a file in one step: readers see the old text or the new, never a half."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(text.encode())
+    os.replace(temporary, path)

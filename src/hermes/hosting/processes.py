@@ -1,0 +1,105 @@
+"""Which process is which: a pid alone is not a name, since the system gives it out again.
+
+Imported by the parent too: standard library only, and little of it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+
+def start_mark(pid: int) -> str:
+    """What tells two processes with one pid apart; "" where the system does not say or the process is gone."""
+    fields = _stat(pid)
+    return fields[19] if fields else ""
+
+
+def parent_of(pid: int) -> int:
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0
+
+
+def ancestors(pid: int) -> list[int]:
+    found: list[int] = []
+    while pid > 1 and (pid := parent_of(pid)) > 0 and pid not in found:
+        found.append(pid)
+    return found
+
+
+def is_alive(pid: int, mark: str) -> bool:
+    """Whether this very process still runs (a zombie does not)."""
+    if pid <= 0:
+        return False
+    if not os.path.isdir("/proc/self"):
+        return _answers_signals(pid)
+    fields = _stat(pid)
+    return bool(fields) and fields[0] not in ("Z", "X") and mark in ("", fields[19])
+
+
+def wait_until_gone(pid: int, mark: str, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while is_alive(pid, mark):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def send_signal(pid: int, mark: str, number: int) -> bool:
+    """Signal this very process; False when it is gone or not ours."""
+    if not is_alive(pid, mark):
+        return False
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def rename_process(name: str) -> None:
+    """Set the process name that `ps` and `ss` show; the system keeps 15 bytes, and some systems none."""
+    try:
+        with open("/proc/self/comm", "w", encoding="ascii") as file:
+            file.write(name)
+    except OSError:
+        return
+
+
+def booted_at() -> float:
+    """When the machine started, in seconds since the epoch; 0 where the system does not say."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("btime "):
+                    return float(line.split()[1])
+    except OSError:
+        return 0.0
+    return 0.0
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat after the name, which may itself hold spaces and brackets."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _answers_signals(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

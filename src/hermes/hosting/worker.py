@@ -1,0 +1,209 @@
+"""What surrounds the gateway in its own process: name, logs, signals, heart, and the leash to its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hermes.core.errors import ConfigError, ForeignHomeError
+from hermes.core.secret import Redactor
+from hermes.hosting import notify, processes
+from hermes.hosting.heartbeat import Heartbeat
+from hermes.hosting.logs import Logs
+from hermes.hosting.restarts import CONFIGURATION, RESTART_ASKED, STOP_ASKED
+
+PROCESS_NAME = "hermes"
+DRAIN_SECONDS = 7.0  # less than the 8 s after which the parent kills
+ORPHAN_SECONDS = 0.6  # what is left for finishing when the parent is gone
+CRASHED = 1
+
+log = logging.getLogger(__name__)
+
+
+class StopRequest:
+    """Whether the gateway was asked to end, and with which exit code. Asked twice, the first answer stays,
+    except that a stop overrules a restart."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+        self._code: int | None = None
+        self.reason = ""
+
+    def ask(self, code: int = STOP_ASKED, reason: str = "") -> None:
+        if self._code is None or code == STOP_ASKED:
+            self._code, self.reason = code, reason
+        self._asked.set()
+
+    @property
+    def is_asked(self) -> bool:
+        return self._asked.is_set()
+
+    @property
+    def will_restart(self) -> bool:
+        return self._code == RESTART_ASKED
+
+    async def wait(self) -> int:
+        """Sleep until somebody asks; the exit code to end with."""
+        await self._asked.wait()
+        return self._code or STOP_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What ``serve`` is handed. ``safe_reason`` not empty: start with platforms paused and say why."""
+
+    home: Path
+    stop: StopRequest
+    heartbeat: Heartbeat
+    redactor: Redactor = field(default_factory=Redactor)
+    safe_reason: str = ""
+    started_at: float = 0.0
+    parent_pid: int = 0
+
+
+Serve = Callable[[WorkerOptions, Callable[[], None]], Awaitable[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerArguments:
+    """The command line of `hermes gateway worker`, written by the parent."""
+
+    home: Path
+    parent_fd: int = -1
+    safe_reason: str = ""
+    detached: bool = False
+
+
+def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
+    """Be the worker until asked to stop; the exit code is the parent's instruction (0, 75, 78, else a crash).
+
+    ``load`` imports what serves; it is called when logs stand, so that a broken import is told there too.
+    """
+    started_at = time.time()
+    os.umask(0o077)
+    processes.rename_process(PROCESS_NAME)
+    redactor = Redactor()
+    with Logs.open(str(arguments.home), redactor, console=not arguments.detached and not sys.stdout.isatty()):
+        if arguments.safe_reason:
+            log.error("Platforms are paused", extra={"reason": arguments.safe_reason})
+        try:
+            return asyncio.run(_live(arguments, load(), redactor, started_at))
+        except (ConfigError, ForeignHomeError) as error:
+            log.error("Configuration", extra={"reason": str(error)})
+            _tell(redactor(str(error)))
+            return CONFIGURATION
+        except Exception as error:
+            # The supervisor's edge: whatever it is, it is told, and the parent starts us again.
+            log.critical("Worker failed", exc_info=True)
+            _tell(redactor(f"✗ The gateway failed: {type(error).__name__}: {error}"))
+            return CRASHED
+
+
+def _tell(words: str) -> None:
+    with suppress(OSError):  # the window is closed
+        sys.stderr.write(words + "\n")
+        sys.stderr.flush()
+
+
+async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, started_at: float) -> int:
+    stop = StopRequest()
+    heart = Heartbeat(str(arguments.home), arguments.safe_reason, on_beat=_watchdog_feeder())
+    options = WorkerOptions(
+        home=arguments.home,
+        stop=stop,
+        heartbeat=heart,
+        redactor=redactor,
+        safe_reason=arguments.safe_reason,
+        started_at=started_at,
+        parent_pid=os.getppid() if arguments.parent_fd >= 0 else 0,
+    )
+    _listen_for_signals(stop, has_parent=arguments.parent_fd >= 0)
+    if arguments.parent_fd >= 0:
+        _hold_leash(arguments.parent_fd, stop)
+    async with heart.beating():
+        serving = asyncio.ensure_future(serve(options, lambda: _ready(heart, started_at)))
+        asking = asyncio.create_task(stop.wait())
+        await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            asking.cancel()
+            return serving.result()
+        return await _drain(serving, asking.result())
+
+
+async def _drain(serving: asyncio.Future[int], code: int) -> int:
+    """Let it finish, but not for ever: the parent's patience ends after 8 s."""
+    notify.send("STOPPING=1")
+    log.info("Stopping", extra={"exit_code": code})
+    done, _ = await asyncio.wait({serving}, timeout=DRAIN_SECONDS)
+    if done:
+        return serving.result()
+    log.warning("Not everything ended in time", extra={"seconds": DRAIN_SECONDS})
+    serving.cancel()
+    await asyncio.wait({serving}, timeout=0.5)
+    return code
+
+
+def _ready(heart: Heartbeat, started_at: float) -> None:
+    heart.ready()
+    notify.send("READY=1")
+    log.info("Gateway started", extra={"seconds": round(time.time() - started_at, 3)})
+
+
+def _watchdog_feeder() -> Callable[[], None] | None:
+    """Under systemd every beat of the loop feeds its watchdog."""
+    return _feed_watchdog if "WATCHDOG_USEC" in os.environ else None
+
+
+def _feed_watchdog() -> None:
+    notify.send("WATCHDOG=1")
+
+
+def _listen_for_signals(stop: StopRequest, *, has_parent: bool) -> None:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.ask)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        # A terminal sends these to us and to the parent; the parent's SIGTERM is the one we act on.
+        loop.add_signal_handler(number, (lambda: None) if has_parent else stop.ask)
+
+
+def _hold_leash(descriptor: int, stop: StopRequest) -> None:
+    """Die with the parent: its end of this pipe closes however it dies, and a thread of ours sees that."""
+    os.set_inheritable(descriptor, False)  # a child of ours would keep nothing alive, but need not have it
+    loop = asyncio.get_running_loop()
+
+    def watch() -> None:
+        while os.read(descriptor, 64):
+            continue
+        with suppress(RuntimeError):  # the loop may have ended just now
+            loop.call_soon_threadsafe(stop.ask, CRASHED, "the supervisor is gone")
+        time.sleep(ORPHAN_SECONDS)
+        os._exit(CRASHED)
+
+    threading.Thread(target=watch, name="leash", daemon=True).start()
+
+
+def lifecycle_verbs(options: WorkerOptions) -> Mapping[str, Callable[[Mapping[str, Any], Any], Awaitable[Any]]]:
+    """The control socket's verbs about the process itself: ``ping``, ``stop``, ``restart``."""
+
+    async def ping(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
+        return {"pid": os.getpid(), "home": str(options.home)}
+
+    async def stop(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
+        options.stop.ask(STOP_ASKED, "asked by the command line")
+        return {"pid": os.getpid(), "parent": options.parent_pid}
+
+    async def restart(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
+        options.stop.ask(RESTART_ASKED, "asked by the command line")
+        return {"pid": os.getpid(), "parent": options.parent_pid}
+
+    return {"ping": ping, "stop": stop, "restart": restart}
