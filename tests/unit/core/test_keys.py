@@ -13,9 +13,7 @@ MAYBE = st.text(max_size=12)
 NAME = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789_-", min_size=1, max_size=12)
 
 
-@given(
-    platform=NAME, kind=st.sampled_from(ChatKind), chat=PART, thread=MAYBE, person=MAYBE, account=NAME, agent=PART
-)
+@given(platform=NAME, kind=st.sampled_from(ChatKind), chat=PART, thread=MAYBE, person=MAYBE, account=NAME, agent=PART)
 def test_a_session_key_reads_back_as_itself(
     platform: str, kind: ChatKind, chat: str, thread: str, person: str, account: str, agent: str
 ) -> None:

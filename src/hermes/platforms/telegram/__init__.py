@@ -1,0 +1,43 @@
+"""Telegram, through the Bot API: long polling in, plain HTTP calls out. Needs no extra package."""
+
+from __future__ import annotations
+
+from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
+from hermes.core.ports import Adapter
+from hermes.platforms.telegram.config import DEFAULT_BASE_URL, DEFAULT_POLL_SECONDS
+
+
+def _build(parts: AdapterParts) -> Adapter:
+    from hermes.platforms.telegram.adapter import TelegramAdapter
+    from hermes.platforms.telegram.config import TelegramConfig
+
+    return TelegramAdapter(TelegramConfig.of(parts), parts.http, parts.alive)
+
+
+MANIFEST = Manifest(
+    id="telegram",
+    title="Telegram",
+    settings=(
+        Setting(
+            "token",
+            "TELEGRAM_BOT_TOKEN",
+            SettingKind.SECRET,
+            required=True,
+            help="The bot's token. Talk to @BotFather, send /newbot, and copy what it answers (digits:letters).",
+        ),
+        Setting(
+            "base_url",
+            "TELEGRAM_BASE_URL",
+            default=DEFAULT_BASE_URL,
+            help="Root of the Bot API server; change it for a server of your own.",
+        ),
+        Setting(
+            "poll_seconds",
+            "TELEGRAM_POLL_SECONDS",
+            SettingKind.NUMBER,
+            default=DEFAULT_POLL_SECONDS,
+            help="How long one request waits at Telegram for news, 1 to 50 seconds.",
+        ),
+    ),
+    build=_build,
+)

@@ -1,0 +1,269 @@
+"""The Bot API: its updates as our events, our messages as its calls, its refusals as our errors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from aiohttp_socks import ProxyError
+from yarl import URL
+
+from hermes.core.errors import (
+    ConflictError,
+    CredentialsError,
+    OutcomeUnknownError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    UnreachableError,
+)
+from hermes.core.keys import Target
+from hermes.core.messages import InboundEvent, Json, OutboundMessage, TextUnit, Unreadable, read
+from hermes.core.secret import Secret
+from hermes.core.text import length, storable
+from hermes.platforms.telegram import markdown, media
+from hermes.platforms.telegram.reading import Me, parse
+
+TEXT_LIMIT = 4096  # UTF-16 units that are shown, marks not counted
+CAPTION_LIMIT = 1024
+PRESS_ANSWER_LIMIT = 200
+CALL_SECONDS = 20.0
+CONNECT_SECONDS = 10.0
+REPEAT_MARK = "↻ "
+GENERAL_TOPIC = "1"
+
+_JSON = {"Content-Type": "application/json"}
+# Doing these twice is the same as doing them once, so an unknown outcome is simply tried again.
+_REPEATABLE = frozenset(
+    {"getMe", "getUpdates", "getFile", "sendChatAction", "answerCallbackQuery", "editMessageText", "editMessageCaption"}
+)
+
+
+def understand(update: Json, me: Me, now: datetime) -> InboundEvent:
+    """Say what an update holds; whatever is wrong with it, it becomes an event that can be kept."""
+    event = read(parse, update, me, now)
+    if isinstance(event, Unreadable):
+        # The same update offered again must be seen as the same, and nothing in it can be trusted to name it.
+        name = hashlib.sha256(event.raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return replace(event, keys=(f"raw:{name}",))
+    return event
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to the Bot API. ``upload`` is the file to send along, under the name of its field."""
+
+    method: str
+    params: Json
+    upload: media.Upload | None = None
+    plain: str = ""  # the text to fall back to when Telegram cannot read our markup
+
+
+def render(message: OutboundMessage) -> Call:
+    """The call that delivers this message. ``replaces`` makes it an edit, an attachment an upload."""
+    params: Json = {"chat_id": chat_id(message.target.chat)}
+    if message.replaces:
+        params["message_id"] = _number(message.replaces)
+    else:
+        _add_place(params, message)
+    if message.buttons:
+        rows = [[{"text": each.label, "callback_data": each.data} for each in row] for row in message.buttons]
+        params["reply_markup"] = {"inline_keyboard": rows}
+    # An edit that is repeated shows nothing twice, so only a new message carries the mark.
+    mark = REPEAT_MARK if message.is_repeat and not message.replaces else ""
+    text = mark + storable(message.text)
+    if message.attachment is None:
+        _add_text(params, "text", text, TEXT_LIMIT)
+        return Call("editMessageText" if message.replaces else "sendMessage", params, plain=text)
+    if text:
+        _add_text(params, "caption", text, CAPTION_LIMIT)
+    method, upload = media.sending(message.attachment)
+    if upload is None:
+        params[media.FIELDS[method]] = message.attachment.file_id
+    return Call(method, params, upload, plain=text)
+
+
+def _add_place(params: Json, message: OutboundMessage) -> None:
+    if message.target.thread and message.target.thread != GENERAL_TOPIC:  # Telegram refuses to be told the general one
+        params["message_thread_id"] = _number(message.target.thread)
+    if message.reply_to:
+        # The message may have been deleted since; then the answer still goes out.
+        params["reply_parameters"] = {"message_id": _number(message.reply_to), "allow_sending_without_reply": True}
+
+
+def _add_text(params: Json, name: str, text: str, limit: int) -> None:
+    rendered = markdown.render(text)
+    # A table can grow by being aligned; marks around nothing show nothing. Telegram would refuse both.
+    if rendered.is_formatted and rendered.shown.strip() and length(rendered.shown, TextUnit.UTF16) <= limit:
+        params[name] = rendered.text
+        params["parse_mode"] = "MarkdownV2"
+    else:
+        params[name] = text
+
+
+def render_typing(target: Target) -> Call:
+    params: Json = {"chat_id": chat_id(target.chat), "action": "typing"}
+    if target.thread:
+        params["message_thread_id"] = _number(target.thread)
+    return Call("sendChatAction", params)
+
+
+def chat_id(chat: str) -> int | str:
+    """A number, or the name of a public channel (``@news``)."""
+    return int(chat) if chat.removeprefix("-").isascii() and chat.removeprefix("-").isdigit() else chat
+
+
+def _number(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise RejectedError(f"{value!r} is not an id that Telegram gave out.") from None
+
+
+class RefusedError(RejectedError):
+    """Telegram's no, with what it says about mending the request."""
+
+    def __init__(self, reason: str, description: str, parameters: Mapping[str, Any]) -> None:
+        super().__init__(reason)
+        self.description = description.lower()
+        self.parameters = parameters
+
+
+def mend(call: Call, refusal: RefusedError) -> tuple[Call, str] | None:
+    """A changed call that Telegram may take, with what to tell about it; None when the refusal stands."""
+    said, params = refusal.description, call.params
+    if (moved := refusal.parameters.get("migrate_to_chat_id")) and params["chat_id"] != moved:
+        return replace(call, params={**params, "chat_id": moved}), f"the chat is now {moved}"
+    if "can't parse entities" in said and "parse_mode" in params:
+        name = "text" if "text" in params else "caption"
+        bare = {key: value for key, value in params.items() if key != "parse_mode"}
+        return replace(call, params={**bare, name: call.plain}), "sent without formatting"
+    if "thread not found" in said and "message_thread_id" in params:
+        return _without(call, "message_thread_id"), "the topic is gone; sent to the chat"
+    if "replied not found" in said and "reply_parameters" in params:
+        return _without(call, "reply_parameters"), "the message it answers is gone"
+    if call.upload and call.method in media.RETRY_AS_DOCUMENT and any(word in said for word in media.NOT_AS_THIS_KIND):
+        return replace(call, method="sendDocument"), "sent as a file"
+    return None
+
+
+def _without(call: Call, name: str) -> Call:
+    return replace(call, params={key: value for key, value in call.params.items() if key != name})
+
+
+def refusal(method: str, body: Json) -> PlatformError:
+    """What Telegram's answer means for us."""
+    description = str(body.get("description") or "no reason given")
+    code, parameters = body.get("error_code"), body.get("parameters") or {}
+    reason = f"Telegram refused {method}: {description}"
+    match code:
+        case 401 | 404:
+            return CredentialsError(f"{reason}. Check the bot token (TELEGRAM_BOT_TOKEN).")
+        case 409 if "webhook" in description.lower():
+            return ConflictError(
+                f"{reason}. Another program set a webhook for this bot. Stop it and call deleteWebhook, "
+                "or give this gateway a bot of its own."
+            )
+        case 409:
+            return ConflictError(f"{reason}. Another process uses this token.")
+        case 429:
+            return RateLimitedError(reason, retry_after=_retry_after(parameters))
+        case int() if code >= 500:
+            return _silence(method, None, reason)
+        case _:
+            return RefusedError(reason, description, parameters)
+
+
+def _retry_after(parameters: Mapping[str, Any]) -> float:
+    seconds = parameters.get("retry_after")
+    return float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else 5.0
+
+
+def nothing_was_sent(error: BaseException) -> bool:
+    """True when the connection never came to be: refused, no such host, a proxy that said no."""
+    return isinstance(
+        error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError | ProxyError
+    )
+
+
+def decode(body: bytes) -> Any:
+    """JSON as Telegram meant it: half a surrogate pair or a bad byte spoils one letter, not the batch."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return json.loads(body.decode("utf-8", "replace"), strict=False)
+
+
+@dataclass(slots=True)
+class Bot:
+    """The client of one account. It borrows ``http`` and closes only what it opens itself."""
+
+    token: Secret
+    root: str
+    http: aiohttp.ClientSession
+    _urls: dict[str, URL] = field(default_factory=dict)
+
+    async def call(self, method: str, params: Json, *, seconds: float = CALL_SECONDS) -> Any:
+        try:
+            body = orjson.dumps(params)
+        except TypeError as error:  # nothing left this process, and trying again would not help
+            raise RejectedError(f"This cannot be written for Telegram's {method}: {error}") from None
+        return await self._post(method, body, _JSON, seconds)
+
+    async def upload(self, method: str, params: Json, upload: media.Upload) -> Any:
+        async with media.opened(upload) as file:
+            return await self._post(method, media.form(method, params, upload, file), {}, media.UPLOAD_SECONDS)
+
+    async def _post(
+        self, method: str, body: bytes | aiohttp.FormData, headers: Mapping[str, str], seconds: float
+    ) -> Any:
+        try:
+            async with self.http.post(
+                self._url(method),
+                data=body,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds)),
+                allow_redirects=False,
+            ) as response:
+                answer = decode(await response.read())
+        except (aiohttp.ClientError, OSError, ProxyError, ValueError, RecursionError) as error:
+            # The URL holds the token, so neither it nor the cause's text is repeated here.
+            raise _silence(method, error, f"Telegram did not answer {method} ({type(error).__name__})") from None
+        if isinstance(answer, dict) and answer.get("ok") is True and "result" in answer:
+            return answer["result"]
+        if isinstance(answer, dict) and answer.get("ok") is False:
+            raise refusal(method, answer)
+        raise _silence(
+            method, None, f"What answered {method} is not a Bot API server. Check TELEGRAM_BASE_URL and the proxy."
+        )
+
+    async def download(self, path: str, into: Path, name: str, limit: int) -> Path:
+        url = URL(f"{self.root}/file/bot{self.token.reveal()}/") / path.lstrip("/")
+        timeout = aiohttp.ClientTimeout(total=media.DOWNLOAD_SECONDS, connect=CONNECT_SECONDS)
+        try:
+            async with self.http.get(url, timeout=timeout, allow_redirects=False) as response:
+                if response.status >= 500:
+                    raise UnreachableError(f"Telegram could not hand out {name} ({response.status})")
+                if response.status != 200:
+                    raise RejectedError(f"Telegram has {name} no longer ({response.status}).")
+                return await media.save(response, into, name, limit)
+        except (aiohttp.ClientError, TimeoutError, ConnectionError, ProxyError) as error:
+            raise UnreachableError(f"Telegram did not hand out {name} ({type(error).__name__})") from None
+
+    def _url(self, method: str) -> URL:
+        url = self._urls.get(method)
+        if url is None:
+            url = self._urls[method] = URL(f"{self.root}/bot{self.token.reveal()}/{method}", encoded=True)
+        return url
+
+
+def _silence(method: str, error: BaseException | None, reason: str) -> PlatformError:
+    is_safe = method in _REPEATABLE or (error is not None and nothing_was_sent(error))
+    return UnreachableError(reason) if is_safe else OutcomeUnknownError(reason)

@@ -1,0 +1,151 @@
+"""What every fake platform can do, so that one suite asks the same of every adapter.
+
+A fake is a small server with verbs a person would use and a memory of what reached it. Sync verbs may be
+called before the server is up; what a user said then waits, as it would at the real platform.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+import aiohttp
+
+from hermes.core.keys import Target
+from hermes.core.messages import Button, Capabilities
+from hermes.core.ports import Adapter, Alive
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something a user did. ``key`` is the dedupe key that the adapter must give it."""
+
+    key: str
+    message_id: str = ""
+    update_id: int = 0
+    chat: str = ""
+
+
+@dataclass(slots=True)
+class Sent:
+    """A message as the people in the chat see it: markup is gone, ``edits`` holds its earlier texts."""
+
+    chat: str
+    text: str
+    message_id: str
+    at: float = field(default_factory=time.monotonic)
+    reply_to: str = ""
+    thread: str = ""
+    parse_mode: str = ""
+    raw: str = ""
+    method: str = ""
+    edits: list[str] = field(default_factory=list)
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    file: bytes = b""
+    file_name: str = ""
+
+
+class Hold:
+    """Requests that were taken and acted on, whose answers are kept back."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.waiting = 0
+        self._reached = asyncio.Event()
+        self._released = asyncio.Event()
+
+    async def reached(self, deadline: float = 5.0) -> None:
+        """Return once a request has been taken and its answer is being kept back."""
+        async with asyncio.timeout(deadline):
+            await self._reached.wait()
+
+    def release(self) -> None:
+        self._released.set()
+
+    async def keep_back(self) -> None:
+        """For the fake: wait here before answering."""
+        self.waiting += 1
+        self._reached.set()
+        try:
+            await self._released.wait()
+        finally:
+            self.waiting -= 1
+
+
+@dataclass(slots=True)
+class Changes:
+    """Wakes whoever waits for something to happen at a fake; a burst costs each waiter few looks."""
+
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self) -> None:
+        self._changed.set()
+
+    async def wait_for(self, predicate: Callable[[], bool], deadline: float) -> None:
+        """Return when the predicate holds, or raise TimeoutError."""
+        async with asyncio.timeout(deadline):
+            while not predicate():
+                self._changed.clear()
+                await self._changed.wait()
+                await asyncio.sleep(0.002)  # let a burst finish before looking again
+
+
+class FakeServer(Protocol):
+    """The verbs of the contract suite. ``faults`` names the troubles that this fake can play:
+    ``drop`` (connections cut), ``outage``, ``rate``, ``credentials``, ``hold``, ``conflict``."""
+
+    platform: str
+    capabilities: Capabilities
+    identity: str
+    faults: frozenset[str]
+    sent: list[Sent]
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *_: object) -> None: ...
+
+    def adapter(
+        self, *, alive: Alive = ..., http: aiohttp.ClientSession | None = None
+    ) -> AbstractAsyncContextManager[Adapter]:
+        """The real adapter against this fake, with a real session that is closed at the end."""
+
+    def target(self) -> Target:
+        """The chat in which ``user_says`` speaks when no other is named."""
+
+    def user_says(self, text: str) -> Said: ...
+    def user_edits(self, said: Said, text: str) -> Said: ...
+    def user_answers(self, sent: Sent, text: str) -> Said:
+        """The user replies to a message of ours, quoting it."""
+
+    def user_presses(self, sent: Sent, data: str) -> Said: ...
+    def user_sends(self, data: bytes, name: str, caption: str = "") -> Said: ...
+    def redeliver(self, said: Said) -> None:
+        """Hand the same message out once more, by another event."""
+
+    def something_unknown_happens(self) -> None:
+        """An event of a kind that the adapter has never heard of."""
+
+    def something_broken_arrives(self) -> None:
+        """An event that cannot be parsed."""
+
+    def limit_next_send(self, retry_after: float) -> None: ...
+    def refuse_credentials(self) -> None: ...
+    def hold_sends(self) -> Hold: ...
+    def drop_connection(self) -> None: ...
+
+    @property
+    def open_connections(self) -> int: ...
+
+    @property
+    def polls(self) -> int:
+        """How often the adapter asked for news (0 where the platform pushes)."""
+
+    @property
+    def typings(self) -> int: ...
+
+    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None: ...
