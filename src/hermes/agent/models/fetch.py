@@ -174,16 +174,18 @@ class Fetcher:
         await self.aclose()
 
     async def _run(self) -> None:
-        tries = 0
+        tries, told = 0, ""
         while not await self._try():
             pause = self._retry_seconds[min(tries, len(self._retry_seconds) - 1)]
             tries += 1
-            log.warning("Fetching the built-in model failed", extra=self._log_fields(retry_in=pause))
+            if told != (told := self._progress.reason):  # said once, not at every try
+                log.warning("Built-in model not fetched", extra={"reason": told, "retry_in": pause})
             self._nudge.clear()
             self._settled.set()
             with contextlib.suppress(TimeoutError):  # nobody asked in the meantime
                 await asyncio.wait_for(self._nudge.wait(), pause)
             self._settled.clear()
+        log.info("Built-in model is here", extra={"tries": tries + 1})
         self._settled.set()
 
     async def _try(self) -> bool:
@@ -300,9 +302,6 @@ class Fetcher:
             if self._on_progress is not None:
                 self._on_progress(progress)
 
-    def _log_fields(self, retry_in: float) -> dict[str, object]:
-        return {"reason": self._progress.reason, "retry_in": retry_in}
-
 
 @contextlib.contextmanager
 def _lock_file(path: Path) -> Iterator[int]:
@@ -361,8 +360,8 @@ def explain_pip(said: str, models: Path, python: str) -> str:
         )
     if "No matching distribution" in said:
         return (
-            f"There is no ready-made package of it for this machine ({sysconfig.get_platform()}, Python "
-            f"{sys.version_info.major}.{sys.version_info.minor})."
+            "pip finds no ready-made package of it: its index does not carry one for this machine "
+            f"({sysconfig.get_platform()}, Python {sys.version_info.major}.{sys.version_info.minor})."
         )
     errors = [line for line in said.splitlines() if line.strip()]
     last = _CREDENTIALS.sub("//", errors[-1].strip())[:300] if errors else "it said nothing"
