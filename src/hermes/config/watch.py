@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -56,26 +58,46 @@ class ConfigWatch:
         return self._loaded
 
     async def run(self) -> None:
-        """Look for changed files until cancelled."""
+        """Look for changed files until cancelled.
+
+        The looking is done by a thread of its own: a home on a network that hangs must not hold up the
+        event loop, and a hop to the thread pool for every look would cost ten times as much.
+        """
         self._tell_new_problems()
-        while True:
-            await asyncio.sleep(self._poll_seconds)
-            # In a thread: a home on a network that hangs must not hold up the event loop.
-            if await asyncio.to_thread(self._look) != self._stamps:
-                await self._let_settle()
-                self._take(await asyncio.to_thread(self._load_again))
+        loop = asyncio.get_running_loop()
+        broken: asyncio.Future[None] = loop.create_future()
+        stop = threading.Event()
+        thread = threading.Thread(target=self._keep_looking, args=(loop, broken, stop), name="config", daemon=True)
+        thread.start()
+        try:
+            await broken
+        finally:
+            stop.set()
+            thread.join(1.0)  # it wakes at once; only a file system that hangs can make it late
 
     def reload(self) -> Loaded:
         """Read the files now, whether they changed or not. It blocks for a few milliseconds."""
         self._take(self._load_again())
         return self._loaded
 
-    async def _let_settle(self) -> None:
+    def _keep_looking(
+        self, loop: asyncio.AbstractEventLoop, broken: asyncio.Future[None], stop: threading.Event
+    ) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed while a file system hung: nobody listens
+            try:
+                while not stop.wait(self._poll_seconds):
+                    if self._look() != self._stamps:
+                        self._let_settle(stop)
+                        loop.call_soon_threadsafe(self._take, self._load_again())
+            except Exception as error:  # noqa: BLE001 - handed to whoever awaits run()
+                loop.call_soon_threadsafe(_fail, broken, error)
+
+    def _let_settle(self, stop: threading.Event) -> None:
         # Editors empty a file before they write it. Half a .env would sign every account out for a moment.
-        before = await asyncio.to_thread(self._look)
+        before = self._look()
         for _ in range(3):
-            await asyncio.sleep(self._settle_seconds)
-            now = await asyncio.to_thread(self._look)
+            stop.wait(self._settle_seconds)
+            now = self._look()
             if now == before:
                 return
             before = now
@@ -99,6 +121,11 @@ class ConfigWatch:
 
     def _look(self) -> tuple[Stamp, ...]:
         return tuple(_stamp(path) for path in self._files)
+
+
+def _fail(future: asyncio.Future[None], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
 
 
 def _stamp(path: Path) -> Stamp:

@@ -1,0 +1,136 @@
+"""Outgoing HTTP: one way to make a session, one place that decides which proxy a call goes through."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from hermes.config import ProxyConfig
+
+_LOOPBACK = ("localhost", "127.0.0.0/8", "::1")
+_SECURE = frozenset({"https", "wss"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRules:
+    """Which proxy is for which address. ``own`` is `<NAME>_PROXY` of a platform or provider and goes first.
+
+    Loopback is reached directly unless ``no_proxy`` is set and does not name it.
+    """
+
+    own: str = field(default="", repr=False)
+    https: str = field(default="", repr=False)
+    http: str = field(default="", repr=False)
+    all: str = field(default="", repr=False)
+    no_proxy: str = ""
+
+    @classmethod
+    def of(cls, proxies: ProxyConfig, own: str = "") -> ProxyRules:
+        return cls(own, proxies.https, proxies.http, proxies.all, proxies.no_proxy)
+
+    @property
+    def has_http_proxy(self) -> bool:
+        return any(proxy and not is_socks(proxy) for proxy in (self.own, self.https, self.http, self.all))
+
+    @property
+    def has_socks_proxy(self) -> bool:
+        return any(is_socks(proxy) for proxy in (self.own, self.https, self.http, self.all))
+
+    def proxy_for(self, url: str) -> str | None:
+        """The proxy an address is reached through, or None for directly."""
+        parts = urlsplit(url)
+        if is_direct(parts.hostname or "", parts.port, self.no_proxy):
+            return None
+        by_scheme = self.https if parts.scheme in _SECURE else self.http
+        return self.own or by_scheme or self.all or None
+
+
+def is_socks(proxy: str) -> bool:
+    return proxy.startswith(("socks5://", "socks5h://"))
+
+
+def is_direct(host: str, port: int | None, no_proxy: str) -> bool:
+    """Whether NO_PROXY names this host: itself, a domain above it, an address range, or `*`."""
+    rules = [rule.strip().casefold() for rule in no_proxy.split(",")] if no_proxy.strip() else _LOOPBACK
+    host = host.casefold().strip("[]").rstrip(".")
+    return any(_matches(host, port, rule) for rule in rules if rule)
+
+
+def _matches(host: str, port: int | None, rule: str) -> bool:
+    if rule == "*":
+        return True
+    network = _network(rule.strip("[]"))
+    if network is not None:
+        try:
+            return ipaddress.ip_address(host) in network
+        except ValueError:  # the host is a name, and names are not resolved here
+            return False
+    name, _, rule_port = rule.rpartition(":") if rule.rpartition(":")[2].isdigit() else (rule, "", "")
+    if rule_port and str(port) != rule_port:
+        return False
+    name = name.strip("[]").removeprefix("*").removeprefix(".")
+    return host == name or host.endswith(f".{name}")
+
+
+def _network(rule: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(rule, strict=False)
+    except ValueError:
+        return None
+
+
+def make_session(
+    rules: ProxyRules | None = None,
+    *,
+    limit: int = 100,
+    limit_per_host: int = 0,
+    connect_seconds: float = 15.0,
+    total_seconds: float | None = 300.0,
+    headers: Mapping[str, str] | None = None,
+) -> aiohttp.ClientSession:
+    """A session that knows the proxy. Whoever calls this closes it.
+
+    It keeps no cookies and reads no environment of its own. One session may reach some hosts directly
+    and others through an HTTP or a SOCKS5 proxy. A proxy that cannot be reached raises
+    ``aiohttp.ClientProxyConnectionError``, as nothing was sent.
+    """
+    rules = rules or ProxyRules()
+    return aiohttp.ClientSession(
+        connector=_connector(rules, limit=limit, limit_per_host=limit_per_host, ttl_dns_cache=300),
+        timeout=aiohttp.ClientTimeout(total=total_seconds, sock_connect=connect_seconds),
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        json_serialize=_dump,
+        trust_env=False,
+        middlewares=(_through_http_proxy(rules),) if rules.has_http_proxy else (),
+    )
+
+
+def _dump(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _connector(rules: ProxyRules, **options: Any) -> aiohttp.TCPConnector:
+    if not rules.has_socks_proxy:
+        return aiohttp.TCPConnector(**options)
+    from hermes.services.socks import SocksConnector  # only when used: few people have a SOCKS proxy
+
+    return SocksConnector(rules.proxy_for, **options)
+
+
+def _through_http_proxy(rules: ProxyRules) -> aiohttp.ClientMiddlewareType:
+    async def send(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        # Asked for every hop, so that a redirect to another host takes that host's way.
+        proxy = rules.proxy_for(str(request.url))
+        if proxy is not None and not is_socks(proxy):
+            request.update_proxy(URL(proxy), None, None)
+        return await handler(request)
+
+    return send
