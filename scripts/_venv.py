@@ -77,6 +77,7 @@ def main(parts: list[str]) -> int:
 def alone() -> Iterator[None]:
     """Hold the lock; the kernel gives it back however we end."""
     with LOCK.open("a") as lock:
+        os.set_inheritable(lock.fileno(), True)  # should we be killed, a pip that goes on writing still holds it
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -166,7 +167,13 @@ def point_at_sources() -> None:
 def run(command: list[str], doing: str) -> None:
     try:
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=INSTALL_SECONDS
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=INSTALL_SECONDS,
+            close_fds=False,
         )
     except subprocess.TimeoutExpired:
         raise SetupFailedError(f"{doing} took more than {INSTALL_SECONDS // 60} minutes and was stopped.") from None
