@@ -45,7 +45,7 @@ class Clone:
         files = {
             "tinything.py": f"version = {version!r}\n",
             f"{name}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: tinything\nVersion: {version}\n",
-            f"{name}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{name}.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         }
         record = "".join(f"{path},sha256={_digest(text)},{len(text)}\n" for path, text in files.items())
         with zipfile.ZipFile(self.wheels / f"{name}-py3-none-any.whl", "w") as wheel:
