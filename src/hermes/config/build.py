@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -259,7 +259,7 @@ class _Builder:
         return AccountConfig(
             enabled=given["enabled"],
             values=MappingProxyType({setting.key: given[setting.key] for setting in manifest.settings}),
-            access=self._access(given),
+            access=self._access(manifest.id, given),
             home_channel=given["home_channel"],
             home_channel_name=given["home_channel_name"],
             proxy=given["proxy"],
@@ -268,8 +268,8 @@ class _Builder:
             is_mentioned=is_mentioned,
         )
 
-    def _access(self, given: Mapping[str, Any]) -> AccessPolicy:
-        users = frozenset((*given["allowed_users"], *self._get("gateway", "allowed_users")))
+    def _access(self, platform: str, given: Mapping[str, Any]) -> AccessPolicy:
+        users = frozenset((*given["allowed_users"], *self._allowed_everywhere(platform)))
         return AccessPolicy(
             dm_policy=DmPolicy(given["dm_policy"]),
             group_policy=GroupPolicy(given["group_policy"]),
@@ -278,6 +278,16 @@ class _Builder:
             group_allowed_chats=frozenset(given["group_allowed_chats"]),
             require_mention=given["require_mention"],
         )
+
+    def _allowed_everywhere(self, platform: str) -> Iterator[str]:
+        """The ids of gateway.allowed_users that count on a platform: bare ones, and those that name it."""
+        platforms = {manifest.id for manifest in self._schema.manifests}
+        for user in self._get("gateway", "allowed_users"):
+            named, colon, user_id = user.partition(":")
+            if not colon or named not in platforms:  # some platforms' own ids hold a colon
+                yield user
+            elif named == platform:
+                yield user_id
 
     def _tell_missing(self, manifest: Manifest, name: str, account: AccountConfig) -> None:
         for setting in manifest.settings:

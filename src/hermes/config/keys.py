@@ -72,7 +72,7 @@ GENERAL: tuple[Key, ...] = (
         ("new", "all"),
         help="one line for each new tool, or for every call",
     ),
-    Key(("agent", "persona"), default="", help="text put before every conversation"),
+    Key(("agent", "persona"), default="", is_prose=True, help="text put before every conversation"),
     Key(
         ("agent", "join_pause_seconds"),
         Kind.DURATION,
@@ -104,7 +104,7 @@ GENERAL: tuple[Key, ...] = (
         Kind.LIST,
         (),
         ("GATEWAY_ALLOWED_USERS",),
-        help="ids let in on every platform, besides each platform's own list",
+        help="ids let in besides each platform's own list; `telegram:42` is let in on Telegram alone",
     ),
     Key(("gateway", "allow_all_users"), Kind.FLAG, False, ("GATEWAY_ALLOW_ALL_USERS",), help="let everybody in"),
     proxy_address(("proxy", "https"), default="", env=("HTTPS_PROXY", "https_proxy"), help="proxy for https addresses"),

@@ -46,46 +46,35 @@ class Key:
     choices: tuple[str, ...] = ()
     low: float = -math.inf
     high: float = math.inf
+    is_prose: bool = False
     help: str = ""
 
     def __str__(self) -> str:
         return ".".join(self.path)
 
 
-# The values of secrets and ids in .env.example, which is not installed with the package. A test
-# compares the two.
-EXAMPLE_VALUES = frozenset(
-    {
-        "123456789:AAExampleTokenFromBotFather",
-        "123456789",
-        "123456789,987654321",
-        "sk-example",
-        "sk-your-key",
-        "sk-or-example",
-    }
-)
-
-_GUARDED = frozenset({Kind.SECRET, Kind.LIST, Kind.URL})
+_GUARDED = frozenset({Kind.SECRET, Kind.LIST, Kind.URL, Kind.TEXT, Kind.VARIABLE})
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a value was left as an example: from our `.env.example`, empty, `<…>`, `changeme` or `your-…`."""
+    """Whether a value was left as an example: empty, `<…>`, `changeme` or `your-…`.
+
+    Our `.env.example` writes whatever must be filled in as `<…>`; a test holds it to that.
+    """
     bare = text.strip()
     folded = bare.casefold()
     return (
-        not bare
-        or bare in EXAMPLE_VALUES
-        or folded == "changeme"
-        or folded.startswith("your-")
-        or (bare.startswith("<") and bare.endswith(">"))
+        not bare or folded == "changeme" or folded.startswith("your-") or (bare.startswith("<") and bare.endswith(">"))
     )
 
 
 def looks_unfilled(key: Key, raw: Raw) -> bool:
-    """Placeholders matter in secrets, ids and addresses; in free text `<…>` may be meant."""
+    """Placeholders matter in secrets, ids, names and addresses; in prose `<…>` may be meant."""
+    if key.is_prose or key.kind not in _GUARDED:
+        return False
     if isinstance(raw, tuple):
-        return key.kind in _GUARDED and bool(raw) and all(is_placeholder(item) for item in raw)
-    return key.kind in _GUARDED and is_placeholder(raw)
+        return bool(raw) and all(is_placeholder(item) for item in raw)
+    return is_placeholder(raw)
 
 
 def parse(key: Key, raw: Raw) -> Any:
