@@ -7,9 +7,11 @@ from typing import Any
 
 import orjson
 
+from hermes.agent.models.sse import DONE, DataLines, LineTooLongError
 from hermes.agent.models.tool_calls import ToolCalls
 from hermes.core.messages import ToolCall, Usage
 
+LARGEST_WHOLE = 32_000_000
 FINISH = {
     "function_call": "tool_calls",
     "max_tokens": "length",
@@ -68,6 +70,10 @@ class Answer:
             return reason
         return "tool_calls" if self._calls else "stop"  # some say "stop" and call tools all the same
 
+    def finish(self) -> None:
+        """The stream was closed in due form; that counts as a finish reason where none was given."""
+        self._finish = self._finish or "stop"
+
     def take_text(self) -> str:
         text = "".join(self.fresh_text)
         self._text.append(text)
@@ -81,14 +87,18 @@ class Answer:
         return text
 
     def take(self, payload: bytes) -> None:
-        """Read one chunk. An error inside it is kept in ``error``."""
+        """Read one chunk, or a whole body. An error inside it is kept in ``error``."""
         chunk = parse(payload)
         if not isinstance(chunk, dict):
+            if isinstance(chunk, list):  # Gemini wraps its errors so
+                self.error = chunk
             return
         choices = chunk.get("choices")
         if choices:
             self._take_choice(choices[0])
         if usage := chunk.get("usage"):
+            self.usage = read_usage(usage)
+        elif (extra := chunk.get("x_groq")) and (usage := extra.get("usage")):
             self.usage = read_usage(usage)
         if not self.model:
             self.model = chunk.get("model") or ""
@@ -98,8 +108,6 @@ class Answer:
     def _take_rest(self, chunk: dict[str, Any], *, has_choices: bool) -> None:
         if chunk.get("error") or (not has_choices and any(chunk.get(name) for name in ("detail", "message", "msg"))):
             self.error = chunk
-        elif isinstance(groq := chunk.get("x_groq"), dict) and groq.get("usage"):
-            self.usage = read_usage(groq["usage"])
 
     def _take_choice(self, choice: dict[str, Any]) -> None:
         # A whole answer has `message` where a chunk has `delta`, and the same fields inside.
@@ -128,6 +136,65 @@ class Answer:
                 self.fresh_reasoning.append(_plain(part.get("thinking")))
             else:
                 self.fresh_text.append(_plain(part))
+
+
+class AnswerReader:
+    """Takes the bytes of a body as they come, and finds out by itself whether it is a stream.
+
+    Neither the request nor the content type decides: servers answer a streamed request with one JSON object (mostly an
+    error), relays stream to those who did not ask, and a wrong address gives a web page with a good status.
+    """
+
+    __slots__ = ("_lines", "_size", "_whole", "answer", "is_done", "is_page", "is_stream")
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.is_stream: bool | None = None
+        self.is_done = False
+        self.is_page = False
+        self._lines = DataLines()
+        self._whole: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        if self.is_stream is None:
+            data = self._look(data)
+        if self.is_stream:
+            self._take(self._lines.feed(data))
+        elif data:
+            self._size += len(data)
+            if self._size > LARGEST_WHOLE:
+                raise LineTooLongError
+            self._whole.append(data)
+
+    def end(self) -> None:
+        """The body is over."""
+        if self.is_stream:
+            self._take(self._lines.finish())
+        elif self._whole and not self.is_page:
+            self.answer.take(b"".join(self._whole))
+        self.is_done = True
+
+    @property
+    def is_complete(self) -> bool:
+        """The provider said that this was all: by a finish reason, by [DONE], or by sending it in one piece."""
+        return self.answer.is_finished or not self.is_stream
+
+    def _look(self, data: bytes) -> bytes:
+        data = data.lstrip()
+        if data:
+            self.is_stream = data[:1] not in (b"{", b"[", b"<")
+            self.is_page = data[:1] == b"<"
+        return data
+
+    def _take(self, payloads: list[bytes]) -> None:
+        take = self.answer.take
+        for payload in payloads:
+            if payload == DONE:
+                self.is_done = True
+                self.answer.finish()
+                return
+            take(payload)
 
 
 def _plain(value: Any) -> str:

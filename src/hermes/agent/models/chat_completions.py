@@ -13,10 +13,10 @@ from python_socks import ProxyError
 from yarl import URL
 
 from hermes.agent.models import render, words
-from hermes.agent.models.answer import Answer, UnreadableChunkError
+from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
-from hermes.agent.models.sse import DONE, DataLines, LineTooLongError
+from hermes.agent.models.sse import LineTooLongError
 from hermes.agent.models.watch import Expired, Watchdog
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
@@ -24,12 +24,9 @@ from hermes.core.secret import Redactor, Secret
 
 __all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
 
-LARGEST_ANSWER = 32_000_000
 LARGEST_REFUSAL = 64_000
 LARGEST_PLAIN_BODY = 1 << 20  # aiohttp wants larger ones as a file, and writes those piece by piece
-# After the finish reason only the usage may come, and after [DONE] only the end of the body: worth a short wait,
-# since a connection read to its end is used again.
-USAGE_SECONDS = 3.0
+# After [DONE] only the end of the body can come: worth a moment, since a connection read to its end is used again.
 END_SECONDS = 0.05
 
 
@@ -72,7 +69,7 @@ class ChatCompletions:
         finally:
             # Read to its end, the connection goes back to the pool; otherwise this closes it.
             response.release()
-        yield call.reply()
+        yield call.reply(response.status)
 
     async def _open(self, call: _Call) -> aiohttp.ClientResponse:
         """Send the request; a provider that refuses an optional field is asked again without it."""
@@ -113,6 +110,7 @@ class _Call:
         self._endpoint = endpoint
         self._key = endpoint.key()
         self._answer = Answer(new_id)
+        self._reader = AnswerReader(self._answer)
 
     def headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", **self._endpoint.headers}
@@ -127,42 +125,31 @@ class _Call:
         return value
 
     async def read_stream(self, response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent, None]:
-        answer, content, lines = self._answer, response.content, DataLines()
+        answer, reader, content = self._answer, self._reader, response.content
         watch = Watchdog(response, idle=self._endpoint.timeouts.idle, ends_at=self.ends_at)
-        is_sure = is_done = is_ending = False
+        is_ending = False
         try:
-            while not is_done:
+            while not reader.is_done:
                 watch.waiting()
                 data = await content.readany()
                 watch.awake()
-                if not is_sure and data:
-                    start = data.lstrip()[:1]
-                    if start in (b"{", b"[", b"<"):  # not a stream: a whole answer, an error, a web page
-                        self._take_whole(response.status, data + await _rest(content, LARGEST_ANSWER))
-                        is_done = True
-                    is_sure = bool(start)
-                for payload in () if is_done else lines.feed(data) if data else lines.finish():
-                    if payload == DONE:
-                        is_done = True
-                        break
-                    answer.take(payload)
+                if data:
+                    reader.feed(data)
+                else:
+                    reader.end()
                 if answer.fresh_reasoning and (reasoning := answer.take_reasoning()):
                     yield ReasoningDelta(reasoning)
                 if answer.fresh_text and (text := answer.take_text()):
                     yield TextDelta(text)
                 if answer.error is not None:
-                    raise self._refused(told_in(response.status, answer.error))
-                if not data:
                     break
                 if answer.is_finished and not is_ending:
                     is_ending = True
-                    watch.shorten(USAGE_SECONDS)
-            if is_done:
+                    watch.shorten(self._endpoint.timeouts.after_finish)
+            if reader.is_done:
                 await _read_to_end(content)
-            elif not answer.is_finished:
-                raise self._failure(Kind.TRANSIENT, words.broke_off() if answer.text else "")
         except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
-            if not answer.is_finished:
+            if not answer.is_finished:  # all that matters has come; only the usage is missing
                 raise self._broken(error, watch.expired) from None
         finally:
             watch.stop()
@@ -170,35 +157,22 @@ class _Call:
     async def read_whole(self, response: aiohttp.ClientResponse) -> None:
         try:
             async with asyncio.timeout_at(self.ends_at):
-                body = await _rest(response.content, LARGEST_ANSWER)
-            self._take_whole(response.status, body)
+                while data := await response.content.readany():
+                    self._reader.feed(data)
+            self._reader.end()
         except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
             raise self._broken(error, Expired.WHOLE if isinstance(error, TimeoutError) else None) from None
 
-    def _take_whole(self, status: int, body: bytes) -> None:
-        """A body that is not a stream: the answer at once, or an error in spite of its good status."""
-        stripped = body.lstrip()
-        if stripped[:1] == b"<":
-            raise self._failure(Kind.REQUEST, words.WEB_PAGE)
-        if stripped.startswith((b"data:", b":")):  # a relay that streams to those who did not ask
-            self._take_lines(body)
-        elif stripped[:1] == b"[":
-            raise self._refused(read_refusal(status, body))
-        else:
-            self._answer.take(stripped)
-        if self._answer.error is not None:
-            raise self._refused(told_in(status, self._answer.error))
-
-    def _take_lines(self, body: bytes) -> None:
-        lines = DataLines()
-        for payload in [*lines.feed(body), *lines.finish()]:
-            if payload != DONE:
-                self._answer.take(payload)
-
-    def reply(self) -> ModelReply:
-        """The whole answer, or the error that nothing came."""
+    def reply(self, status: int) -> ModelReply:
+        """The whole answer, or the reason why it is none."""
         answer = self._answer
+        if answer.error is not None:
+            raise self._refused(told_in(status, answer.error))
+        if self._reader.is_page:
+            raise self._failure(Kind.REQUEST, words.WEB_PAGE)
         text, calls, finish = answer.text, answer.tool_calls, answer.finish_reason
+        if not self._reader.is_complete:
+            raise self._failure(Kind.TRANSIENT, words.broke_off())
         if not calls and not text.strip():
             if finish == "content_filter":
                 raise self._failure(Kind.REQUEST, words.FILTERED)
@@ -209,8 +183,8 @@ class _Call:
         """What a bad status says, in words. Reads the body, and ends the response."""
         try:
             async with asyncio.timeout_at(min(self.ends_at, asyncio.get_running_loop().time() + 10)):
-                body = await _rest(response.content, LARGEST_REFUSAL)
-        except (aiohttp.ClientError, OSError, LineTooLongError):
+                body = await _up_to(LARGEST_REFUSAL, response.content)
+        except (aiohttp.ClientError, OSError):
             body = b""  # the status alone has to do
         finally:
             response.release()
@@ -254,14 +228,11 @@ class _Call:
         return ProviderError(kind, self._endpoint.provider, clause, partial=self._answer.text)
 
 
-async def _rest(content: aiohttp.StreamReader, most: int) -> bytes:
-    pieces, size = [], 0
-    while data := await content.readany():
-        pieces.append(data)
-        size += len(data)
-        if size > most:
-            raise LineTooLongError
-    return b"".join(pieces)
+async def _up_to(most: int, content: aiohttp.StreamReader) -> bytes:
+    body = b""
+    while len(body) < most and (data := await content.readany()):
+        body += data
+    return body[:most]
 
 
 async def _read_to_end(content: aiohttp.StreamReader) -> None:

@@ -18,6 +18,8 @@ class Timeouts:
     connect: float = 15.0
     first_byte: float = 120.0
     idle: float = 120.0
+    # After the finish reason only the usage may come: worth a short wait.
+    after_finish: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,212 @@
+"""What every dialect makes of a provider's bytes, however the network cuts them.
+
+A new dialect joins by adding itself to DIALECTS, and its streams to ``recorded/`` and RECORDINGS.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.agent.models.answer import Answer, AnswerReader
+from hermes.agent.models.chat_completions import ChatCompletions, Endpoint
+from hermes.core.errors import ModelError, ModelErrorKind
+from hermes.core.messages import ChatMessage, Role, ToolCall, Usage
+from hermes.core.ports import Model, ModelReply, ModelRequest, ReasoningDelta, TextDelta
+from tests.fakes.model import FakeModel, Recorded
+
+FOLDER = Path(__file__).parent / "recorded"
+HELLO = ModelRequest([ChatMessage(Role.USER, "hello")], deadline_seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """All that a stream says."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()  # noqa: RUF009 - frozen
+    finish: str = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    kind: ModelErrorKind
+    partial: str
+
+
+def read_chat_completions(pieces: Iterable[bytes]) -> Heard | None:
+    """The pure half of the dialect, without a socket; None if the stream holds an error."""
+    answer = Answer(_ids())
+    reader = AnswerReader(answer)
+    for piece in pieces:
+        reader.feed(piece)
+    reader.end()
+    if answer.error is not None:
+        return None
+    reasoning = "".join(answer.fresh_reasoning)
+    return Heard(answer.text, reasoning, answer.tool_calls, answer.usage, answer.finish_reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    model: Callable[[Endpoint, aiohttp.ClientSession], Model]
+    read: Callable[[Iterable[bytes]], Heard | None]
+
+
+def _ids() -> Callable[[], str]:
+    numbers = itertools.count(1)
+    return lambda: f"made_{next(numbers)}"
+
+
+DIALECTS = {
+    "chat_completions": Dialect(
+        lambda endpoint, http: ChatCompletions(endpoint, http, new_id=_ids()), read_chat_completions
+    )
+}
+
+RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
+    "openai_text": ("chat_completions", Heard("Grüße, Ana 👋 你好!", usage=Usage(2006, 9, 1920))),
+    "openai_tools": (
+        "chat_completions",
+        Heard(
+            calls=(
+                ToolCall("call_Qx1", "read_file", '{"path":"notes.txt"}'),
+                ToolCall("call_Qx2", "search_files", '{"query":"milk \\"and\\" 🥛"}'),
+            ),
+            usage=Usage(88, 41),
+            finish="tool_calls",
+        ),
+    ),
+    "openrouter": ("chat_completions", Heard("Hello there.", "The user greets me.", usage=Usage(14, 27))),
+    "openrouter_error": ("chat_completions", Failed(ModelErrorKind.TRANSIENT, "Once upon a time")),
+    "ollama": (
+        "chat_completions",
+        Heard(
+            reasoning="Two files to read.",
+            calls=(
+                ToolCall("call_a1b2c3d4", "read_file", '{"path":"a.txt"}'),
+                ToolCall("call_e5f6a7b8", "read_file", '{"path":"b.txt"}'),
+            ),
+            usage=Usage(171, 63),
+            finish="tool_calls",
+        ),
+    ),
+    "lm_studio": (
+        "chat_completions",
+        Heard(
+            "Let me look.",
+            calls=(ToolCall("365174485", "search_files", '{"query": "TODO"}'),),
+            finish="tool_calls",
+        ),
+    ),
+    "deepseek": (
+        "chat_completions",
+        Heard("9.9 is larger.", "9.11 或 9.9？ 0.9 > 0.11.", usage=Usage(22, 40)),
+    ),
+    "relay": (
+        "chat_completions",
+        Heard(
+            calls=(
+                ToolCall("call_r1", "read_file", '{"path":"ü.txt"}'),
+                ToolCall("call_r2", "search_files", '{"query":"x"}'),
+            ),
+            finish="tool_calls",
+        ),
+    ),
+    "mistral": (
+        "chat_completions",
+        Heard(
+            "Reading it.",
+            "A file is asked for.",
+            calls=(
+                ToolCall("D681PevKs", "read_file", '{"path":"plan.md","count":20}'),
+                ToolCall("k9QWpLz2A", "read_file", '{"path": "b.md"}'),
+            ),
+            usage=Usage(94, 35),
+            finish="tool_calls",
+        ),
+    ),
+    "gemini": (
+        "chat_completions",
+        Heard(
+            calls=(
+                ToolCall("function-call-1", "read_file", '{"path":"a"}'),
+                ToolCall("function-call-2", "read_file", '{"path":"b"}'),
+            ),
+            usage=Usage(71, 30),
+            finish="tool_calls",
+        ),
+    ),
+    "groq": ("chat_completions", Heard("Short ans", usage=Usage(40, 2), finish="length")),
+    "vllm_error": ("chat_completions", Failed(ModelErrorKind.CONTEXT, "Half")),
+}
+
+
+@pytest.fixture(params=RECORDINGS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def recorded(name: str) -> bytes:
+    return (FOLDER / f"{name}.txt").read_bytes()
+
+
+async def hear(dialect: Dialect, pieces: Sequence[bytes]) -> Heard | Failed:
+    """Ask a real server that sends exactly these bytes; the deltas must add up to the reply."""
+    text, reasoning = "", ""
+    async with FakeModel() as server, aiohttp.ClientSession() as http:
+        server.script([Recorded(tuple(pieces))])
+        model = dialect.model(Endpoint("provider", server.url, "some-model"), http)
+        try:
+            async for event in model.stream(HELLO):
+                if isinstance(event, TextDelta):
+                    text += event.text
+                elif isinstance(event, ReasoningDelta):
+                    reasoning += event.text
+        except ModelError as error:
+            return Failed(error.kind, error.partial if error.partial == text else f"{error.partial!r}, but shown {text!r}")
+    assert isinstance(event, ModelReply), "a stream ends with its reply"
+    assert event.text == text
+    assert event.provider == "provider"
+    return Heard(text, reasoning, event.tool_calls, event.usage, event.finish_reason)
+
+
+def test_every_recorded_stream_is_expected_and_every_expected_one_is_recorded() -> None:
+    assert {path.stem for path in FOLDER.glob("*.txt")} == set(RECORDINGS)
+
+
+async def test_stream_becomes_what_the_provider_meant(name: str) -> None:
+    dialect, expected = RECORDINGS[name]
+    assert await hear(DIALECTS[dialect], [recorded(name)]) == expected
+
+
+async def test_stream_that_trickles_over_the_socket_means_the_same(name: str) -> None:
+    dialect, expected = RECORDINGS[name]
+    body = recorded(name)
+    assert await hear(DIALECTS[dialect], [body[at : at + 61] for at in range(0, len(body), 61)]) == expected
+
+
+def test_stream_cut_at_every_byte_means_the_same(name: str) -> None:
+    dialect, expected = RECORDINGS[name]
+    body = recorded(name)
+    heard = DIALECTS[dialect].read(body[at : at + 1] for at in range(len(body)))
+    assert heard == (expected if isinstance(expected, Heard) else None)
+
+
+@given(st.data())
+def test_stream_cut_anywhere_means_the_same(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(RECORDINGS)))
+    dialect, expected = RECORDINGS[name]
+    body = recorded(name)
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(body) - 1), max_size=12)))
+    pieces = [body[start:end] for start, end in itertools.pairwise([0, *cuts, len(body)])]
+    assert DIALECTS[dialect].read(pieces) == (expected if isinstance(expected, Heard) else None)
