@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
@@ -90,18 +90,25 @@ class Changes:
         async with asyncio.timeout(deadline):
             while not predicate():
                 self._changed.clear()
-                await self._changed.wait()
+                with suppress(TimeoutError):  # some changes, such as a closed connection, tell nobody
+                    async with asyncio.timeout(0.05):
+                        await self._changed.wait()
                 await asyncio.sleep(0.002)  # let a burst finish before looking again
 
 
 class FakeServer(Protocol):
-    """The verbs of the contract suite. ``faults`` names the troubles that this fake can play:
-    ``drop`` (connections cut), ``outage``, ``rate``, ``credentials``, ``hold``, ``conflict``."""
+    """The verbs of the contract suite.
+
+    ``plays`` names what this fake can act out: ``drop`` (connections cut), ``outage`` (stop and start),
+    ``rate``, ``credentials``, ``hold``, ``conflict`` (a second process), ``unknown`` and ``broken`` events,
+    and of its users ``edits`` and ``quotes``. ``secrets`` must appear in no error.
+    """
 
     platform: str
     capabilities: Capabilities
     identity: str
-    faults: frozenset[str]
+    plays: frozenset[str]
+    secrets: tuple[str, ...]
     sent: list[Sent]
 
     async def start(self) -> None: ...

@@ -72,12 +72,15 @@ class FakeTelegram:
 
     platform = "telegram"
     capabilities: Capabilities = TelegramAdapter.capabilities
-    faults = frozenset({"drop", "outage", "rate", "credentials", "hold", "conflict"})
+    plays = frozenset(
+        {"drop", "outage", "rate", "credentials", "hold", "conflict", "unknown", "broken", "edits", "quotes"}
+    )
 
     def __init__(self, *, token: str = "42:TEST-token", port: int = 0, username: str = "test_bot") -> None:  # noqa: S107 - no secret
         self.token = token
         self.port = port
         self.username = username
+        self.secrets = (token,)
         self.identity = token.partition(":")[0]
         self.any_chat = False  # True: sends to chats that nobody spoke in are taken too
         self.webhook_is_set = False
@@ -412,6 +415,7 @@ class FakeTelegram:
         params = await _params(request)
         self.calls.append(Call(method, params))
         self.counts[method] += 1
+        self._changes.tell()
         try:
             result = await self._act(method, params)
         except Refused as refused:

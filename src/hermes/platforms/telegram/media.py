@@ -110,7 +110,7 @@ async def opened(upload: Upload) -> AsyncIterator[IO[bytes]]:
 
 def form(method: str, params: Json, upload: Upload, file: IO[bytes]) -> aiohttp.FormData:
     """A form as the Bot API reads it: plain values as text, nested ones as JSON."""
-    data = aiohttp.FormData()
+    data = aiohttp.FormData(quote_fields=False)  # Telegram shows a percent-encoded name as it is
     for name, value in params.items():
         data.add_field(name, value if isinstance(value, str) else orjson.dumps(value).decode())
     data.add_field(FIELDS[method], file, filename=upload.name, content_type=upload.mime)

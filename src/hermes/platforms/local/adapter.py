@@ -1,0 +1,74 @@
+"""The local platform: messages come from a hub in this process and go back to whoever listens there."""
+
+from __future__ import annotations
+
+from hermes.core.errors import StoreIsDownError, UnreachableError
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.messages import Capabilities, InboundMessage, OutboundMessage, Receipt
+from hermes.core.ports import Alive, Emit
+from hermes.platforms.local.hub import LocalHub, Submission
+
+OWNER = "local"
+_QUIET_SECONDS = 10.0
+
+
+class LocalAdapter:
+    """Redelivers in effect: a client whose message was not stored submits it again with the same key."""
+
+    capabilities = Capabilities(text_limit=100_000, edits=True, idempotent_sends=True, edit_pause_seconds=0.05)
+
+    def __init__(self, hub: LocalHub, account: str, alive: Alive) -> None:
+        self._hub = hub
+        self._account = account
+        self._alive = alive
+
+    @property
+    def identity(self) -> str:
+        return OWNER
+
+    async def run(self, emit: Emit) -> None:
+        self._alive()
+        while True:
+            batch = await self._hub.taken(_QUIET_SECONDS)
+            self._alive()
+            if batch:
+                await self._store(batch, emit)
+
+    async def _store(self, batch: list[Submission], emit: Emit) -> None:
+        problem: Exception = UnreachableError("The gateway stopped before the message was stored. Send it again.")
+        is_stored = False
+        try:
+            await emit([self._inbound(each) for each in batch])
+            is_stored = True
+        except StoreIsDownError as error:
+            problem = error
+            raise
+        finally:
+            for each in batch:
+                _settle(each, None if is_stored else problem)
+
+    def _inbound(self, submitted: Submission) -> InboundMessage:
+        return InboundMessage(
+            keys=(submitted.key,),
+            session_key=SessionKey("local", ChatKind.DM, submitted.chat, account=self._account),
+            sender_id=OWNER,
+            sender_name="",
+            text=submitted.text,
+            sent_at=submitted.sent_at,
+            message_id=submitted.key,
+        )
+
+    async def send(self, message: OutboundMessage) -> Receipt:
+        return self._hub.deliver(message)
+
+    async def describe(self) -> str:
+        return "this machine"
+
+
+def _settle(submitted: Submission, problem: Exception | None) -> None:
+    if submitted.stored.done():  # whoever submitted it is gone
+        return
+    if problem is None:
+        submitted.stored.set_result(None)
+    else:
+        submitted.stored.set_exception(problem)

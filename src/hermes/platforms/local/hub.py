@@ -1,0 +1,93 @@
+"""Where the CLI and the local adapter meet, inside one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hermes.core.errors import UnreachableError, WindowClosedError
+from hermes.core.messages import OutboundMessage, Receipt
+
+REMEMBERED_SENDS = 1000
+SUBMIT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A message on its way into the inbox; ``stored`` is settled when it is there, or fails."""
+
+    chat: str
+    text: str
+    key: str
+    sent_at: datetime
+    stored: asyncio.Future[None]
+
+
+class LocalHub:
+    """Built once per process and handed to each new LocalAdapter, so it outlives their restarts."""
+
+    def __init__(self) -> None:
+        self._submitted: asyncio.Queue[Submission] = asyncio.Queue()
+        self._listeners: dict[str, list[asyncio.Queue[OutboundMessage]]] = {}
+        self._receipts: OrderedDict[str, Receipt] = OrderedDict()
+        self._count = 0
+
+    async def submit(self, chat: str, text: str, key: str, *, within_seconds: float = SUBMIT_SECONDS) -> None:
+        """Return once the message is stored. After any error, submit it again with the same ``key``:
+        the inbox takes it once."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored))
+        try:
+            async with asyncio.timeout(within_seconds):
+                await stored
+        except TimeoutError:
+            raise UnreachableError("The gateway did not take the message in time. Send it again.") from None
+
+    async def taken(self, within_seconds: float) -> list[Submission]:
+        """For the adapter: everything submitted so far, waiting a while for the first; nobody else sees it then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_seconds):
+                first = await self._submitted.get()
+            batch = [first]
+            while not self._submitted.empty():
+                batch.append(self._submitted.get_nowait())
+            # Whoever gave up waiting was told so and will submit again.
+            return [each for each in batch if not each.stored.done()]
+        return []
+
+    @asynccontextmanager
+    async def listen(self, chat: str) -> AsyncIterator[asyncio.Queue[OutboundMessage]]:
+        """Everything sent to this chat while inside; what came before nobody listened to and waits in the outbox."""
+        queue: asyncio.Queue[OutboundMessage] = asyncio.Queue()
+        self._listeners.setdefault(chat, []).append(queue)
+        try:
+            yield queue
+        finally:
+            self._listeners[chat].remove(queue)
+            if not self._listeners[chat]:
+                del self._listeners[chat]
+
+    def deliver(self, message: OutboundMessage) -> Receipt:
+        """Hand a message to everyone who listens to its chat; one ``idempotency_key`` is shown once."""
+        key, chat = message.idempotency_key, message.target.chat
+        if key and key in self._receipts:
+            return self._receipts[key]
+        listeners = self._listeners.get(chat)
+        if not listeners:
+            raise WindowClosedError(f"nobody is looking at local:{chat}")
+        for queue in listeners:
+            queue.put_nowait(message)
+        return self._remember(key, message.replaces)
+
+    def _remember(self, key: str, replaces: str) -> Receipt:
+        self._count += 1
+        receipt = Receipt(replaces or key or f"local-{self._count}")
+        if key:
+            self._receipts[key] = receipt
+            if len(self._receipts) > REMEMBERED_SENDS:
+                self._receipts.popitem(last=False)
+        return receipt

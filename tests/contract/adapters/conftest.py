@@ -1,0 +1,108 @@
+"""What every adapter promises. A new platform joins by adding its fake to FAKES."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from hermes.core.errors import StoreIsDownError
+from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Marks, OutboundMessage, Press
+from hermes.core.ports import Adapter
+from tests.fakes.local import FakeLocal
+from tests.fakes.server import FakeServer
+from tests.fakes.telegram import FakeTelegram
+
+FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeLocal)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "plays(*what): what the fake must be able to act out for this test")
+
+
+@pytest_asyncio.fixture(params=FAKES, ids=lambda fake: fake.platform)
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[FakeServer]:
+    """A fake that is up. Tests that need it to play something it cannot are skipped, with the reason."""
+    fake: FakeServer = request.param()
+    needed = request.node.get_closest_marker("plays")
+    missing = set(needed.args) - fake.plays if needed else ()
+    if missing:
+        pytest.skip(f"{fake.platform} has no {', '.join(sorted(missing))}")
+    async with fake:
+        yield fake
+
+
+class Inbox:
+    """An inbox in memory, which can be down."""
+
+    def __init__(self) -> None:
+        self.events: list[InboundEvent] = []
+        self.batches = 0
+        self.is_down = False
+        self.marks: dict[str, str] = {}
+        self._arrived = asyncio.Event()
+        self._ended: BaseException | None = None
+
+    async def __call__(self, events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        self.batches += 1
+        if self.is_down:
+            raise StoreIsDownError("the disk is full")
+        self.events.extend(event for event in events if not isinstance(event, Ignored))
+        self.marks.update(cursor or {})
+        self._arrived.set()
+
+    @property
+    def keys(self) -> list[str]:
+        return [event.keys[0] for event in self.events]
+
+    async def until(self, count: int) -> None:
+        """Return when so many events have arrived; the test's own timeout bounds it."""
+        while len(self.events) < count:
+            if self._ended is not None:
+                raise self._ended
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def begins(self) -> None:
+        self._ended = None
+
+    def has_ended(self, running: asyncio.Task[None]) -> None:
+        """Nothing more will arrive; whoever waits is told why."""
+        self._ended = None if running.cancelled() else running.exception()
+        self._arrived.set()
+
+    async def message(self) -> InboundMessage:
+        await self.until(1)
+        event = self.events.pop(0)
+        assert isinstance(event, InboundMessage), event
+        return event
+
+    async def press(self) -> Press:
+        await self.until(1)
+        event = self.events.pop(0)
+        assert isinstance(event, Press), event
+        return event
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+@asynccontextmanager
+async def receiving(adapter: Adapter, inbox: Inbox) -> AsyncIterator[asyncio.Task[None]]:
+    inbox.begins()
+    running = asyncio.create_task(adapter.run(inbox))
+    running.add_done_callback(inbox.has_ended)
+    try:
+        yield running
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+def saying(server: FakeServer, text: str) -> OutboundMessage:
+    return OutboundMessage(server.target(), text)

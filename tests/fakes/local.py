@@ -1,0 +1,134 @@
+"""The people at this machine, for the contract suite: terminals that write and listen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, Self
+
+import aiohttp
+
+from hermes.core.errors import StoreIsDownError, UnreachableError
+from hermes.core.keys import Target
+from hermes.core.manifest import AdapterParts
+from hermes.core.messages import Capabilities, OutboundMessage
+from hermes.core.ports import Adapter, Alive
+from hermes.platforms.local import MANIFEST
+from hermes.platforms.local.adapter import LocalAdapter
+from hermes.platforms.local.hub import LocalHub
+from tests.fakes.server import Changes, Hold, Said, Sent
+
+
+class FakeLocal:
+    """One terminal at chat ``desk``. It submits what was not taken again with the same key, as the CLI does."""
+
+    platform = "local"
+    capabilities: Capabilities = LocalAdapter.capabilities
+    identity = "local"
+    plays: frozenset[str] = frozenset()
+    secrets: tuple[str, ...] = ()
+    polls = 0
+    typings = 0
+
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+        self.hub: LocalHub
+        self._texts: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changes = Changes()
+        self._open = AsyncExitStack()
+
+    async def start(self) -> None:
+        self.hub = LocalHub()
+        queue = await self._open.enter_async_context(self.hub.listen("desk"))
+        self._do(self._listen(queue))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._open.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @asynccontextmanager
+    async def adapter(
+        self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None
+    ) -> AsyncIterator[Adapter]:
+        yield MANIFEST.build(AdapterParts("main", {"hub": self.hub}, http, alive, {}))
+
+    def target(self) -> Target:
+        return Target("local", "desk")
+
+    def user_says(self, text: str) -> Said:
+        key = f"desk-{len(self._texts) + 1}"
+        self._texts[key] = text
+        self._do(self._submit(key))
+        return Said(key, key, chat="desk")
+
+    def redeliver(self, said: Said) -> None:
+        self._do(self._submit(said.key))
+
+    def user_edits(self, said: Said, text: str) -> Said:
+        raise NotImplementedError("what was typed in a terminal stays as it is")
+
+    def user_answers(self, sent: Sent, text: str) -> Said:
+        raise NotImplementedError("a terminal does not quote")
+
+    def user_presses(self, sent: Sent, data: str) -> Said:
+        raise NotImplementedError("a terminal has no buttons")
+
+    def user_sends(self, data: bytes, name: str, caption: str = "") -> Said:
+        raise NotImplementedError("a terminal sends no files")
+
+    def something_unknown_happens(self) -> None:
+        """Nothing but messages comes from a terminal."""
+
+    def something_broken_arrives(self) -> None:
+        """The hub's types leave no room for it."""
+
+    def limit_next_send(self, retry_after: float) -> None:
+        raise NotImplementedError
+
+    def refuse_credentials(self) -> None:
+        raise NotImplementedError
+
+    def hold_sends(self) -> Hold:
+        raise NotImplementedError
+
+    def drop_connection(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def open_connections(self) -> int:
+        return 0
+
+    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
+        await self._changes.wait_for(predicate, deadline)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+
+    async def _submit(self, key: str) -> None:
+        while True:
+            with suppress(StoreIsDownError, UnreachableError):
+                return await self.hub.submit("desk", self._texts[key], key, within_seconds=1.0)
+
+    async def _listen(self, queue: asyncio.Queue[OutboundMessage]) -> None:
+        while True:
+            message = await queue.get()
+            earlier = next((sent for sent in self.sent if sent.message_id == message.replaces), None)
+            if earlier is None:
+                number = message.idempotency_key or f"local-{len(self.sent) + 1}"
+                self.sent.append(Sent("desk", message.text, number, reply_to=message.reply_to))
+            else:
+                earlier.edits.append(earlier.text)
+                earlier.text = message.text
+            self._changes.tell()
