@@ -10,6 +10,7 @@ import logging
 import os
 import queue
 import sys
+import time
 from contextlib import AbstractContextManager, suppress
 from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
@@ -99,6 +100,7 @@ class Logs(AbstractContextManager["Logs"]):
 
     def __init__(self, handlers: list[logging.Handler], level: int) -> None:
         waiting: queue.Queue[logging.LogRecord] = queue.Queue(MOST_WAITING)
+        self._waiting = waiting
         self._handler = _Waiting(waiting)
         self._listener = QueueListener(waiting, *handlers, respect_handler_level=True)
         self._handlers = handlers
@@ -122,6 +124,12 @@ class Logs(AbstractContextManager["Logs"]):
         if trouble:
             logging.getLogger(__name__).error("Log files cannot be written", extra={"reason": str(trouble)})
         return logs
+
+    def flush(self) -> None:
+        """Wait until everything logged so far is written; at most a second."""
+        deadline = time.monotonic() + 1.0
+        while self._waiting.unfinished_tasks and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None

@@ -287,7 +287,8 @@ def _feed_watchdog() -> None:
 def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Settings:
     """``[--replace] [--detached] [--stall-seconds N] [--drain-seconds N] [-- WORKER COMMAND…]``"""
     home = environ.get("HERMES_HOME") or os.path.expanduser("~/.hermes")
-    settings = Settings(os.path.abspath(home), [sys.executable, "-P", "-m", "hermes", "gateway", "worker"])
+    isolation = ["-P"] if sys.flags.safe_path else []  # as we were started ourselves
+    settings = Settings(os.path.abspath(home), [sys.executable, *isolation, "-m", "hermes", "gateway", "worker"])
     rest = list(arguments)
     while rest:
         match rest.pop(0):

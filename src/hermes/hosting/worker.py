@@ -19,6 +19,7 @@ from hermes.core.errors import ConfigError, ForeignHomeError
 from hermes.core.secret import Redactor
 from hermes.hosting import notify, processes
 from hermes.hosting.heartbeat import Heartbeat
+from hermes.hosting.keeper import who_keeps_us_up
 from hermes.hosting.logs import Logs
 from hermes.hosting.restarts import CONFIGURATION, RESTART_ASKED, STOP_ASKED
 
@@ -60,7 +61,11 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What ``serve`` is handed. ``safe_reason`` not empty: start with platforms paused and say why."""
+    """What ``serve`` is handed. ``safe_reason`` not empty: start with platforms paused and say why.
+
+    ``redactor`` hides secrets in the log: teach it each one as it becomes known. ``kept_up_by`` is "" when nobody
+    starts the supervisor again. ``command`` is how `hermes` is typed here.
+    """
 
     home: Path
     stop: StopRequest
@@ -69,6 +74,8 @@ class WorkerOptions:
     safe_reason: str = ""
     started_at: float = 0.0
     parent_pid: int = 0
+    kept_up_by: str = ""
+    command: str = "hermes"
 
 
 Serve = Callable[[WorkerOptions, Callable[[], None]], Awaitable[int]]
@@ -82,6 +89,7 @@ class WorkerArguments:
     parent_fd: int = -1
     safe_reason: str = ""
     detached: bool = False
+    command: str = "hermes"
 
 
 def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
@@ -117,6 +125,7 @@ def _tell(words: str) -> None:
 
 async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, started_at: float) -> int:
     stop = StopRequest()
+    parent_pid = os.getppid() if arguments.parent_fd >= 0 else 0
     heart = Heartbeat(str(arguments.home), arguments.safe_reason, on_beat=_watchdog_feeder())
     options = WorkerOptions(
         home=arguments.home,
@@ -125,7 +134,9 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
         redactor=redactor,
         safe_reason=arguments.safe_reason,
         started_at=started_at,
-        parent_pid=os.getppid() if arguments.parent_fd >= 0 else 0,
+        parent_pid=parent_pid,
+        kept_up_by=who_keeps_us_up(parent_pid),
+        command=arguments.command,
     )
     _listen_for_signals(stop, has_parent=arguments.parent_fd >= 0)
     if arguments.parent_fd >= 0:
@@ -190,6 +201,20 @@ def _hold_leash(descriptor: int, stop: StopRequest) -> None:
         os._exit(CRASHED)
 
     threading.Thread(target=watch, name="leash", daemon=True).start()
+
+
+def process_snapshot(options: WorkerOptions) -> dict[str, Any]:
+    """The part of a status snapshot that is about the process: the services add platforms, model and what waits."""
+    return {
+        "state": "stopping" if options.stop.is_asked else "running",
+        "pid": os.getpid(),
+        "started_at": options.started_at,
+        "now": time.time(),
+        "kept_up_by": options.kept_up_by,
+        "safe_reason": options.safe_reason,
+        "heartbeat_age": options.heartbeat.age(),
+        "rss": processes.resident_bytes(os.getpid()) + processes.resident_bytes(options.parent_pid),
+    }
 
 
 def lifecycle_verbs(options: WorkerOptions) -> Mapping[str, Callable[[Mapping[str, Any], Any], Awaitable[Any]]]:

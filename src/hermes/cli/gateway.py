@@ -1,0 +1,145 @@
+"""`hermes gateway`: run it, see how it is, end it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.words import command_name
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.hosting.lifecycle import Outcome
+    from hermes.hosting.worker import Serve
+
+CONFIGURATION = 78
+USAGE = 2
+
+EXAMPLES = """\
+  hermes gateway                  run it here; Ctrl+C stops it
+  hermes gateway run --replace    stop the one that runs, then take over
+  hermes gateway start            run it in the background
+  hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3)
+"""
+
+VERBS = {
+    "run": "run it in the foreground; it restarts itself after a crash",
+    "start": "run it in the background",
+    "stop": "let it finish what it is doing, and end it",
+    "restart": "let it finish what it is doing, and start it anew",
+    "status": "say how it is; exit code 0 running, 1 degraded or stalled, 3 not running",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="|".join(VERBS), required=True)
+    for verb, summary in VERBS.items():
+        of_verb = verbs.add_parser(verb, help=summary, description=summary.capitalize() + ".")
+        if verb == "run":
+            of_verb.add_argument("--replace", action="store_true", help="stop the gateway of this home first")
+        if verb == "status":
+            of_verb.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+    worker = verbs.add_parser("worker")  # started by the supervisor alone, so it is not in the help
+    worker.add_argument("--parent-fd", type=int, default=-1)
+    worker.add_argument("--safe", default="")
+    worker.add_argument("--detached", action="store_true")
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    match args.verb:
+        case "run":
+            return _run(home, replace=args.replace)
+        case "start":
+            return _start(home)
+        case "stop" | "restart":
+            return _ask(home, args.verb)
+        case "status":
+            return _status(home, as_json=args.as_json)
+        case _:
+            return _work(home, args)
+
+
+def home_folder() -> Path:
+    return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
+
+
+def _run(home: Path, *, replace: bool) -> int:
+    from hermes.hosting import lifecycle
+
+    if not _is_usable(home):
+        return CONFIGURATION
+    if replace and lifecycle.is_inside(home):
+        # Stopping the gateway ends this very command, so the new one is set free first.
+        lifecycle.start_detached(home, replace=True).returncode = 0
+        print(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status")
+        return 0
+    return lifecycle.become_supervisor(home, replace=replace)
+
+
+def _start(home: Path) -> int:
+    from hermes.hosting import lifecycle
+
+    if not _is_usable(home):
+        return CONFIGURATION
+    return _tell(lifecycle.start(home, command_name()))
+
+
+def _ask(home: Path, verb: str) -> int:
+    from hermes.hosting import lifecycle
+
+    act = lifecycle.stop if verb == "stop" else lifecycle.restart
+    return _tell(act(home, command_name()))
+
+
+def _tell(outcome: Outcome) -> int:
+    print(outcome.text, file=sys.stdout if outcome.exit_code == 0 else sys.stderr)
+    return outcome.exit_code
+
+
+def _status(home: Path, *, as_json: bool) -> int:
+    from hermes.hosting import lifecycle, status
+
+    facts = lifecycle.look(home, command_name())
+    judged = status.judge(facts)
+    if as_json:
+        import json
+
+        told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
+        print(json.dumps(told, ensure_ascii=False))
+    else:
+        print("\n".join(judged.lines))
+    return judged.exit_code
+
+
+def _is_usable(home: Path) -> bool:
+    """False, with the words, when the home is another program's: nothing is written there, not even a lock."""
+    from hermes.store.home import Whose, inspect_home
+
+    state = inspect_home(home)
+    if state.whose is not Whose.FOREIGN:
+        return True
+    from hermes.hosting import banner
+
+    shown = banner.short_home(str(home), os.path.expanduser("~"))
+    print(banner.foreign_home(shown, state.description, command_name()), file=sys.stderr)
+    return False
+
+
+def _work(home: Path, args: argparse.Namespace) -> int:
+    from hermes.hosting.worker import WorkerArguments, run_worker
+
+    if args.parent_fd < 0:
+        print(f"✗ The worker is started by its supervisor. Type: {command_name()} gateway run", file=sys.stderr)
+        return USAGE
+    arguments = WorkerArguments(home, args.parent_fd, args.safe, args.detached, command_name())
+    return run_worker(arguments, _load)
+
+
+def _load() -> Serve:
+    from hermes.bootstrap import serve
+
+    return serve

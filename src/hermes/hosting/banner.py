@@ -1,0 +1,59 @@
+"""The screen of `gateway run`: what a person sees while it starts. Words only; whoever starts it prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_BOX = (
+    "┌───────────────────────────────────────────────┐",
+    "│          ⚕ Hermes Gateway Starting...         │",
+    "│  Messaging platforms + cron scheduler         │",
+    "│  Press Ctrl+C to stop                         │",
+    "└───────────────────────────────────────────────┘",
+)
+
+
+def opening() -> list[str]:
+    return list(_BOX)
+
+
+def facts(
+    *, home: str, is_new: bool, model: str, health_url: str, chats: Sequence[str] = (), warnings: Sequence[str] = ()
+) -> list[str]:
+    """What stands, one thing a line. ``chats``: ``telegram @ana_home_bot, connected``."""
+    lines = [
+        f"Home     {home}{', new' if is_new else ''}, readable by you alone",
+        f"Model    {model}",
+        f"Health   {health_url}",
+    ]
+    lines += [f"Chats    {chat}" for chat in chats] or ["Chats    none yet"]
+    lines += [f"WARNING  {warning}" for warning in warnings]
+    return lines
+
+
+def closing(*, seconds: float, command: str, is_terminal: bool) -> list[str]:
+    """The line that says it is up and, for a person, what to type next."""
+    lines = [f"Gateway started in {seconds:.1f} s."]
+    if is_terminal:
+        lines += [
+            "",
+            f"  Talk to it        {command}",
+            f"  How it is         {command} gateway status",
+            f"  Look for trouble  {command} doctor",
+            "It restarts itself after a crash. Closing this window stops it.",
+        ]
+    return lines
+
+
+def short_home(home: str, user_home: str) -> str:
+    """``~/.hermes`` rather than the whole path."""
+    return f"~{home.removeprefix(user_home)}" if home.startswith(f"{user_home}/") else home
+
+
+def foreign_home(home: str, description: str, command: str) -> str:
+    """A home that another program made: what it is, that it was left alone, and how to live beside it."""
+    return (
+        f"{home} belongs to {description}. I have changed nothing there.\n"
+        f"  Side by side   HERMES_HOME={home}-two API_SERVER_PORT=8643 {command} gateway run"
+        "   (give it its own bot tokens)"
+    )

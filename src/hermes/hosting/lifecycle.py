@@ -1,0 +1,215 @@
+"""Starting, stopping and restarting the gateway from outside; each says in words what became of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import hermes
+from hermes.hosting import beat, control, locks, paths, processes, status
+from hermes.hosting.spans import span
+
+READY_SECONDS = 30.0
+ASK_SECONDS = 2.0
+STOP_SECONDS = 10.0
+NOT_RUNNING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happened, for a person, and the exit code that says it to a script."""
+
+    text: str
+    exit_code: int = 0
+
+
+def supervisor_command(*, replace: bool = False, detached: bool = False) -> list[str]:
+    """Its command line names it `hermes supervisor`, so that whoever looks for `hermes gateway` finds the worker."""
+    command = [sys.executable, *_isolation(), "-m", "hermes", "supervisor"]
+    return command + ["--replace"] * replace + ["--detached"] * detached
+
+
+def become_supervisor(home: Path, *, replace: bool) -> NoReturn:
+    """Turn this process into the supervisor; nothing of the CLI stays in memory."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, supervisor_command(replace=replace), _environ(home))  # noqa: S606 - no shell, on purpose
+
+
+def is_inside(home: Path) -> bool:
+    """Whether the gateway of this home is what started us: we are a command in the agent's own terminal."""
+    holder = locks.holder(paths.parent_lock(str(home)))
+    return holder is not None and holder.pid in processes.ancestors(os.getpid())
+
+
+def start_detached(home: Path, *, replace: bool = False) -> subprocess.Popen[bytes]:
+    """Start the supervisor in a session of its own: no terminal and no turn takes it along when it ends."""
+    log = paths.log(str(home))
+    paths.make_private(os.path.dirname(log))
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        return subprocess.Popen(
+            supervisor_command(replace=replace, detached=True),
+            env=_environ(home),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    finally:
+        os.close(output)
+
+
+def start(home: Path, command: str) -> Outcome:
+    if control.is_running(home):
+        return Outcome(f"✓ The gateway is running already. How it is: {command} gateway status")
+    log = Path(paths.log(str(home)))
+    told_before = log.stat().st_size if log.exists() else 0
+    started = time.time()
+    supervisor = start_detached(home)
+    _wait(lambda: _is_ready(home, started) or supervisor.poll() is not None, READY_SECONDS)
+    if supervisor.poll() is not None:
+        return Outcome(f"✗ The gateway did not start.\n{_tail(log, told_before)}", supervisor.returncode or 1)
+    # It is meant to outlive us; without this the interpreter would warn that a child still runs.
+    supervisor.returncode = 0
+    if not _is_ready(home, started):
+        return Outcome(f"! The gateway is still starting after {READY_SECONDS:.0f} s. Look: {command} logs", 1)
+    seconds = time.time() - started
+    return Outcome(
+        f"✓ Gateway started in {seconds:.1f} s, in the background. A reboot ends it.\n"
+        f"  Talk to it: {command}     How it is: {command} gateway status     End it: {command} gateway stop"
+    )
+
+
+def stop(home: Path, command: str) -> Outcome:
+    """Ask it to finish what it is doing and end; one that does not answer is ended by signals."""
+    if not control.is_running(home):
+        return Outcome(f"✓ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
+    holder = locks.holder(paths.parent_lock(str(home)))
+    began = time.monotonic()
+    asked = _ask(home, "stop")
+    if is_inside(home):
+        return Outcome("✓ The gateway stops when this turn has ended.")
+    if not asked and holder is not None:
+        processes.send_signal(holder.pid, holder.mark, signal.SIGTERM)
+    if _wait(lambda: not control.is_running(home), STOP_SECONDS):
+        how = "as asked" if asked else "by signal, since it did not answer"
+        return Outcome(f"✓ Gateway stopped {how}, after {span(time.monotonic() - began)}. Nothing is lost.")
+    return _end_by_force(home, holder)
+
+
+def _end_by_force(home: Path, holder: locks.Holder | None) -> Outcome:
+    if holder is None or not holder.is_here():
+        return Outcome("✗ The gateway runs in another container or account; stop it where it runs.", 1)
+    processes.send_signal(holder.pid, holder.mark, signal.SIGKILL)  # its worker dies with it
+    if _wait(lambda: not control.is_running(home), 3.0):
+        return Outcome("! The gateway did not end in time and was killed. Nothing is lost: the next start goes on.")
+    return Outcome(f"✗ The gateway (pid {holder.pid}) cannot be stopped. See what holds it: ps -l {holder.pid}", 1)
+
+
+def restart(home: Path, command: str) -> Outcome:
+    """Hand over to the supervisor: the worker drains and is started anew. Safe from the agent's own terminal too."""
+    if not control.is_running(home):
+        return Outcome(f"✗ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
+    before = beat.read(paths.heartbeat(str(home)))
+    began, began_wall = time.monotonic(), time.time()
+    asked = _ask(home, "restart")
+    if is_inside(home):
+        return Outcome("✓ The gateway restarts when this turn has drained, and goes on after it.")
+    if not asked and before is not None:
+        holder = locks.holder(paths.parent_lock(str(home)))
+        if holder is None or processes.parent_of(before.pid) != holder.pid:
+            return Outcome("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
+        processes.send_signal(before.pid, "", signal.SIGKILL)
+    if not _wait(lambda: _is_ready(home, began_wall), READY_SECONDS):
+        return Outcome(f"✗ The gateway is not back after {READY_SECONDS:.0f} s. Look: {command} gateway status", 1)
+    how = "finished what it was doing" if asked else "did not answer, was killed"
+    return Outcome(f"✓ Gateway restarted: it {how} and is ready again after {span(time.monotonic() - began)}.")
+
+
+def look(home: Path, command: str) -> status.Facts:
+    """Everything that can be known from outside, right now."""
+    folder = str(home)
+    heart = beat.read(paths.heartbeat(folder))
+    is_held = control.is_running(home)
+    snapshot = _snapshot(home, heart) if is_held else None
+    return status.Facts(
+        now=time.time(),
+        monotonic=time.monotonic(),
+        snapshot=snapshot,
+        is_held=is_held,
+        beat=beat.read(paths.heartbeat(folder)),
+        last_exit=_last_exit(folder),
+        booted_at=processes.booted_at(),
+        command=command,
+    )
+
+
+def _snapshot(home: Path, heart: beat.Beat | None) -> dict[str, Any] | None:
+    age = heart.age(time.time(), time.monotonic()) if heart else 0.0
+    # A heart that stopped will not answer; it still gets a chance, should it come back just now.
+    patience = control.ANSWER_SECONDS if age < status.HEART_STOPPED_SECONDS else 0.5
+    try:
+        told = control.call(home, "status", timeout=patience)
+    except (control.GatewayIsDownError, control.GatewayIsStalledError, control.RefusedByGatewayError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _last_exit(home: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(Path(paths.last_exit(home)).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return told if isinstance(told, dict) and {"at", "kind", "how"} <= told.keys() else None
+
+
+def _ask(home: Path, verb: str) -> bool:
+    try:
+        control.call(home, verb, timeout=ASK_SECONDS)
+    except (control.GatewayIsDownError, control.GatewayIsStalledError, control.RefusedByGatewayError):
+        return False
+    return True
+
+
+def _is_ready(home: Path, since: float) -> bool:
+    seen = beat.read(paths.heartbeat(str(home)))
+    return seen is not None and seen.ready_at >= since
+
+
+def _wait(ask: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not ask():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.03)
+    return True
+
+
+def _tail(log: Path, offset: int) -> str:
+    """What the log says since we started it, at most ten lines."""
+    try:
+        with log.open("rb") as file:
+            file.seek(offset)
+            told = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return "\n".join(f"  {row}" for row in told[-10:])
+
+
+def _isolation() -> list[str]:
+    """``-P`` keeps a file called like one of our modules, in the folder we are started in, from being run instead."""
+    package_folder = Path(hermes.__file__).resolve().parents[1]
+    return [] if package_folder == Path.cwd() else ["-P"]
+
+
+def _environ(home: Path) -> dict[str, str]:
+    return {**os.environ, "HERMES_HOME": str(home)}

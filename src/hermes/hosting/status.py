@@ -1,0 +1,235 @@
+"""How the gateway is, in words: from what it says itself, its heart, its locks and how it last ended.
+
+Nothing here is guessed from a pid. A gateway that answers tells about its platforms; one that does not is
+judged by its heartbeat; one that holds no lock is not running, whatever a file says.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from hermes.hosting.beat import Beat
+from hermes.hosting.spans import count, span
+
+HEART_STOPPED_SECONDS = 4.0  # it beats twice a second
+RESTARTED_AFTER_SECONDS = 30.0
+QUIET_SECONDS = 30.0  # no good frame for so long: the connection is only said to be there
+CONNECTING_SECONDS = 30.0
+
+_FINE = frozenset({"connected", "off"})
+
+
+class State(StrEnum):
+    RUNNING = "running"
+    DEGRADED = "degraded"
+    STALLED = "stalled"
+    NOT_RUNNING = "not running"
+
+
+EXIT_CODES = {State.RUNNING: 0, State.DEGRADED: 1, State.STALLED: 1, State.NOT_RUNNING: 3}
+_MARKS = {State.RUNNING: "✓", State.DEGRADED: "!", State.STALLED: "✗", State.NOT_RUNNING: "✗"}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that can be known from outside. ``snapshot`` None: it did not answer (or nothing runs).
+
+    ``is_held``: a lock says that a gateway is there. ``last_exit`` is what the supervisor wrote down.
+    """
+
+    now: float
+    monotonic: float
+    snapshot: Mapping[str, Any] | None = None
+    is_held: bool = False
+    beat: Beat | None = None
+    last_exit: Mapping[str, Any] | None = None
+    booted_at: float = 0.0
+    command: str = "hermes"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    state: State
+    lines: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.state]
+
+
+def judge(facts: Facts) -> Status:
+    """The one state, and the screen that tells it."""
+    if facts.snapshot is not None:
+        return _answering(facts.snapshot)
+    if facts.is_held:
+        return _silent(facts)
+    return _absent(facts)
+
+
+def troubles(snapshot: Mapping[str, Any]) -> list[str]:
+    """Everything that is not as it should be, each as half a sentence; empty when all is well."""
+    found = [str(words) for words in snapshot.get("troubles", ())]
+    if reason := snapshot.get("safe_reason"):
+        found.insert(0, f"platforms are paused, since {reason}")
+    if snapshot.get("state") == "stopping":
+        found.insert(0, "it is stopping")
+    found += [words for platform in snapshot.get("platforms", ()) if (words := _trouble(platform, snapshot["now"]))]
+    return found
+
+
+def _trouble(platform: Mapping[str, Any], now: float) -> str:
+    account, state, since = platform["account"], platform["state"], platform.get("since") or 0.0
+    age = platform.get("last_frame_age")
+    if state == "connected" and age is not None and age > platform.get("quiet_after", QUIET_SECONDS):
+        return f"{account} is connected, but nothing was heard for {span(age)}"
+    if state in _FINE or (state == "connecting" and now - since < CONNECTING_SECONDS):
+        return ""
+    return f"{account} is {state} since {_clock(since)}" if since else f"{account} is {state}"
+
+
+def _answering(snapshot: Mapping[str, Any]) -> Status:
+    found = troubles(snapshot)
+    state = State.DEGRADED if found else State.RUNNING
+    about = _headline(snapshot)
+    if found:
+        safe = _waiting_answers(snapshot)
+        first = f"{'; '.join(found)}.{safe}"
+        return Status(state, (_first(state, first), f"  {about}", *_details(snapshot)))
+    return Status(state, (_first(state, about), *_details(snapshot)))
+
+
+def _headline(snapshot: Mapping[str, Any]) -> str:
+    parts = [f"up {span(snapshot['now'] - snapshot['started_at'])}"]
+    if keeper := snapshot.get("kept_up_by"):
+        parts.append(f"kept up by {keeper}")
+    if (age := snapshot.get("heartbeat_age")) is not None:
+        parts.append(f"heartbeat {span(age)} ago")
+    if rss := snapshot.get("rss"):
+        parts.append(f"{rss / 1_000_000:.0f} MB")
+    return ", ".join(parts)
+
+
+def _waiting_answers(snapshot: Mapping[str, Any]) -> str:
+    waiting = int(snapshot.get("waiting", {}).get("answers", 0))
+    if not waiting:
+        return " Nothing is lost."
+    return f" Nothing is lost: {count(waiting, 'answer')} {'waits' if waiting == 1 else 'wait'}."
+
+
+def _details(snapshot: Mapping[str, Any]) -> list[str]:
+    rows = [_platform_row(platform) for platform in snapshot.get("platforms", ())]
+    if not rows:
+        rows.append("chats      none yet")
+    if model := snapshot.get("model"):
+        rows.append(_model_row(model))
+    waiting = snapshot.get("waiting", {})
+    words = (
+        f"{count(int(waiting.get('messages', 0)), 'message')}, {count(int(waiting.get('approvals', 0)), 'approval')}"
+    )
+    rows.append(f"waiting    {words}")
+    if snapshot.get("http"):
+        rows.append(f"health     {snapshot['http']}")
+    if not snapshot.get("kept_up_by"):
+        rows.append("service    unsupervised: it runs by hand, so a reboot ends it")
+    return [f"  {row}".rstrip() for row in rows]
+
+
+def _platform_row(platform: Mapping[str, Any]) -> str:
+    row = f"{platform['account']:<10} {platform['state']:<12} "
+    if cure := platform.get("cure"):
+        return f"{row}→ {cure}"
+    age = platform.get("last_frame_age")
+    heard = f"last frame {span(age)} ago" if age is not None else ""
+    counts = f"{platform.get('in_today', 0)} in, {platform.get('out_today', 0)} out today"
+    note = f"; {platform['note']}" if platform.get("note") else ""
+    return f"{row}{heard:<21} {counts}{note}"
+
+
+def _model_row(model: Mapping[str, Any]) -> str:
+    age = model.get("last_answer_age")
+    answered = f"last answer {span(age)} ago" if age is not None else "not asked yet"
+    note = f"; {model['note']}" if model.get("note") else ""
+    return f"{'model':<10} {model.get('label', 'none'):<34} {answered}{note}"
+
+
+def _silent(facts: Facts) -> Status:
+    """A gateway holds the home, and did not answer."""
+    beat = facts.beat
+    age = beat.age(facts.now, facts.monotonic) if beat else None
+    if beat is None or age is None or _ended_since(beat, facts.last_exit):
+        return _between_lives(facts)
+    if age > HEART_STOPPED_SECONDS:
+        return _heart_stopped(facts, beat, age)
+    if not beat.ready_at:
+        return Status(State.DEGRADED, (_first(State.DEGRADED, "it is starting."),))
+    words = f"its heart beats, and it did not answer in time. Look: {facts.command} logs"
+    return Status(State.STALLED, (_first(State.STALLED, words),))
+
+
+def _ended_since(beat: Beat, last_exit: Mapping[str, Any] | None) -> bool:
+    return last_exit is not None and float(last_exit.get("at", 0)) >= beat.at
+
+
+def _between_lives(facts: Facts) -> Status:
+    words = "it is starting."
+    if facts.last_exit and facts.last_exit.get("restarted"):
+        ago = span(facts.now - float(facts.last_exit["at"]))
+        words = f"the worker ended {ago} ago ({facts.last_exit['how']}) and is being started again."
+    return Status(State.DEGRADED, (_first(State.DEGRADED, words),))
+
+
+def _heart_stopped(facts: Facts, beat: Beat, age: float) -> Status:
+    where = f" in {beat.doing}" if beat.doing else ""
+    first = f"the process lives, its heart stopped {span(age)} ago{where}."
+    left = RESTARTED_AFTER_SECONDS - age
+    soon = f"The supervisor restarts it in {span(left)}." if left > 1 else "The supervisor restarts it now."
+    second = f"  {count(beat.waiting, 'message')} {'is' if beat.waiting == 1 else 'are'} safe in the inbox. {soon}"
+    if turn := re.search(r"\bt_\w+", beat.doing):
+        second += f" What happened: {facts.command} trace {turn.group()}"
+    return Status(State.STALLED, (_first(State.STALLED, first), second))
+
+
+def _absent(facts: Facts) -> Status:
+    lines: Sequence[str] = (
+        _first(State.NOT_RUNNING, _how_it_ended(facts)),
+        f"  Start it: {facts.command} gateway run        In the background: {facts.command} gateway start",
+        "  What people wrote meanwhile is answered after the start, where the platform keeps it.",
+    )
+    if facts.beat is None and facts.last_exit is None:
+        lines = lines[:2]
+    return Status(State.NOT_RUNNING, tuple(lines))
+
+
+def _how_it_ended(facts: Facts) -> str:
+    beat, last = facts.beat, facts.last_exit
+    if beat is not None and not _ended_since(beat, last):
+        # Its supervisor wrote nothing after the last beat: it was killed too.
+        ago = span(facts.now - beat.at)
+        if facts.booted_at > beat.at:
+            return f"the machine went down after {_clock(beat.at)}, {ago} ago, and nothing started it again."
+        return f"killed {ago} ago (out of memory?), and nothing kept it up."
+    if last is None:
+        return "it was never started here."
+    ago = span(facts.now - float(last["at"]))
+    match last["kind"]:
+        case "asked":
+            return f"stopped {ago} ago, as asked."
+        case "configuration":
+            return f"its configuration stopped it {ago} ago. What is wrong: {facts.command} doctor"
+        case "memory":
+            return f"killed {ago} ago (out of memory), and nothing kept it up."
+        case _:
+            return f"{last['how']} {ago} ago, and nothing kept it up."
+
+
+def _first(state: State, words: str) -> str:
+    return f"{_MARKS[state]} Gateway is {state}: {words}"
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M", time.localtime(at))

@@ -1,0 +1,203 @@
+"""The control socket: what the CLI may rely on, with a real socket between the two sides."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.core.errors import ConfigError
+from hermes.hosting import control, locks, paths
+from hermes.hosting.control_server import ControlServer, Handler, Reply
+
+
+async def echo(args: Mapping[str, Any], _reply: Reply) -> Any:
+    return args
+
+
+async def count(args: Mapping[str, Any], reply: Reply) -> str:
+    for number in range(args["to"]):
+        await reply.event({"number": number})
+    return "done"
+
+
+async def refuse(_args: Mapping[str, Any], _reply: Reply) -> None:
+    raise ConfigError("telegram has no token")
+
+
+async def fail(_args: Mapping[str, Any], _reply: Reply) -> None:
+    raise RuntimeError("a bug")
+
+
+VERBS: dict[str, Handler] = {"echo": echo, "count": count, "refuse": refuse, "fail": fail}
+
+
+@contextlib.asynccontextmanager
+async def listening(home: Path, verbs: Mapping[str, Handler] = VERBS) -> AsyncIterator[None]:
+    async with asyncio.timeout(10), ControlServer(home, verbs).listening():
+        yield
+
+
+async def call(home: Path, verb: str, args: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    return await asyncio.to_thread(control.call, home, verb, args, **options)
+
+
+async def test_a_request_is_answered_with_its_result(tmp_path: Path) -> None:
+    async with listening(tmp_path):
+        assert await call(tmp_path, "echo", {"text": "你好\n\0"}) == {"text": "你好\n\0"}
+
+
+async def test_events_come_before_the_result(tmp_path: Path) -> None:
+    seen: list[Mapping[str, Any]] = []
+    async with listening(tmp_path):
+        assert await call(tmp_path, "count", {"to": 3}, on_event=seen.append) == "done"
+    assert seen == [{"number": 0}, {"number": 1}, {"number": 2}]
+
+
+async def test_a_refusal_carries_its_words_and_its_kind(tmp_path: Path) -> None:
+    async with listening(tmp_path):
+        with pytest.raises(control.RefusedByGatewayError, match="telegram has no token") as refused:
+            await call(tmp_path, "refuse")
+        assert refused.value.kind == "ConfigError"
+
+
+async def test_a_bug_in_one_verb_leaves_the_others(tmp_path: Path) -> None:
+    async with listening(tmp_path):
+        with pytest.raises(control.RefusedByGatewayError, match="a bug"):
+            await call(tmp_path, "fail")
+        with pytest.raises(control.RefusedByGatewayError, match="does not know 'nonsense'"):
+            await call(tmp_path, "nonsense")
+        assert await call(tmp_path, "echo", {"a": 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "line", [b"not json", b"[]", b'{"args": {}}', b'{"verb": 7}', b'{"verb": "echo", "args": [1]}']
+)
+async def test_what_is_no_request_gets_a_sentence(tmp_path: Path, line: bytes) -> None:
+    async with listening(tmp_path):
+        reader, writer = await asyncio.open_unix_connection(paths.socket(str(tmp_path)))
+        writer.write(line + b"\n")
+        told = json.loads(await reader.readline())
+        writer.close()
+        assert "request" in told["error"]["text"]
+
+
+async def test_several_requests_go_over_one_connection(tmp_path: Path) -> None:
+    async with listening(tmp_path):
+        reader, writer = await asyncio.open_unix_connection(paths.socket(str(tmp_path)))
+        for number in (1, 2):
+            writer.write(json.dumps({"verb": "echo", "args": {"n": number}}).encode() + b"\n")
+            assert json.loads(await reader.readline()) == {"result": {"n": number}}
+        writer.close()
+
+
+async def test_a_client_that_goes_away_cancels_what_it_asked_for(tmp_path: Path) -> None:
+    cancelled = asyncio.Event()
+
+    async def stream(_args: Mapping[str, Any], reply: Reply) -> None:
+        try:
+            await reply.event("started")
+            await asyncio.sleep(60)
+        finally:
+            cancelled.set()
+
+    async with listening(tmp_path, {"stream": stream}):
+        reader, writer = await asyncio.open_unix_connection(paths.socket(str(tmp_path)))
+        writer.write(b'{"verb": "stream"}\n')
+        await reader.readline()
+        writer.close()
+        await asyncio.wait_for(cancelled.wait(), 2)
+
+
+async def test_a_long_answer_shows_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes.hosting.control_server.SIGN_OF_LIFE_SECONDS", 0.05)
+
+    async def slow(_args: Mapping[str, Any], _reply: Reply) -> str:
+        await asyncio.sleep(0.4)
+        return "done"
+
+    async with listening(tmp_path, {"slow": slow}):
+        assert await call(tmp_path, "slow", timeout=0.2, on_event=print) == "done"
+        with pytest.raises(control.GatewayIsStalledError):
+            await call(tmp_path, "slow", timeout=0.2)
+
+
+def mode_of(path: str) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+async def test_the_socket_is_for_its_owner_alone_and_gone_afterwards(tmp_path: Path) -> None:
+    async with listening(tmp_path):
+        assert mode_of(paths.socket(str(tmp_path))) == 0o600
+        assert mode_of(paths.run_folder(str(tmp_path))) == 0o700
+    assert "gateway.sock" not in os.listdir(paths.run_folder(str(tmp_path)))
+
+
+async def test_a_home_with_a_very_long_path_works_too(tmp_path: Path) -> None:
+    home = tmp_path / ("long" * 30) / ("longer" * 20)
+    async with listening(home):
+        assert await call(home, "echo", {"a": 1}) == {"a": 1}
+
+
+async def test_a_socket_left_by_a_killed_process_is_replaced(tmp_path: Path) -> None:
+    os.makedirs(paths.run_folder(str(tmp_path)))
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(paths.socket(str(tmp_path)))
+    async with listening(tmp_path):
+        assert await call(tmp_path, "echo") == {}
+
+
+async def test_a_second_container_asks_by_file(tmp_path: Path) -> None:
+    lock = locks.take(paths.parent_lock(str(tmp_path)), "supervisor")
+    assert lock is not None
+    async with listening(tmp_path):
+        os.unlink(paths.socket(str(tmp_path)))
+        assert await call(tmp_path, "echo", {"a": 1}) == {"a": 1}
+        seen: list[Mapping[str, Any]] = []
+        assert await call(tmp_path, "count", {"to": 2}, on_event=seen.append) == "done"
+        assert len(seen) == 2
+        with pytest.raises(control.RefusedByGatewayError, match="no token"):
+            await call(tmp_path, "refuse")
+        assert os.listdir(paths.requests(str(tmp_path))) == []
+    lock.release()
+
+
+def test_with_no_gateway_nothing_is_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(control.GatewayIsDownError):
+        control.call(tmp_path, "ping")
+    assert list(tmp_path.iterdir()) == [tmp_path / "home"]
+
+
+def test_a_lock_without_an_answer_is_stalled_and_the_request_is_taken_back(tmp_path: Path) -> None:
+    lock = locks.take(paths.parent_lock(str(tmp_path)), "supervisor")
+    assert lock is not None
+    with pytest.raises(control.GatewayIsStalledError):
+        control.call(tmp_path, "ping", timeout=0.1)
+    assert os.listdir(paths.requests(str(tmp_path))) == []
+    lock.release()
+
+
+async def test_an_old_request_is_not_carried_out_late(tmp_path: Path) -> None:
+    folder = paths.requests(str(tmp_path))
+    paths.make_private(folder)
+    for name, age in (("old", 3600.0), ("new", 0.0)):
+        paths.write_private(f"{folder}/{name}.json", json.dumps({"verb": "note", "args": {"name": name}}))
+        os.utime(f"{folder}/{name}.json", (time.time() - age, time.time() - age))
+    noted: asyncio.Queue[str] = asyncio.Queue()
+
+    async def note(args: Mapping[str, Any], _reply: Reply) -> None:
+        noted.put_nowait(args["name"])
+
+    async with listening(tmp_path, {"note": note}):
+        assert await noted.get() == "new"
+        assert noted.empty()
+        assert "old.json" not in os.listdir(folder)

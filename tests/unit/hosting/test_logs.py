@@ -1,0 +1,87 @@
+"""One event, one line; both files; no secret in either."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from hermes.core.secret import Redactor, Secret
+from hermes.hosting.logs import LineFormatter, Logs
+
+log = logging.getLogger("hermes.test")
+
+
+def shown(message: str, **fields: object) -> str:
+    record = logging.makeLogRecord({"msg": message, "levelname": "WARNING", "levelno": 30, **fields})
+    return LineFormatter(Redactor()).format(record)
+
+
+def test_words_come_first_and_fields_after() -> None:
+    line = shown("Disconnected", platform="qq", account="main", reason="WebSocket closed: code=4009", reconnect_in=2.0)
+    head, _, rest = line.partition(" ")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", head)
+    assert rest == 'WARNING Disconnected platform=qq account=main reason="WebSocket closed: code=4009" reconnect_in=2.0'
+
+
+def test_a_line_break_in_a_value_cannot_pass_for_a_line() -> None:
+    assert "\n" not in shown("Said\nINFO Paired", text="a\nERROR b")
+
+
+def test_both_files_are_written_for_their_owner_alone(tmp_path: Path) -> None:
+    with Logs.open(str(tmp_path), Redactor(), console=False):
+        log.info("Connected", extra={"platform": "telegram"})
+        log.warning("Disconnected", extra={"platform": "telegram"})
+    everything, errors = tmp_path / "logs" / "gateway.log", tmp_path / "logs" / "errors.log"
+    assert [row.split(" ", 1)[1] for row in everything.read_text().splitlines()] == [
+        "INFO Connected platform=telegram",
+        "WARNING Disconnected platform=telegram",
+    ]
+    assert errors.read_text().count("\n") == 1
+    assert stat.S_IMODE(everything.stat().st_mode) == stat.S_IMODE(errors.stat().st_mode) == 0o600
+    assert stat.S_IMODE(everything.parent.stat().st_mode) == 0o700
+
+
+def test_secrets_are_hidden_in_words_fields_and_tracebacks(tmp_path: Path) -> None:
+    token = "123456:AAH-secret-token"
+    with Logs.open(str(tmp_path), Redactor([Secret(token)]), console=False):
+        try:
+            raise RuntimeError(f"POST /bot{token}/getMe")
+        except RuntimeError:
+            log.exception("Failed with %s", token, extra={"url": f"/bot{token}"})
+    text = (tmp_path / "logs" / "errors.log").read_text()
+    assert "RuntimeError" in text
+    assert token not in text
+
+
+def test_a_file_that_was_moved_away_is_opened_anew(tmp_path: Path) -> None:
+    everything = tmp_path / "logs" / "gateway.log"
+    with Logs.open(str(tmp_path), Redactor(), console=False) as logs:
+        log.info("One")
+        logs.flush()
+        everything.rename(tmp_path / "old.log")
+        log.info("Two")
+    assert "Two" in everything.read_text()
+    assert "One" in (tmp_path / "old.log").read_text()
+
+
+def test_a_log_folder_that_cannot_be_made_leaves_the_console(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").write_text("a file stands where the folder should be")
+    with Logs.open(str(tmp_path), Redactor(), console=False):
+        log.info("Still here")
+    out = capsys.readouterr().out
+    assert "Log files cannot be written" in out
+    assert "Still here" in out
+
+
+def test_nothing_stays_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with Logs.open(str(tmp_path), Redactor(), console=False):
+        log.info("One")
+    assert len(os.listdir("/proc/self/fd")) == before

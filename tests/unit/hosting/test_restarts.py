@@ -1,0 +1,86 @@
+"""Which deaths count as bad starts, and what follows from three of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.hosting.restarts import Ended, Restarts
+
+CRASH = Ended(code=1)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        Ended(code=1),
+        Ended(code=1, ready_seconds=9.9),
+        Ended(signal=11, ready_seconds=1.0),
+        Ended(signal=9, out_of_memory=True),
+        Ended(signal=9, stalled_seconds=31.0),
+    ],
+    ids=["before ready", "soon after ready", "segfault", "out of memory", "stalled before ready"],
+)
+def test_a_worker_that_dies_by_itself_at_its_start_counts(ended: Ended) -> None:
+    assert ended.was_unclean_start
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        Ended(signal=9),
+        Ended(signal=15, ready_seconds=1.0),
+        Ended(code=1, ready_seconds=10.1),
+        Ended(code=1, ready_seconds=1.0, settled=True),
+        Ended(code=0),
+        Ended(code=75),
+        Ended(code=78),
+    ],
+    ids=["killed", "terminated", "long after ready", "had settled something", "asked", "restart", "configuration"],
+)
+def test_every_other_end_does_not_count(ended: Ended) -> None:
+    assert not ended.was_unclean_start
+    assert Restarts().pause_seconds(ended, 0.0) == 0
+
+
+def test_three_bad_starts_in_five_minutes_are_a_loop() -> None:
+    restarts = Restarts()
+    for now in (0.0, 100.0):
+        restarts.note(CRASH, now)
+    assert not restarts.is_looping(100.0)
+    restarts.note(CRASH, 299.0)
+    assert restarts.is_looping(299.0)
+
+
+def test_a_loop_is_over_when_five_minutes_have_passed() -> None:
+    restarts = Restarts()
+    for now in (0.0, 1.0, 2.0):
+        restarts.note(CRASH, now)
+    assert restarts.is_looping(299.0)
+    assert not restarts.is_looping(301.0)
+
+
+def test_pauses_grow_up_to_a_minute() -> None:
+    restarts = Restarts()
+    pauses = []
+    for now in range(12):
+        restarts.note(CRASH, float(now))
+        pauses.append(restarts.pause_seconds(CRASH, float(now)))
+    assert pauses[:4] == [0.25, 0.5, 1.0, 2.0]
+    assert pauses[-1] == 60.0
+
+
+@pytest.mark.parametrize(
+    "ended, kind, words",
+    [
+        (Ended(code=0), "asked", "stopped as asked"),
+        (Ended(code=75), "restart", "restart asked"),
+        (Ended(code=78), "configuration", "ended with exit code 78"),
+        (Ended(code=1), "crashed", "ended with exit code 1"),
+        (Ended(signal=9), "killed", "killed by signal 9"),
+        (Ended(signal=11), "crashed", "killed by signal 11"),
+        (Ended(signal=9, out_of_memory=True), "memory", "killed by signal 9, out of memory"),
+        (Ended(signal=9, stalled_seconds=30.2), "stalled", "its heart had stopped for 30 s"),
+    ],
+)
+def test_how_it_ended_is_told_in_words(ended: Ended, kind: str, words: str) -> None:
+    assert (ended.kind, ended.describe()) == (kind, words)
