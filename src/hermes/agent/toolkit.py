@@ -1,0 +1,368 @@
+"""What a tool is: a marked function. Its signature is the schema, its docstring what the model reads.
+
+Approval, limits and redaction wrap a tool from outside; the tool itself only does its work or raises ToolError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import inspect
+import json
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from hermes.core.errors import ToolError
+from hermes.core.keys import SessionKey
+from hermes.core.messages import Json, ToolSpec
+from hermes.core.secret import Redactor
+from hermes.core.text import storable
+
+log = logging.getLogger(__name__)
+
+OUTPUT_BYTES = 50_000
+TOOL_SECONDS = 120.0
+LONGEST_SECRET = 10_000
+_MARK = "__hermes_tool__"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Who calls and what they may touch.
+
+    ``forbidden`` folders are refused even inside the workspace, unless the workspace itself lies in one.
+    ``started_group`` is told the process group of every process a tool starts, so that it dies with its turn.
+    """
+
+    call_id: str
+    session_key: SessionKey
+    person_id: str
+    workspace: Path
+    forbidden: tuple[Path, ...] = ()
+    started_group: Callable[[int], Awaitable[None]] | None = None
+
+    def inside(self, path: str) -> Path:
+        """The real place of a path in the workspace, symlinks followed; ToolError when it is not for this person."""
+        try:
+            workspace = self.workspace.resolve()
+            target = (workspace / Path(path).expanduser()).resolve()
+            if not target.is_relative_to(workspace):
+                raise ToolError(f"{path!r} is outside the workspace. Only files in {self.workspace} can be reached.")
+            if any(_lies_in(target, folder) and not _lies_in(workspace, folder) for folder in self.forbidden):
+                raise ToolError(f"{path!r} belongs to Hermes itself and is closed to tools.")
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL, a name too long, no such user
+            raise ToolError(f"{path!r} is not a usable path ({error}).") from error
+        return target
+
+    def shown(self, path: Path) -> str:
+        """A path as the model should write it: relative to the workspace."""
+        workspace = self.workspace.resolve()
+        return str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """By name, and by identity: where case does not count, ``.HERMES`` is the same folder as ``.hermes``."""
+    folder = folder.resolve()
+    if path.is_relative_to(folder):
+        return True
+    try:
+        wanted = os.stat(folder)
+    except OSError:
+        return False
+    return any(_is_same(parent, wanted) for parent in (path, *path.parents))
+
+
+def _is_same(path: Path, wanted: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), wanted)
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalNeed:
+    """The question to ask before a call. ``touches_host``: only an admin or the owner may answer it."""
+
+    question: str
+    touches_host: bool = True
+
+
+ApprovalRule = Callable[..., ApprovalNeed | None]
+"""Called with the context and the call's arguments by name; None when this call needs no approval."""
+
+ToolFunction = Callable[..., Awaitable[str]]
+F = TypeVar("F", bound=ToolFunction)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    toolset: str
+    repeatable: bool
+    approval: ApprovalRule | None
+    seconds: float
+
+
+def tool(
+    *, toolset: str, repeatable: bool = True, approval: ApprovalRule | None = None, seconds: float = TOOL_SECONDS
+) -> Callable[[F], F]:
+    """Mark an async function as a tool; nothing is registered anywhere.
+
+    ``repeatable``: running it again after a crash does no harm. ``seconds`` bounds one call.
+    """
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, Mark(toolset, repeatable, approval, seconds))
+        return function
+
+    return mark
+
+
+def tools_of(*modules: ModuleType) -> list[Tool]:
+    """Every tool that is defined in these modules."""
+    return [
+        Tool.of(value)
+        for module in modules
+        for value in vars(module).values()
+        if hasattr(value, _MARK) and value.__module__ == module.__name__
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    hint: Any
+    is_required: bool
+    default: Any = None
+
+    @property
+    def schema(self) -> Json:
+        schema = schema_of(self.hint)
+        return schema if self.is_required or self.default is None else {**schema, "default": self.default}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function with what its signature and its mark say about it."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    mark: Mark
+    function: ToolFunction
+
+    @classmethod
+    def of(cls, function: ToolFunction) -> Tool:
+        mark = getattr(function, _MARK, None)
+        name: str = getattr(function, "__name__", "")
+        if not isinstance(mark, Mark) or not inspect.iscoroutinefunction(function):
+            raise TypeError(f"{name or function!r} is not a tool: write @tool(toolset=...) over an async function")
+        hints = get_type_hints(function)
+        _, *rest = inspect.signature(function).parameters.values()  # the first one is the context
+        parameters = tuple(
+            Parameter(parameter.name, hints[parameter.name], True)
+            if parameter.default is parameter.empty
+            else Parameter(parameter.name, hints[parameter.name], False, parameter.default)
+            for parameter in rest
+        )
+        for parameter in parameters:
+            schema_of(parameter.hint)  # a type we cannot describe is a mistake of the author: said at start-up
+        return cls(name, inspect.getdoc(function) or "", parameters, mark, function)
+
+    @property
+    def spec(self) -> ToolSpec:
+        schema: Json = {
+            "type": "object",
+            "properties": {parameter.name: parameter.schema for parameter in self.parameters},
+            "required": [parameter.name for parameter in self.parameters if parameter.is_required],
+            "additionalProperties": False,
+        }
+        return ToolSpec(self.name, self.description, schema)
+
+    def parse(self, arguments: str) -> dict[str, Any]:
+        """The call's arguments as Python values, or a ToolError that tells the model what to send instead."""
+        given = self._as_object(arguments)
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name in given.keys() - known.keys():
+            raise ToolError(f"{self.name} has no argument {name!r}.{_nearest(name, known)} It takes: {self._takes()}.")
+        for parameter in self.parameters:
+            if parameter.is_required and parameter.name not in given:
+                needed = _words(parameter.hint)
+                raise ToolError(f"{self.name} needs the argument {parameter.name!r} ({needed}).")
+        return {name: self._value(known[name], value) for name, value in given.items()}
+
+    def _as_object(self, arguments: str) -> dict[str, Any]:
+        if not arguments.strip():
+            return {}
+        try:
+            given = json.loads(arguments)
+        except (ValueError, RecursionError) as error:
+            raise ToolError(
+                f"The arguments of {self.name} are not valid JSON ({error}). Send one JSON object."
+            ) from None
+        if given is None:
+            return {}
+        if not isinstance(given, dict):
+            raise ToolError(f"The arguments of {self.name} must be one JSON object, like {self._example()}.")
+        return given
+
+    def _value(self, parameter: Parameter, value: Any) -> Any:
+        try:
+            return _convert(parameter.hint, value)
+        except ValueError:
+            shown = json.dumps(value, ensure_ascii=False)[:80]
+            must = _words(parameter.hint)
+            raise ToolError(f"{self.name}: {parameter.name!r} must be {must}, not {shown}.") from None
+
+    def _takes(self) -> str:
+        return ", ".join(parameter.name for parameter in self.parameters) or "nothing"
+
+    def _example(self) -> str:
+        return json.dumps({parameter.name: "..." for parameter in self.parameters[:2]})
+
+
+def schema_of(hint: Any) -> Json:
+    """The JSON schema of a type hint; TypeError for a type that tools do not take."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint][0]}
+    if origin is Literal:
+        return {"type": "string", "enum": list(args)}
+    if origin is list:
+        return {"type": "array", "items": schema_of(args[0])}
+    if origin in (Union, UnionType) and NoneType in args and len(args) == 2:
+        inner = schema_of(_without_none(args))
+        return {**inner, "type": [inner["type"], "null"]} if "enum" not in inner else inner
+    raise TypeError(f"A tool cannot take {hint!r}: use str, int, float, bool, list[...], Literal[...] or ... | None")
+
+
+_PLAIN: Mapping[Any, tuple[str, str]] = {
+    str: ("string", "text"),
+    bool: ("boolean", "true or false"),
+    int: ("integer", "a whole number"),
+    float: ("number", "a number"),
+}
+
+
+def _without_none(args: Sequence[Any]) -> Any:
+    return next(arg for arg in args if arg is not NoneType)
+
+
+def _words(hint: Any) -> str:
+    """How a type is called in a sentence."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint in _PLAIN:
+        return _PLAIN[hint][1]
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, args))
+    if origin is list:
+        return f"a list, each {_words(args[0])}"
+    return f"{_words(_without_none(args))}, or null"
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    """The value, if it fits the hint; ValueError otherwise. 5.0 is a whole number; true is none."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return None if value is None else _convert(_without_none(args), value)
+    if origin is list and isinstance(value, list):
+        return [_convert(args[0], item) for item in value]
+    if origin is Literal and value in args:
+        return value
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint in _PLAIN and type(value) is hint:
+        return value
+    raise ValueError
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class Toolbox:
+    """The tools an agent may use, by name."""
+
+    def __init__(
+        self, tools: Iterable[Tool], *, redact: Redactor | None = None, output_bytes: int = OUTPUT_BYTES
+    ) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._redact = redact or Redactor()
+        self._output_bytes = output_bytes
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec for tool in self._tools.values())
+
+    def get(self, name: str) -> Tool:
+        """The tool, or a ToolError that names the nearest one."""
+        found = self._tools.get(name)
+        if found is None:
+            names = ", ".join(self._tools) or "none"
+            raise ToolError(f"There is no tool {name!r}.{_nearest(name, self._tools)} Tools: {names}.")
+        return found
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a call that a crash interrupted may run again. What does not exist only says so again."""
+        return name not in self._tools or self._tools[name].mark.repeatable
+
+    def approval(self, name: str, arguments: str, context: ToolContext) -> ApprovalNeed | None:
+        """What must be asked before this call; None when nothing, and for a call that cannot run anyway."""
+        try:
+            wanted = self.get(name)
+            values = wanted.parse(arguments)
+        except ToolError:
+            return None  # ``call`` raises it again, and the model reads it
+        rule = wanted.mark.approval
+        if rule is None:
+            return None
+        try:
+            need = rule(context, **values)
+        except Exception:  # the edge "tool call": a rule that breaks means ask, never allow
+            log.exception("Approval rule failed", extra={"tool": name})
+            need = ApprovalNeed(f"Run {name}? (Its own rule for when to ask has failed.)")
+        return need and ApprovalNeed(self._redact(need.question), need.touches_host)
+
+    async def call(self, name: str, arguments: str, context: ToolContext) -> str:
+        """Run one call. Its text is redacted and limited; whatever goes wrong in it is a ToolError, redacted too."""
+        wanted = self.get(name)
+        values = wanted.parse(arguments)
+        try:
+            text = await self._run(wanted, values, context)
+        except ToolError as error:
+            raise ToolError(self._fit(str(error))) from error
+        except Exception as error:
+            log.exception("Tool failed", extra={"tool": name, "call_id": context.call_id})
+            raise ToolError(self._fit(f"{name} failed: {type(error).__name__}: {error}")) from error
+        return self._fit(text)
+
+    async def _run(self, wanted: Tool, values: dict[str, Any], context: ToolContext) -> str:
+        limit = asyncio.timeout(wanted.mark.seconds)
+        try:
+            async with limit:
+                return await wanted.function(context, **values)
+        except TimeoutError:
+            if limit.expired():
+                raise ToolError(f"{wanted.name} was stopped: it took longer than {wanted.mark.seconds:g} s.") from None
+            raise
+
+    def _fit(self, text: str) -> str:
+        """Storable, without secrets, and short enough to send to a model."""
+        # Redacting costs time by length, so what is far beyond the limit goes first, and after it the end in which
+        # that cut may have left half a secret.
+        room = 2 * self._output_bytes + LONGEST_SECRET
+        clean = self._redact(storable(text[:room]))
+        if len(text) > room:
+            clean = clean[:-LONGEST_SECRET]
+        raw = clean.encode()
+        if len(raw) <= self._output_bytes and len(text) <= room:
+            return clean
+        kept = raw[: self._output_bytes].decode("utf-8", "ignore")
+        kept = kept[: kept.rfind("\n") + 1] or kept
+        return f"{kept}\n[Cut here: the result is longer than {self._output_bytes:,} bytes. Ask for less at a time.]"

@@ -1,0 +1,158 @@
+"""The tool that finds files by name or by what is in them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.tools import search_walk
+from hermes.core.errors import ToolError
+
+Kind = Literal["text", "names"]
+MOST_RESULTS = 200
+SEARCH_SECONDS = 20.0
+
+
+@tool(toolset="files")
+async def search_files(
+    ctx: ToolContext, pattern: str, path: str = ".", kind: Kind = "text", files: str = "*", limit: int = 50
+) -> str:
+    """Search files in the workspace, by what is in them or by their names.
+
+    With kind "text", `pattern` is a regular expression, looked for in every line of the files whose names fit the
+    glob `files` (like "*.py"); upper and lower case are the same unless the pattern has upper case.
+    With kind "names", `pattern` is a glob for file names, or a part of a name.
+    `path` is the folder or file to search. Hidden files, links and files over 5 MB are left out.
+    """
+    if not 1 <= limit <= MOST_RESULTS:
+        raise ToolError(f"'limit' is 1 to {MOST_RESULTS}.")
+    root = await asyncio.to_thread(_root, ctx, path)
+    names = files if kind == "text" else _as_glob(pattern)
+    search = ripgrep(kind, pattern, names, root, ctx.forbidden) or walk(kind, pattern, names, root, ctx.forbidden)
+    found, end = await _collect(ctx, search, limit)
+    if not found:
+        return f"Nothing found for {pattern!r} in {path!r}. {end}".rstrip()
+    return "\n".join([*found, end] if end else found)
+
+
+def _root(ctx: ToolContext, path: str) -> Path:
+    root = ctx.inside(path)
+    if not root.exists():
+        raise ToolError(f"There is no file or folder {path!r}.")
+    return root
+
+
+def _as_glob(pattern: str) -> str:
+    return pattern if set(pattern) & set("*?[") else f"*{pattern}*"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A command, and the folder to run it in: what it prints is relative to that."""
+
+    command: tuple[str, ...]
+    folder: Path
+
+
+def walk(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[Path]) -> Search:
+    """The search with Python alone."""
+    command = (sys.executable, "-I", search_walk.__file__, kind, pattern, names, str(root), *map(str, skipped))
+    return Search(command, _folder_of(root))
+
+
+def ripgrep(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[Path]) -> Search | None:
+    """The search that finds the same, faster; None where ripgrep is not installed."""
+    program = shutil.which("rg")
+    if program is None:
+        return None
+    folder = _folder_of(root)
+    # No config: it could name a program to run on every file. No ignore files: both ways find the same.
+    command = [program, "--no-config", "--no-ignore", "--no-messages", "--color=never", "--sort=path"]
+    command += [f"--max-filesize={search_walk.FILE_BYTES}"]
+    command += [] if names == "*" else [f"--iglob={names}", "--glob=!.*"]  # a glob would bring hidden files back
+    command += [f"--glob=!{bulky}" for bulky in search_walk.BULKY_FOLDERS]
+    command += [f"--glob=!/{_glob_escape(inner)}" for place in skipped if (inner := _under(place, folder))]
+    if kind == "names":
+        return Search((*command, "--files", "--", _start(root)), folder)
+    command += ["--smart-case", "--line-number", "--with-filename", "--no-heading", "--null"]
+    command += [f"--max-count={search_walk.PER_FILE}", f"--max-columns={search_walk.SHOWN_CHARACTERS}"]
+    return Search((*command, "--max-columns-preview", "--", pattern, _start(root)), folder)
+
+
+def _folder_of(root: Path) -> Path:
+    return root if root.is_dir() else root.parent
+
+
+def _start(root: Path) -> str:
+    return "." if root.is_dir() else f"./{root.name}"
+
+
+def _under(place: Path, folder: Path) -> str:
+    place = place.resolve()
+    return str(place.relative_to(folder)) if place != folder and place.is_relative_to(folder) else ""
+
+
+def _glob_escape(text: str) -> str:
+    return "".join(f"[{char}]" if char in "*?[{" else f"\\{char}" if char in "]}\\!" else char for char in text)
+
+
+async def _collect(ctx: ToolContext, search: Search, limit: int) -> tuple[list[str], str]:
+    """Up to ``limit`` results as the model should see them, and a note when that is not all."""
+    found: list[str] = []
+    try:
+        async with asyncio.timeout(SEARCH_SECONDS), aclosing(_lines(ctx, search)) as lines:
+            async for line in lines:
+                if shown := await asyncio.to_thread(_shown, ctx, search.folder, line):
+                    if len(found) == limit:
+                        return found, f"[More than {limit} results: narrow the pattern, the path or `files`.]"
+                    found.append(shown)
+    except TimeoutError:
+        return found, f"[Stopped after {SEARCH_SECONDS:g} s: not everything was searched. Name a smaller folder.]"
+    return found, ""
+
+
+async def _lines(ctx: ToolContext, search: Search) -> AsyncGenerator[str, None]:
+    process = await asyncio.create_subprocess_exec(
+        *search.command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=search.folder, start_new_session=True
+    )
+    try:
+        if ctx.started_group is not None:
+            await ctx.started_group(process.pid)
+        assert process.stdout is not None  # noqa: S101 - it is a pipe: we asked for it
+        async for raw in process.stdout:
+            yield raw.decode("utf-8", "surrogateescape").rstrip("\n")
+        await _check(process)
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def _check(process: Process) -> None:
+    assert process.stderr is not None  # noqa: S101 - as above
+    said = (await process.stderr.read(2000)).decode("utf-8", "replace").strip()
+    # ripgrep: 1 means that nothing matched. Python ends with 1 when the pattern is wrong, and says why.
+    if await process.wait() != 0 and said:
+        raise ToolError(f"The search failed: {said[-500:]}")
+
+
+def _shown(ctx: ToolContext, folder: Path, line: str) -> str:
+    """``path:line: text`` with the path as the model may use it; '' for what is not for this person."""
+    path, _, rest = line.partition("\0")
+    try:
+        target = ctx.inside(str(folder / path))
+    except ToolError:
+        return ""
+    number, _, text = rest.partition(":")
+    return f"{ctx.shown(target)}:{number}: {text.strip()}" if rest else ctx.shown(target)

@@ -1,0 +1,103 @@
+"""Searches where there is no ripgrep: `python search_walk.py KIND PATTERN NAMES ROOT [SKIPPED_FOLDER ...]`.
+
+A process of its own, since a pattern may take for ever and a thread in one cannot be stopped. Standard library
+only. Prints what `search_files` reads from ripgrep too: ``path NUL line:text`` per match, or a path per line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import re
+import sys
+from collections.abc import Iterator
+
+Identity = tuple[int, int]
+
+BULKY_FOLDERS = ("node_modules", "__pycache__")
+FILE_BYTES = 5_000_000
+SHOWN_CHARACTERS = 300
+PER_FILE = 50
+
+
+def identity(path: str) -> Identity:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def files_under(root: str, skipped: set[Identity]) -> Iterator[str]:
+    """Regular files, folder by folder in a steady order, without hidden ones, links and what is skipped."""
+    if os.path.isfile(root):
+        yield root
+        return
+    folders = [root]
+    while folders:
+        files, inner = _look_into(folders.pop(), skipped)
+        yield from files
+        folders.extend(reversed(inner))
+
+
+def _look_into(folder: str, skipped: set[Identity]) -> tuple[list[str], list[str]]:
+    """Its files and its folders, sorted."""
+    files: list[str] = []
+    inner: list[str] = []
+    with contextlib.suppress(OSError):  # not readable, or gone by now: what was seen so far counts
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if entry.name.startswith(".") or entry.name in BULKY_FOLDERS:
+                continue
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.path)
+            elif entry.is_dir(follow_symlinks=False) and identity(entry.path) not in skipped:
+                inner.append(entry.path)
+    return files, inner
+
+
+def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    try:
+        if os.path.getsize(path) > FILE_BYTES:
+            return
+        with open(path, "rb") as file:
+            raw = file.read(FILE_BYTES)
+    except OSError:
+        return
+    if b"\0" in raw[:8192]:
+        return
+    found = 0
+    for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
+        if pattern.search(line):
+            yield number, line[:SHOWN_CHARACTERS]
+            found += 1
+            if found == PER_FILE:
+                return
+
+
+def _has_upper_case(pattern: str) -> bool:
+    return any(char.isupper() for char in re.sub(r"\\.", "", pattern))  # \S and \W are classes, not letters
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()  # the reader stops us when it has enough
+
+
+def main(kind: str, pattern: str, names: str, root: str, *skipped: str) -> None:
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+    kept_out = {identity(folder) for folder in skipped if os.path.isdir(folder)}
+    wanted = re.compile(fnmatch.translate(names.lower()))
+    text = re.compile(pattern, re.NOFLAG if _has_upper_case(pattern) else re.IGNORECASE) if kind == "text" else None
+    for path in files_under(root, kept_out):
+        if not wanted.match(os.path.basename(path).lower()):
+            continue
+        if text is None:
+            say(path)
+            continue
+        for number, line in matches(path, text):
+            say(f"{path}\0{number}:{line}")
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except re.error as error:
+        sys.exit(f"{error}")
