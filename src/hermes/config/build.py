@@ -179,6 +179,7 @@ class _Builder:
         provider = self._chosen_provider(wanted, providers)
         prefix = wanted.partition("/")[0] if "/" in wanted else ""
         self._check_prefix(wanted, prefix, provider, providers)
+        self._check_fallbacks(providers)
         own = providers.get(provider)
         default = wanted or (own.default_model if own else "")
         if not default:
@@ -228,6 +229,16 @@ class _Builder:
                 f"is {wanted!r}, but model.provider is {provider}, so it is asked of {provider}.",
                 f"Set model.provider to {prefix} if you meant that one.",
             )
+
+    def _check_fallbacks(self, providers: Mapping[str, ProviderConfig]) -> None:
+        for fallback in self._get("model", "fallbacks"):
+            name = fallback.partition("/")[0]
+            if name not in providers:
+                self._warn(
+                    "model.fallbacks",
+                    f"names {fallback!r}, and there is no provider {name}.",
+                    f"Write provider/model; known: {', '.join(providers)}.",
+                )
 
     # Platforms
 

@@ -16,7 +16,7 @@ class EnvLine:
 
 
 _ASSIGNMENT = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)", re.DOTALL)
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
+_ESCAPES = {"n": "\n", "r": "\r", '"': '"', "\\": "\\", "$": "$"}
 
 
 def parse_dotenv(content: bytes, label: str) -> tuple[Mapping[str, EnvLine], list[Problem]]:

@@ -102,6 +102,9 @@ def _secret(_: Key, text: str) -> Secret:
     return Secret(text)
 
 
+_LARGEST = 10**15
+
+
 def _number(key: Key, text: str) -> float:
     try:
         number: float = int(text)
@@ -122,6 +125,8 @@ def _whole(key: Key, text: str) -> int:
 
 
 def _in_range(key: Key, number: float) -> float:
+    if isinstance(number, int) and abs(number) > _LARGEST:
+        raise ValueError("is too large a number.")
     if math.isnan(number) or math.isinf(number):
         raise ValueError("should be a finite number.")
     if number < key.low:

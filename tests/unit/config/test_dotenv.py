@@ -21,7 +21,7 @@ def values(text: str | bytes) -> dict[str, str]:
         ("A=a=b==", "a=b=="),
         ("A='single # $HOME'", "single # $HOME"),
         ('A="two\\nlines \\"quoted\\" \\$x"', 'two\nlines "quoted" $x'),
-        ('A="c:\\temp\\dir"', "c:\temp\\dir"),
+        ('A="c:\\temp\\dir"', "c:\\temp\\dir"),
         ("A=value # a comment", "value"),
         ("A=pass#word", "pass#word"),
         ("A='quoted' # a comment", "quoted"),
