@@ -1,86 +1,31 @@
-"""SQLite: one writer thread with group commit, a few readers, and a file that may be swapped under us."""
+"""SQLite: one writer thread with group commit, a few readers, and a file that may break or be swapped under us."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import os
 import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from hermes.core.errors import StoreIsDownError
-from hermes.store import migrate
+from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.store import backup, drift, home, migrate, recovery, sqlite_file
 from hermes.store.db import SQLITE, Database, Job, Limits, OnTrouble, Pause, Trouble, Tx
+from hermes.store.keeper import Keeper
+from hermes.store.sqlite_file import DamagedError, Location, beside, error_code
 
-APPLICATION_ID = 0x48524D53
-"""In the header of every SQLite file of ours ("HRMS"): a file without it is never touched."""
-
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+KEEP_AFTER_SECONDS = 0.2
+"""Changes of this long are written to the mirror and the transcripts' files together."""
 
 log = logging.getLogger(__name__)
 
 
-class DamagedError(Exception):
-    """The file is not sound; carries SQLite's own words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    path: Path
-    vfs: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Location:
-        """Read a path, ``sqlite:///path`` or ``file:/path?vfs=…``."""
-        if text.startswith("sqlite:///"):  # three slashes: relative; four: absolute
-            return cls(Path(unquote(text.removeprefix("sqlite:///"))))
-        if text.startswith("file:"):
-            parts = urlsplit(text)
-            return cls(Path(unquote(parts.path)), parse_qs(parts.query).get("vfs", [""])[0])
-        return cls(Path(text))
-
-    def connect(self, limits: Limits) -> sqlite3.Connection:
-        uri = f"file:{quote(str(self.path.absolute()))}" + (f"?vfs={self.vfs}" if self.vfs else "")
-        connection = sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=limits.busy_seconds,
-            isolation_level=None,
-            check_same_thread=False,  # the writer closes the readers' connections when the file was replaced
-            cached_statements=512,
-        )
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        return connection
-
-
-def tx_of(connection: sqlite3.Connection) -> Tx:
-    return Tx(SQLITE, connection.execute, connection.executemany)
-
-
-def error_code(error: BaseException) -> int:
-    """SQLite's primary result code, or 0."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF if isinstance(error, sqlite3.Error) else 0
-
-
-_DOWN = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_PROTOCOL,
-    sqlite3.SQLITE_READONLY,
-}
+class _DriftError(Exception):
+    """A statement named a column or a table that the file lacks."""
 
 
 class _Reader:
@@ -94,6 +39,192 @@ class _Reader:
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+
+
+class _Files:
+    """The open file: its writer's connection, and all it takes to get one again."""
+
+    def __init__(
+        self,
+        location: Location,
+        steps: Sequence[migrate.Migration],
+        clock: Callable[[], float],
+        limits: Limits,
+        tell: Callable[[Trouble], None],
+    ) -> None:
+        self._steps = steps
+        self._clock = clock
+        self._limits = limits
+        self._tell = tell
+        self._wal: tuple[int, int] | None = None
+        self.location = location
+        self.path = location.path
+        self.name = location.path.name
+        self.keeper = Keeper(location.path.parent)
+        self.readers = [_Reader() for _ in range(limits.readers)]
+        self.has_wal = True
+        self.connection: sqlite3.Connection | None = None
+        self.identity: tuple[int, int] | None = None
+        self.generation = 0
+
+    # Opening
+
+    def open(self, *, check_whole: bool = False, rescued: Path | None = None) -> None:
+        """Open the file, recovering it first if it must be. No connection of ours may be open."""
+        if recovery.finished(self.path).exists():
+            kept = recovery.adopt(self.path, self._clock())
+            self._tell(Trouble("damage", f"A recovery of {self.name} was finished; the damaged file is {kept.name}."))
+        try:
+            if not self.path.exists() and self.location.head.exists():
+                raise DamagedError("the file is gone")
+            sqlite_file.prepare(self.location)
+            self._connect(check_whole=check_whole or self.path.stat().st_size <= sqlite_file.CHECKED_AT_OPEN_BYTES)
+        except (DamagedError, sqlite3.DatabaseError) as error:
+            if not isinstance(error, DamagedError) and not sqlite_file.is_damage(error):
+                raise
+            self._recover(str(error), rescued)
+            sqlite_file.prepare(self.location)
+            self._connect(check_whole=False)
+        self.generation += 1
+
+    def _connect(self, *, check_whole: bool) -> None:
+        connection = self.location.connect(self._limits)
+        try:
+            sqlite_file.check(connection, whole=check_whole)
+            sqlite_file.claim(connection)
+            self._choose_journal(connection)
+            has_changed = sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
+            if added := drift.mend(connection, self._steps):
+                self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
+            if has_changed or added or not self.location.head.exists():
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                connection.close()
+                sqlite_file.keep_head(self.location)
+                connection = self.location.connect(self._limits)
+                self._choose_journal(connection)
+            self.keeper.watch(connection)
+        except BaseException:
+            connection.close()
+            raise
+        for suffix in sqlite_file.SUFFIXES:
+            home.narrow_one(beside(self.path, suffix))
+        self.connection = connection
+        self.identity = sqlite_file.identity(self.path)
+        self._wal = sqlite_file.identity(beside(self.path, "-wal"))
+
+    def _choose_journal(self, connection: sqlite3.Connection) -> None:
+        """Take write-ahead logging, or do without it as network filesystems force us to: slower, equally safe."""
+        try:
+            mode = connection.execute("PRAGMA journal_mode = wal").fetchone()[0]
+            reason = f"SQLite stays in mode {mode!r}"
+        except sqlite3.OperationalError as error:
+            if error_code(error) not in {sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}:
+                raise
+            mode, reason = "", str(error)
+        if mode == "wal":
+            return
+        connection.execute("PRAGMA journal_mode = truncate")
+        if self.has_wal:
+            self.has_wal = False
+            self._tell(
+                Trouble(
+                    "journal",
+                    f"{self.name}: write-ahead logging was refused ({reason}), so the slower TRUNCATE journal is used. "
+                    f"Is {self.path.parent} on a network filesystem (NFS, SMB, FUSE, WSL1)? A local disk is faster.",
+                )
+            )
+
+    def _back_up(self, connection: sqlite3.Connection, number: int) -> None:
+        if migrate.version(sqlite_file.tx_of(connection)):  # a fresh file has nothing to keep
+            backup.backup(connection, self.path, f"before-{number}", self._clock())
+
+    def _recover(self, reason: str, rescued: Path | None) -> None:
+        was_there = self.path.exists()
+        found = recovery.rebuild(self.path, self._steps, self._clock(), rescued=rescued)
+        kept = f"; the damaged file is kept as {found.kept_as.name}" if was_there else ""
+        self._tell(
+            Trouble(
+                "damage",
+                f"{self.name} was damaged ({reason}). Recovered {found.rows} of about {found.about} rows{kept}.",
+            )
+        )
+
+    def mend(self) -> bool:
+        """Add what the schema lacks. Returns whether anything was added."""
+        if self.connection is None:
+            return False
+        added = drift.mend(self.connection, self._steps)
+        if added:
+            self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
+        return bool(added)
+
+    # Healing and closing
+
+    def is_same(self) -> bool:
+        """Whether the path still names the file we have open."""
+        return sqlite_file.identity(self.path) == self.identity
+
+    def heal(self) -> None:
+        """Close every handle and open the file again, whatever it is now; recover it if it is not sound."""
+        with contextlib.ExitStack() as stack:
+            for reader in self.readers:
+                stack.enter_context(reader.lock)
+            is_same = self.identity is None or self.is_same()
+            rescued = None if is_same else self._rescue()
+            self.close()
+            if not is_same:
+                self._drop_old_journal(is_rescued=rescued is not None)
+            if rescued is not None and not self.path.exists():
+                rescued.replace(self.path)
+                self._tell(Trouble("replaced", f"{self.name} was deleted while in use. I have put it back, whole."))
+                rescued = None
+            elif not is_same:
+                kept = f" What it held is kept as backups/{rescued.name}." if rescued else ""
+                self._tell(
+                    Trouble("replaced", f"{self.name} was replaced while in use. I work with the new file.{kept}")
+                )
+            self.open(check_whole=True, rescued=rescued)
+
+    def _rescue(self) -> Path | None:
+        """Copy what the open handle still sees of a file that has lost its name."""
+        if self.connection is None:
+            return None
+        try:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            return backup.backup(self.connection, self.path, "replaced", self._clock())
+        except (sqlite3.Error, OSError) as error:
+            log.warning("Could not save the old content", extra={"reason": str(error)})
+            return None
+
+    def _drop_old_journal(self, *, is_rescued: bool) -> None:
+        """Take away the old file's -wal, which SQLite would otherwise replay into the new file."""
+        wal = beside(self.path, "-wal")
+        if self._wal is not None and sqlite_file.identity(wal) == self._wal:
+            for suffix in sqlite_file.SUFFIXES[1:]:
+                old = beside(self.path, suffix)
+                if is_rescued:
+                    old.unlink(missing_ok=True)
+                elif old.exists():
+                    old.rename(beside(self.path, f".replaced.{sqlite_file.stamp(self._clock())}{suffix}"))
+
+    def close(self) -> None:
+        """Close every connection. The caller holds the readers' locks, or their threads have ended."""
+        for reader in self.readers:
+            reader.close()
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+class _Heal:
+    """A reader's request to the writer: the file was not sound when it was of this generation."""
+
+    kind = "heal"
+
+    def __init__(self, generation: int) -> None:
+        self.generation = generation
+        self.done = threading.Event()
 
 
 _STOP = object()
@@ -113,35 +244,28 @@ class SqliteDatabase(Database):
         limits: Limits,
     ) -> None:
         super().__init__(loop, on_trouble)
-        self._location = location
-        self._steps = steps
-        self._clock = clock
         self._limits = limits
+        self._files = _Files(location, steps, clock, limits, self._tell)
         self._pause = Pause.from_environment()
         self._writes: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
-        self._has_readers = True
-        self._is_closed = False
-        self._readers = [_Reader() for _ in range(limits.readers)]
         self._threads: list[threading.Thread] = []
-
-    # Opening and closing
+        self._healing: _Healing | None = None
+        self._down = ""
+        self._is_closed = False
 
     async def start(self) -> None:
         opened = self._loop.create_future()
-        writer = threading.Thread(target=self._write_forever, args=(opened,), name="store-writer", daemon=True)
-        writer.start()
-        self._threads.append(writer)
+        self._start_thread("store-writer", self._write_forever, opened)
         await asyncio.shield(opened)
-        if self._has_readers:
-            for number, reader in enumerate(self._readers):
-                thread = threading.Thread(
-                    target=self._read_forever, args=(reader,), name=f"store-reader-{number}", daemon=True
-                )
-                thread.start()
-                self._threads.append(thread)
+        if self._files.has_wal:
+            for number, reader in enumerate(self._files.readers):
+                self._start_thread(f"store-reader-{number}", self._read_forever, reader)
+
+    def _start_thread(self, name: str, run: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=run, args=args, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     async def close(self) -> None:
         if self._is_closed:
@@ -149,133 +273,111 @@ class SqliteDatabase(Database):
         self._is_closed = True
         for _ in self._threads[1:]:
             self._reads.put(_STOP)
-        self._writes.put(_STOP)
-        for thread in self._threads:
+        for thread in self._threads[1:]:
             await asyncio.to_thread(thread.join)
+        self._writes.put(_STOP)
+        await asyncio.to_thread(self._threads[0].join)
 
     async def own(self) -> None:
         """Nothing to do: the lock file of the home decides who may open the files at all."""
 
-    def _open(self) -> None:
-        connection = self._location.connect(self._limits)
-        try:
-            mode = connection.execute("PRAGMA journal_mode = wal").fetchone()[0]
-            if mode != "wal":
-                self._fall_back(connection, mode)
-            self._migrate(connection)
-        except BaseException:
-            connection.close()
-            raise
-        self._connection = connection
-        self._identity = self._identity_now()
-
-    def _fall_back(self, connection: sqlite3.Connection, mode: str) -> None:
-        """Do without WAL, as network filesystems force us to: slower, equally safe."""
-        connection.execute("PRAGMA journal_mode = truncate")
-        if self._has_readers:
-            self._has_readers = False
-            name = self._location.path.name
-            self._tell(
-                Trouble(
-                    "journal",
-                    f"{name}: write-ahead logging was refused (SQLite stays in mode {mode!r}), so the slower TRUNCATE "
-                    f"journal is used. Is {self._location.path.parent} on a network filesystem (NFS, SMB, FUSE, WSL1)? "
-                    "A local disk is faster.",
-                )
-            )
-
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        tx = tx_of(connection)
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(migrate.META)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("COMMIT")
-        for step in migrate.pending(tx, self._steps, self._location.path.name):
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                migrate.apply(tx, step)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-    def _identity_now(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._location.path)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
-    # The threads
-
     def _submit(self, job: Job[Any]) -> None:
         if self._is_closed:
-            raise StoreIsDownError(f"{self._location.path.name} is closed.")
-        if job.kind == "read" and self._has_readers:
+            raise StoreIsDownError(f"{self._files.name} is closed.")
+        if job.kind == "read" and self._files.has_wal:
             self._reads.put(job)
         else:
             self._writes.put(job)
 
+    # The writer's thread
+
     def _write_forever(self, opened: asyncio.Future[None]) -> None:
         try:
-            self._open()
+            self._files.open()
         except BaseException as error:  # noqa: BLE001 - carried to the caller of open_database
-            self._loop.call_soon_threadsafe(opened.set_exception, as_gateway_error(error, self._location.path.name))
+            self._loop.call_soon_threadsafe(opened.set_exception, self._in_words(error))
             return
         self._loop.call_soon_threadsafe(opened.set_result, None)
-        job: Any = None
-        while job is not _STOP:
-            job = job or self._writes.get()
-            if job is _STOP:
-                break
+        self._after_commit()
+        held: Any = None
+        while (job := held or self._writes.get()) is not _STOP:
+            held = None
+            if job.kind == "heal":
+                self._answer_heal(job)
+                continue
+            group = [job]
             if job.kind == "write":
-                group, job = self._gather(job)
-                self._commit(group)
-            else:
-                group, job = [job], None
-                self._commit(group)
+                held = self._gather(group)
+            self._settle(group)
             self._release_later(group)
-            group = []
-        for reader in self._readers:
-            with reader.lock:
-                reader.close()
-        if self._connection is not None:
-            self._connection.close()
+            del job, group
+        self._end()
 
-    def _gather(self, first: Job[Any]) -> tuple[list[Job[Any]], Any]:
-        """Take everything that waits, up to the first job that may not ride in a group."""
-        group = [first]
+    def _gather(self, group: list[Job[Any]]) -> Any:
+        """Take everything that waits, up to the first job that may not ride in a group; returns that one."""
         with contextlib.suppress(queue.Empty):
             while len(group) < self._limits.group:
                 job = self._writes.get_nowait()
                 if job is _STOP or job.kind != "write":
-                    return group, job
+                    return job
                 group.append(job)
-        return group, None
+        return None
 
-    def _commit(self, group: list[Job[Any]]) -> None:
-        """Run a group in one transaction; every member ends with a result or an error."""
-        try:
-            self._run_group(group)
-        except sqlite3.Error as error:
-            self._undo()
-            down = as_gateway_error(error, self._location.path.name)
+    def _end(self) -> None:
+        if self._healing is not None:
+            self._healing.join(None)
+        connection = self._files.connection
+        if connection is not None:
+            self._files.keeper.committed()
+            with contextlib.suppress(sqlite3.Error):  # what is not written down now is at the next start
+                self._files.keeper.keep(sqlite_file.tx_of(connection))
+        self._files.close()
+
+    def _settle(self, group: list[Job[Any]]) -> None:
+        """Bring every member to a result or an error, mending the file on the way where that helps."""
+        has_mended = False
+        for _ in range(3):
+            try:
+                self._make_ready()
+                self._run_group(group, may_drift=not has_mended)
+                if self._down:
+                    self._say_back()
+                return None
+            except _DriftError:
+                self._undo()
+                self._files.mend()
+                has_mended = True
+            except sqlite3.Error as error:
+                self._undo()
+                if not sqlite_file.is_damage(error):
+                    return self._fail_all(group, error)
+                try:
+                    self._heal(str(error))
+                except (GatewayError, sqlite3.Error, OSError) as worse:
+                    return self._fail_all(group, worse)
+            except (GatewayError, OSError) as error:
+                return self._fail_all(group, error)
             for job in group:
-                job.fail(down)
+                job.error = None
+        return self._fail_all(group, StoreIsDownError(f"{self._files.name} breaks again and again."))
 
-    def _run_group(self, group: list[Job[Any]]) -> None:
-        connection = self._connection
-        assert connection is not None  # noqa: S101 - set by _open, which ended well
+    def _make_ready(self) -> None:
+        if self._healing is not None:
+            self._await_healing(0.0)
+        if self._files.connection is None or not self._files.is_same():
+            self._heal("the file is another one" if self._files.connection else "the file is not open")
+
+    def _run_group(self, group: list[Job[Any]], *, may_drift: bool) -> None:
+        connection = self._files.connection
+        assert connection is not None  # noqa: S101 - _make_ready saw to it
         execute = connection.execute
-        execute("BEGIN IMMEDIATE")
+        execute("BEGIN" if group[0].kind == "read" else "BEGIN IMMEDIATE")
         tx = Tx(SQLITE, execute, connection.executemany)
         if len(group) == 1:
-            job = group[0]
             try:
-                job.run(tx)
+                group[0].run(tx)
             except BaseException as error:  # noqa: BLE001 - carried to the caller
-                self._member_failed(job, error, connection)
+                self._fail_member(group[0], error, connection, may_drift)
                 execute("ROLLBACK")
                 return
         else:
@@ -284,7 +386,7 @@ class SqliteDatabase(Database):
                 try:
                     job.run(tx)
                 except BaseException as error:  # noqa: BLE001 - carried to the caller
-                    self._member_failed(job, error, connection)
+                    self._fail_member(job, error, connection, may_drift)
                     execute("ROLLBACK TO member")
                 execute("RELEASE member")
         if self._pause:
@@ -292,33 +394,116 @@ class SqliteDatabase(Database):
         execute("COMMIT")
         if self._pause:
             self._pause.at("after_commit")
+        self._after_commit()
 
-    def _member_failed(self, job: Job[Any], error: BaseException, connection: sqlite3.Connection) -> None:
-        """Fail one member; an error that ended the transaction itself is everybody's."""
-        if isinstance(error, sqlite3.Error) and (not connection.in_transaction or error_code(error) in _DAMAGE):
-            raise error
-        job.fail(as_gateway_error(error, self._location.path.name))
+    def _fail_member(
+        self, job: Job[Any], error: BaseException, connection: sqlite3.Connection, may_drift: bool
+    ) -> None:
+        """Fail one member; an error that ended the transaction itself, or that can be mended, is everybody's."""
+        if isinstance(error, sqlite3.Error):
+            if not connection.in_transaction or sqlite_file.is_damage(error):
+                raise error
+            if may_drift and _is_drift(error):
+                raise _DriftError from error
+            if error_code(error) in sqlite_file.DOWN:
+                self._say_down(error)
+        job.fail(self._in_words(error))
+
+    def _fail_all(self, group: list[Job[Any]], error: BaseException) -> None:
+        self._say_down(error)
+        told = self._in_words(error)
+        for job in group:
+            job.fail(told)
 
     def _undo(self) -> None:
-        connection = self._connection
+        connection = self._files.connection
         if connection is not None and connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back already
                 connection.execute("ROLLBACK")
 
-    def _read_forever(self, reader: _Reader) -> None:
-        while True:
-            job = self._reads.get()
-            if job is _STOP:
-                return
-            with reader.lock:
-                self._read(reader, job)
-            self._release_later((job,))
-            job = None
+    def _after_commit(self) -> None:
+        if self._files.keeper.committed():
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the end of this thread writes it down
+                self._loop.call_soon_threadsafe(self._loop.call_later, KEEP_AFTER_SECONDS, self._keep_soon)
 
-    def _read(self, reader: _Reader, job: Job[Any]) -> None:
+    def _keep_soon(self) -> None:
+        if not self._is_closed:
+            job: Job[None] = Job("read", self._files.keeper.keep, (), {}, self._loop.create_future())
+            job.future.add_done_callback(_say_if_failed)
+            self._submit(job)
+
+    # Damage
+
+    def _heal(self, reason: str) -> None:
+        """Have the file opened anew, recovered if need be; raises StoreIsDownError when that takes too long."""
+        log.warning("Opening the store again", extra={"path": str(self._files.path), "reason": reason})
+        self._healing = _Healing(self._files)
+        self._await_healing(self._limits.heal_wait_seconds)
+
+    def _await_healing(self, seconds: float) -> None:
+        healing = self._healing
+        if healing is None:
+            return
+        if not healing.join(seconds):
+            raise StoreIsDownError(f"{self._files.name} is being recovered. Try again in a moment.")
+        self._healing = None
+        if healing.error is not None:
+            raise healing.error
+
+    def _answer_heal(self, asked: _Heal) -> None:
+        try:
+            if asked.generation == self._files.generation and self._healing is None:
+                self._heal("a reader found it damaged")
+            else:
+                self._make_ready()
+        except (GatewayError, sqlite3.Error, OSError) as error:
+            self._say_down(error)
+        finally:
+            asked.done.set()
+
+    def _say_down(self, error: BaseException) -> None:
+        """Tell it once; the next write that works tells that it is over."""
+        told = self._in_words(error)
+        if not self._down and (isinstance(told, StoreIsDownError | OSError) or error_code(error)):
+            self._down = str(told)
+            kinds = {sqlite3.SQLITE_FULL: "full", sqlite3.SQLITE_BUSY: "locked"}
+            self._tell(Trouble(kinds.get(error_code(error), "down"), self._down))
+
+    def _say_back(self) -> None:
+        self._tell(Trouble("back", f"{self._files.name} works again. (It was: {self._down})"))
+        self._down = ""
+
+    def _in_words(self, error: BaseException) -> BaseException:
+        return in_words(error, self._files.name)
+
+    # The readers' threads
+
+    def _read_forever(self, reader: _Reader) -> None:
+        while (job := self._reads.get()) is not _STOP:
+            for _ in range(3):
+                generation = self._files.generation
+                if not reader.lock.acquire(timeout=self._limits.heal_wait_seconds):
+                    job.fail(StoreIsDownError(f"{self._files.name} is being recovered. Try again in a moment."))
+                    break
+                try:
+                    is_sound = self._read(reader, job)
+                finally:
+                    reader.lock.release()
+                if is_sound:
+                    break
+                self._ask_to_heal(generation)
+            self._release_later((job,))
+            del job
+
+    def _read(self, reader: _Reader, job: Job[Any]) -> bool:
+        """Run a job; returns whether the file was sound, so that the outcome stands."""
+        job.error = None
+        if self._files.connection is None or not self._files.is_same():
+            job.fail(StoreIsDownError(f"{self._files.name} cannot be read now: {self._down or 'it is being reopened'}"))
+            return False
         try:
             if reader.connection is None:
-                reader.connection = self._location.connect(self._limits)
+                reader.connection = self._files.location.connect(self._limits)
                 reader.connection.execute("PRAGMA query_only = ON")
             connection = reader.connection
             connection.execute("BEGIN")
@@ -328,20 +513,57 @@ class SqliteDatabase(Database):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
         except BaseException as error:  # noqa: BLE001 - carried to the caller
-            job.fail(as_gateway_error(error, self._location.path.name))
+            job.fail(self._in_words(error))
+            return not sqlite_file.is_damage(error)
+        return True
+
+    def _ask_to_heal(self, generation: int) -> None:
+        asked = _Heal(generation)
+        self._writes.put(asked)
+        asked.done.wait(self._limits.heal_wait_seconds)
 
 
-def as_gateway_error(error: BaseException, name: str) -> BaseException:
+class _Healing:
+    """A recovery under way in a thread of its own, so that the writer can say how long it will wait."""
+
+    def __init__(self, files: _Files) -> None:
+        self.error: GatewayError | sqlite3.Error | OSError | None = None
+        self._files = files
+        self._thread = threading.Thread(target=self._run, name="store-recovery", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._files.heal()
+        except (GatewayError, sqlite3.Error, OSError) as error:
+            self.error = error
+
+    def join(self, seconds: float | None) -> bool:
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+
+def _is_drift(error: sqlite3.Error) -> bool:
+    text = str(error)
+    return text.startswith(("no such column", "no such table")) or "has no column named" in text
+
+
+def _say_if_failed(future: asyncio.Future[None]) -> None:
+    if not future.cancelled() and (error := future.exception()):
+        log.warning("Could not write beside the store", extra={"reason": str(error)})
+
+
+def in_words(error: BaseException, name: str) -> BaseException:
     """Put what the disk or another process did into words; a bug in a statement stays what it is."""
     code = error_code(error)
-    if code not in _DOWN and code not in _DAMAGE:
-        return error
     if code == sqlite3.SQLITE_FULL:
         text = f"{name} cannot grow: the disk is full. Free some space; nothing else is needed."
     elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         text = f"{name} is locked by another process."
-    else:
+    elif code in sqlite_file.DOWN or code in sqlite_file.DAMAGE or isinstance(error, OSError):
         text = f"{name} cannot be used: {error}."
+    else:
+        return error
     down = StoreIsDownError(text)
     down.__cause__ = error
     return down
@@ -354,7 +576,7 @@ async def open_sqlite(
     clock: Callable[[], float],
     on_trouble: OnTrouble | None,
     limits: Limits,
-) -> Database:
+) -> SqliteDatabase:
     database = SqliteDatabase(
         Location.parse(text),
         migrate.load(migrations),

@@ -1,0 +1,196 @@
+"""The home folder: whose it is, who may read it, and how a secret gets into it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import quote
+
+from hermes.core.errors import ForeignHomeError
+
+MARKER = ".hermes-home"
+APPLICATION = "hermes-gateway"
+
+_CONFIG_FILES = frozenset({".env", "config.yaml", "gateway.json", "logs", "run", "SOUL.md"})
+"""What a person may put into a home before the first start."""
+
+
+class Whose(StrEnum):
+    NEW = "new"  # not there, or holding nothing but configuration a person wrote
+    OURS = "ours"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class HomeState:
+    """Whose a folder is. ``description`` of a foreign one reads like ``hermes-agent (412 sessions, telegram)``."""
+
+    whose: Whose
+    description: str = ""
+
+
+def inspect_home(home: Path) -> HomeState:
+    """Say whose the folder is. Reads only: nothing in it changes, not even a time."""
+    if marker(home) is not None:
+        return HomeState(Whose.OURS)
+    try:
+        names = {entry.name for entry in os.scandir(home)}
+    except FileNotFoundError:
+        return HomeState(Whose.NEW)
+    if names <= _CONFIG_FILES:
+        return HomeState(Whose.NEW)
+    return HomeState(Whose.FOREIGN, describe_foreign(home, names))
+
+
+def marker(home: Path) -> dict[str, object] | None:
+    """What our marker says, or None when the folder has none of ours."""
+    try:
+        told = json.loads((home / MARKER).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return {}  # our name, damaged: still our home
+    return told if isinstance(told, dict) and told.get("application", APPLICATION) == APPLICATION else None
+
+
+def make_home(home: Path, clock: Callable[[], float] = time.time) -> HomeState:
+    """Create the home, or take it as ours if it is; raises ForeignHomeError and touches nothing if it is not."""
+    state = inspect_home(home)
+    if state.whose is Whose.FOREIGN:
+        raise ForeignHomeError(f"{home} belongs to {state.description}. I have changed nothing there.")
+    make_private_folder(home)
+    if state.whose is Whose.NEW:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(clock()))
+        write_private(home / MARKER, json.dumps({"application": APPLICATION, "created": stamp}) + "\n")
+    narrow(home)
+    return state
+
+
+# Permissions
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that its owner alone can enter; those above it are made private too, if they are new."""
+    if not folder.is_dir():
+        if not folder.parent.is_dir():
+            make_private_folder(folder.parent)
+        with contextlib.suppress(FileExistsError):  # somebody else was quicker
+            folder.mkdir(0o700)
+    if folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Replace a file in one step, readable by its owner alone: whoever reads sees the old text or the new."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    data = content.encode() if isinstance(content, str) else content
+    with contextlib.suppress(FileNotFoundError):  # left by a process of this id that was killed
+        temporary.unlink()
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+_KEPT_OPEN = frozenset({"workspaces", "skills"})
+"""Folders whose content is the person's own: their modes inside are left as they are."""
+
+
+def narrow(home: Path) -> None:
+    """Take every file of ours, at any depth, from group and others. Does not follow links."""
+    for folder, folders, files in os.walk(home):
+        if Path(folder) == home:
+            folders[:] = [name for name in folders if name not in _KEPT_OPEN]
+        for name, mode in [*((name, 0o700) for name in folders), *((name, 0o600) for name in files)]:
+            narrow_one(os.path.join(folder, name), mode)
+
+
+def narrow_one(path: str | Path, mode: int = 0o600) -> None:
+    try:
+        found = os.lstat(path)
+        if found.st_mode & 0o077 and not os.path.islink(path):
+            os.chmod(path, mode | (found.st_mode & 0o100))
+    except FileNotFoundError:
+        return  # gone meanwhile: nothing to protect
+
+
+# Another program's home
+
+
+def describe_foreign(home: Path, names: set[str]) -> str:
+    """Say whose a home looks, from what can be read without changing it."""
+    found = []
+    if "state.db" in names:
+        found += _counted(home / "state.db", "sessions", "session")
+    if "kanban.db" in names:
+        found += _counted(home / "kanban.db", "tasks", "task")
+    found += _platforms(home)
+    looks_like_hermes_agent = bool(names & {"state.db", "kanban.db"}) or {"config.yaml", "skills"} <= names
+    who = "hermes-agent" + _version(home) if looks_like_hermes_agent else "another program"
+    if not found:
+        shown = sorted(names)[:4]
+        found = [", ".join(shown) + (", …" if len(names) > len(shown) else "")]
+    return f"{who} ({', '.join(found)})"
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """Open a database file without a lock, a journal or a changed time."""
+    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+
+
+def _counted(path: Path, table: str, one: str) -> list[str]:
+    try:
+        with contextlib.closing(read_only(path)) as connection:
+            count = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - a literal
+    except sqlite3.Error:
+        return []
+    return [f"{count} {one if count == 1 else one + 's'}"]
+
+
+_KNOWN_PLATFORMS = (
+    ("TELEGRAM_BOT_TOKEN", "telegram"),
+    ("DISCORD_BOT_TOKEN", "discord"),
+    ("SLACK_BOT_TOKEN", "slack"),
+    ("WEIXIN_", "weixin"),
+    ("QQ_", "qq"),
+    ("WECOM_", "wecom"),
+    ("FEISHU_", "feishu"),
+    ("DINGTALK_", "dingtalk"),
+    ("MATRIX_", "matrix"),
+    ("WHATSAPP_", "whatsapp"),
+    ("SIGNAL_", "signal"),
+    ("EMAIL_", "email"),
+)
+
+
+def _platforms(home: Path) -> list[str]:
+    try:
+        lines = (home / ".env").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    keys = [line.partition("=")[0].strip().removeprefix("export ") for line in lines if line.partition("=")[2].strip()]
+    return [name for prefix, name in _KNOWN_PLATFORMS if any(key.startswith(prefix) for key in keys)]
+
+
+def _version(home: Path) -> str:
+    """The version another gateway wrote down, where it did."""
+    for name in ("gateway_state.json", ".update_check"):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            told = json.loads((home / name).read_text(encoding="utf-8"))
+            if version := told.get("version") or told.get("ver"):
+                return f" {version}"
+    return ""

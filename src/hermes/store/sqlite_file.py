@@ -1,0 +1,277 @@
+"""One SQLite file: where it is, whose it is, and how it is opened, copied and set aside.
+
+Once a connection exists, nothing in this process may open the file except through sqlite3: closing any other
+descriptor drops the process's POSIX locks. So headers are read, and pages kept, before the first connect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from hermes.core.errors import ForeignHomeError
+from hermes.store import home, migrate
+from hermes.store.db import SQLITE, Limits, Tx
+
+APPLICATION_ID = 0x48524D53
+"""In the header of every SQLite file of ours ("HRMS"): a file without it is never touched."""
+
+MAGIC = b"SQLite format 3\x00"
+SUFFIXES = ("", "-wal", "-shm")
+CHECKED_AT_OPEN_BYTES = 8 * 1024 * 1024
+"""Files up to this size are checked whole at every start; that takes milliseconds."""
+
+
+class DamagedError(Exception):
+    """The file is not sound; the text is SQLite's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    path: Path
+    vfs: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Location:
+        """Read a path, ``sqlite:///path`` or ``file:/path?vfs=…``."""
+        if text.startswith("sqlite:///"):  # three slashes: relative; four: absolute
+            return cls(Path(unquote(text.removeprefix("sqlite:///"))))
+        if text.startswith("file:"):
+            parts = urlsplit(text)
+            return cls(Path(unquote(parts.path)), parse_qs(parts.query).get("vfs", [""])[0])
+        return cls(Path(text))
+
+    @property
+    def head(self) -> Path:
+        """Where page 1 is kept, for the day the file's own is gone."""
+        return beside(self.path, ".head")
+
+    def connect(self, limits: Limits) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self.path.absolute()))}" + (f"?vfs={self.vfs}" if self.vfs else "")
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=limits.busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,  # the writer closes the readers' connections when the file was replaced
+            cached_statements=512,
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        return connection
+
+
+def beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file this path names now; None when it names none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def tx_of(connection: sqlite3.Connection) -> Tx:
+    return Tx(SQLITE, connection.execute, connection.executemany)
+
+
+# Before the first connect
+
+
+def prepare(location: Location) -> bool:
+    """Make the file, private from its first byte, or make sure that it is ours. Returns whether it is fresh.
+
+    Raises ForeignHomeError for another program's file, which stays as it is, and DamagedError for ours that
+    is none any more.
+    """
+    path = location.path
+    if not path.parent.is_dir():
+        home.make_private_folder(path.parent)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    with path.open("rb") as file:
+        header = file.read(100)
+    if not header:
+        is_fresh = not beside(path, "-wal").exists() or beside(path, "-wal").stat().st_size == 0
+        if not is_fresh and location.head.exists():
+            raise DamagedError("the file is empty")
+    else:
+        is_fresh = False
+        _refuse_foreign_or_damaged(location, header)
+    for suffix in SUFFIXES:
+        home.narrow_one(beside(path, suffix))
+    return is_fresh
+
+
+def _refuse_foreign_or_damaged(location: Location, header: bytes) -> None:
+    if header[:16] == MAGIC and int.from_bytes(header[68:72], "big") == APPLICATION_ID:
+        return
+    if header[:16] == MAGIC and _has_tables(location.path) and not _has_our_tables(location.path):
+        raise ForeignHomeError(
+            f"{location.path} is a database of another program. I have changed nothing there.\n"
+            "  Give Hermes a home of its own with HERMES_HOME."
+        )
+    if header[:16] == MAGIC and _is_empty(location.path):
+        return  # being made this moment by another process of ours
+    if location.head.exists() or home.marker(location.path.parent) is not None:
+        raise DamagedError("file is not a database" if header[:16] != MAGIC else "its header is damaged")
+    raise ForeignHomeError(
+        f"{location.path} is there already and is no database of ours. I have changed nothing there.\n"
+        "  Give Hermes a home of its own with HERMES_HOME, or move that file away."
+    )
+
+
+def _has_tables(path: Path) -> bool:
+    """Whether it is a readable database with something in it."""
+    try:
+        with contextlib.closing(home.read_only(path)) as connection:
+            return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    except sqlite3.Error:
+        return False
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        with contextlib.closing(home.read_only(path)) as connection:
+            return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0)
+    except sqlite3.Error:
+        return False
+
+
+def _has_our_tables(path: Path) -> bool:
+    try:
+        with contextlib.closing(home.read_only(path)) as connection:
+            return connection.execute("SELECT 1 FROM meta WHERE key = 'version'").fetchone() is not None
+    except sqlite3.Error:
+        return False
+
+
+def keep_head(location: Location) -> None:
+    """Keep page 1 for a later recovery. Only while no connection of this process is open."""
+    with location.path.open("rb") as file:
+        header = file.read(100)
+        if header[:16] != MAGIC:
+            return
+        size = int.from_bytes(header[16:18], "big")
+        file.seek(0)
+        page = file.read(65536 if size == 1 else size)
+    try:
+        is_kept = location.head.read_bytes() == page
+    except FileNotFoundError:
+        is_kept = False
+    if not is_kept:
+        home.write_private(location.head, page)
+
+
+# With a connection
+
+
+def check(connection: sqlite3.Connection, *, whole: bool) -> None:
+    """Raise DamagedError unless the schema can be read and, if ``whole``, every page is where it belongs."""
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if whole else "ok"
+    except sqlite3.DatabaseError as error:
+        if error_code(error) in DAMAGE:
+            raise DamagedError(str(error)) from error
+        raise
+    if answer != "ok":
+        raise DamagedError(answer.splitlines()[-1])
+
+
+def claim(connection: sqlite3.Connection) -> None:
+    """Write our application_id: before anything else is in the file, so that a kill never leaves it a stranger's."""
+    # Asked first, because setting it writes the page even when nothing changes.
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def apply_migrations(
+    connection: sqlite3.Connection,
+    steps: Sequence[migrate.Migration],
+    name: str,
+    before: Callable[[sqlite3.Connection, int], None] | None = None,
+) -> bool:
+    """Bring the schema up to date, one transaction for each step. Returns whether anything was applied."""
+    tx = tx_of(connection)
+    claim(connection)
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+        with transaction(connection):
+            connection.execute(migrate.META)
+    steps_ahead = migrate.pending(tx, steps, name)
+    for step in steps_ahead:
+        if before is not None:
+            before(connection, step.number)
+        with transaction(connection):
+            migrate.apply(tx, step)
+    return bool(steps_ahead)
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+# Errors
+
+DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+DOWN = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+LOST_PAGES = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_READ})
+"""A file cut short under a running process answers so; opening it again shows what is left."""
+
+
+def error_code(error: BaseException) -> int:
+    """SQLite's primary result code, or 0."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF if isinstance(error, sqlite3.Error) else 0
+
+
+def is_damage(error: BaseException) -> bool:
+    return error_code(error) in DAMAGE or getattr(error, "sqlite_errorcode", 0) in LOST_PAGES
+
+
+# Setting aside
+
+
+def stamp(now: float) -> str:
+    return time.strftime("%Y%m%d%H%M%S", time.gmtime(now))
+
+
+def set_aside(path: Path, word: str, now: float) -> Path:
+    """Move a database with its -wal and -shm together, so that the set can be opened later as it was."""
+    kept = beside(path, f".{word}.{stamp(now)}")
+    while kept.exists():
+        now += 1
+        kept = beside(path, f".{word}.{stamp(now)}")
+    for suffix in reversed(SUFFIXES):  # the main file last: while it is there, the set is not done moving
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(beside(path, suffix), beside(kept, suffix))
+    return kept

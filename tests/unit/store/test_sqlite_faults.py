@@ -1,0 +1,426 @@
+"""What may happen to a database file while we rely on it: the engine stays up, brings back what is there, says so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import stat
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hermes.core.errors import ForeignHomeError, StoreIsDownError
+from hermes.store.db import Limits, Tx, open_database
+from hermes.store.sqlite_file import beside
+from tests.unit.store.conftest import Store, count, fill, put
+
+PAGE = 4096
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def corrupt_files(path: Path) -> list[str]:
+    return sorted(entry.name for entry in path.parent.glob(f"{path.name}.corrupt.*"))
+
+
+@pytest.mark.parametrize("zeroed", [16, 100, 512, PAGE])
+async def test_a_zeroed_header_brings_every_row_back(store: Store, zeroed: int) -> None:
+    await store.plant(1000)
+    overwrite(store.path, 0, bytes(zeroed))
+    async with store.open() as database:
+        assert await database.read(count) == 1000
+        assert await database.read(lambda tx: tx.value("SELECT count(*) FROM others")) == 100
+        await database.write(put, "new")
+    assert store.told("damage") == [
+        "state.db was damaged (file is not a database). Recovered 1100 of about 1100 rows; "
+        f"the damaged file is kept as {corrupt_files(store.path)[0]}."
+    ]
+
+
+async def test_a_zeroed_header_without_its_kept_page_still_brings_the_rows_back(store: Store) -> None:
+    await store.plant(1000)
+    beside(store.path, ".head").unlink()
+    (store.path.parent / ".hermes-home").write_text("{}")
+    overwrite(store.path, 0, bytes(100))
+    async with store.open() as database:
+        assert await database.read(count) == 1000
+
+
+@pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7, 0.9])
+async def test_a_page_of_garbage_costs_its_own_rows_only(store: Store, place: float) -> None:
+    await store.plant(1000)
+    page = int(store.path.stat().st_size // PAGE * place)
+    overwrite(store.path, page * PAGE, b"\xa5" * PAGE)
+    async with store.open() as database:
+        assert await database.read(count) >= 980
+        await database.write(put, "new")
+
+
+async def test_a_table_whose_root_page_is_gone_is_read_page_by_page(store: Store) -> None:
+    await store.plant(1000)
+    connection = sqlite3.connect(store.path)
+    root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'notes'").fetchone()[0]
+    connection.close()
+    overwrite(store.path, (root - 1) * PAGE, bytes(PAGE))
+    async with store.open() as database:
+        assert await database.read(count) == 1000
+        assert await database.read(lambda tx: tx.value("SELECT text FROM notes WHERE key = 'k00007'")) == (
+            "7 " + "x" * 400
+        )
+
+
+async def test_long_rows_are_read_through_their_overflow_pages(store: Store) -> None:
+    long = "long ↻ " * 3000
+    async with store.open() as database:
+        await database.write(fill, 300)
+        await database.write(lambda tx: tx.run("UPDATE notes SET text = :text WHERE key = 'k00150'", text=long))
+    connection = sqlite3.connect(store.path)
+    root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'notes'").fetchone()[0]
+    connection.close()
+    overwrite(store.path, (root - 1) * PAGE, bytes(PAGE))
+    async with store.open() as database:
+        assert await database.read(lambda tx: tx.value("SELECT text FROM notes WHERE key = 'k00150'")) == long
+
+
+async def test_a_page_that_breaks_while_running_is_recovered_and_the_waiting_write_goes_through(store: Store) -> None:
+    await store.plant(1000)
+    connection = sqlite3.connect(store.path)
+    root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'notes'").fetchone()[0]
+    connection.close()
+    async with store.open() as database:
+        overwrite(store.path, (root - 1) * PAGE, b"\xa5" * PAGE)
+        await asyncio.gather(*(database.write(put, f"new{number}") for number in range(5)))
+        assert await database.read(count) == 1005
+    assert len(store.told("damage")) == 1
+    assert len(corrupt_files(store.path)) >= 1
+
+
+async def test_a_reader_that_finds_the_damage_first_gets_its_answer_too(store: Store) -> None:
+    await store.plant(1000)
+    async with store.open() as database:
+        overwrite(store.path, 4 * PAGE, b"\xa5" * (store.path.stat().st_size - 6 * PAGE))
+        assert await database.read(count) > 0
+    assert len(store.told("damage")) == 1
+
+
+async def test_the_damaged_set_is_kept_together_and_can_be_opened_as_it_was(store: Store) -> None:
+    async with store.open() as database:
+        await database.write(fill, 50)
+        for suffix in ("", "-wal"):
+            shutil.copy(beside(store.path, suffix), beside(store.path, f".copy{suffix}"))
+    for suffix in ("", "-wal"):
+        beside(store.path, f".copy{suffix}").replace(beside(store.path, suffix))
+    overwrite(store.path, 0, bytes(100))
+    async with store.open() as database:
+        assert await database.read(count) == 50
+    names = corrupt_files(store.path)
+    assert [name.partition("-")[2] for name in names if "-" in name] == ["wal"]
+    assert len(names[0].removeprefix("state.db.corrupt.")) == 14
+
+
+async def test_a_truncated_wal_keeps_the_transactions_before_the_cut(store: Store) -> None:
+    async with store.open() as database:
+        for number in range(20):
+            await database.write(put, f"k{number}")
+        for suffix in ("", "-wal"):
+            shutil.copy(beside(store.path, suffix), beside(store.path, f".copy{suffix}"))
+    for suffix in ("", "-wal"):
+        beside(store.path, f".copy{suffix}").replace(beside(store.path, suffix))
+    wal = beside(store.path, "-wal")
+    os.truncate(wal, wal.stat().st_size * 2 // 3)
+    async with store.open() as database:
+        assert 5 < await database.read(count) < 20
+        await database.write(put, "new")
+
+
+async def test_a_wal_cut_while_running_does_not_stop_the_store(store: Store) -> None:
+    await store.plant(200)
+    async with store.open() as database:
+        for number in range(20):
+            await database.write(put, f"n{number}")
+        os.truncate(beside(store.path, "-wal"), 0)
+        for number in range(20):
+            await database.write(put, f"m{number}")
+        assert await database.read(count) >= 220
+
+
+async def test_a_missing_column_is_added_at_open_and_told(store: Store) -> None:
+    await store.plant(10)
+    connection = sqlite3.connect(store.path)
+    connection.execute("ALTER TABLE notes DROP COLUMN count")
+    connection.execute("DROP INDEX notes_text")
+    connection.close()
+    async with store.open() as database:
+        assert await database.read(lambda tx: tx.value("SELECT sum(count) FROM notes")) == 0
+    assert store.told("drift") == ["state.db lacked column notes.count, index notes_text. I have added that."]
+
+
+async def test_a_column_lost_while_running_is_added_and_the_write_goes_through(store: Store) -> None:
+    async with store.open() as database:
+        await database.write(put, "a")
+        connection = sqlite3.connect(store.path)
+        connection.execute("ALTER TABLE notes DROP COLUMN count")
+        connection.close()
+        await database.write(lambda tx: tx.run("UPDATE notes SET count = 3"))
+        assert await database.read(lambda tx: tx.value("SELECT count FROM notes")) == 3
+
+
+async def test_a_schema_changed_by_another_process_is_seen_at_once(store: Store) -> None:
+    async with store.open() as database:
+        await database.write(put, "a")
+        assert len(await database.read(lambda tx: tx.one("SELECT * FROM notes", lambda *row: row) or ())) == 4
+        connection = sqlite3.connect(store.path)
+        connection.execute("ALTER TABLE notes ADD COLUMN shape TEXT DEFAULT 'round'")
+        connection.close()
+        assert await database.write(lambda tx: tx.run("UPDATE notes SET shape = 'square'")) == 1
+        assert len(await database.read(lambda tx: tx.one("SELECT * FROM notes", lambda *row: row) or ())) == 5
+
+
+async def test_a_deleted_file_is_put_back_whole(store: Store) -> None:
+    await store.plant(100)
+    async with store.open() as database:
+        await database.write(put, "fresh")
+        store.path.unlink()
+        await database.write(put, "after")
+        assert await database.read(count) == 102
+    assert store.told("replaced") == ["state.db was deleted while in use. I have put it back, whole."]
+    connection = sqlite3.connect(store.path)
+    assert connection.execute("SELECT count(*) FROM notes").fetchone() == (102,)
+    connection.close()
+
+
+async def test_a_file_replaced_by_another_of_ours_is_used_and_the_old_content_kept(store: Store) -> None:
+    await store.plant(10)
+    shutil.copy(store.path, store.path.with_name("older.db"))
+    async with store.open() as database:
+        await database.write(fill, 50, "n")
+        store.path.with_name("older.db").replace(store.path)
+        assert await database.read(count) == 10
+        await database.write(put, "after")
+        assert await database.read(count) == 11
+        assert "I work with the new file." in store.told("replaced")[0]
+    kept = next((store.path.parent / "backups").glob("*.replaced"))
+    connection = sqlite3.connect(kept)
+    assert connection.execute("SELECT count(*) FROM notes").fetchone() == (60,)
+    connection.close()
+
+
+async def test_a_file_replaced_by_garbage_loses_nothing(store: Store) -> None:
+    await store.plant(10)
+    async with store.open() as database:
+        await database.write(put, "fresh")
+        garbage = store.path.with_name("garbage")
+        garbage.write_bytes(b"this is no database" * 1000)
+        garbage.replace(store.path)
+        await database.write(put, "after")
+        assert await database.read(count) == 12
+    assert store.told("damage")
+
+
+async def test_a_foreign_file_put_in_our_place_is_left_alone_and_the_store_says_that_it_is_down(store: Store) -> None:
+    foreign = store.path.with_name("foreign.db")
+    connection = sqlite3.connect(foreign)
+    connection.execute("CREATE TABLE invoices (id)")
+    connection.commit()
+    connection.close()
+    before = foreign.read_bytes()
+    async with store.open() as database:
+        await database.write(put, "a")
+        foreign.replace(store.path)
+        with pytest.raises((StoreIsDownError, ForeignHomeError)):
+            await database.write(put, "b")
+        with pytest.raises((StoreIsDownError, ForeignHomeError)):
+            await database.read(count)
+        assert store.path.read_bytes() == before
+
+
+async def test_a_foreign_file_is_refused_at_open_and_not_touched(store: Store) -> None:
+    connection = sqlite3.connect(store.path)
+    connection.execute("CREATE TABLE sessions (id)")
+    connection.commit()
+    connection.close()
+    store.path.chmod(0o644)
+    before = store.path.read_bytes(), store.path.stat()
+    with pytest.raises(ForeignHomeError, match="another program"):
+        async with store.open():
+            pass
+    assert (store.path.read_bytes(), store.path.stat()) == before
+    assert {entry.name for entry in store.path.parent.iterdir()} == {"state.db", "migrations"}
+
+
+async def test_a_full_disk_fails_the_writes_in_words_and_passes(store: Store) -> None:
+    async with store.open() as database:
+        await database.write(fill, 20)
+        pages = await database.write(lambda tx: tx.value("PRAGMA page_count"))
+        await database.alone(lambda tx: tx.value(f"PRAGMA max_page_count = {pages}"))
+        outcomes = await asyncio.gather(
+            *(database.write(fill, 200, f"f{number}") for number in range(4)), return_exceptions=True
+        )
+        assert all(isinstance(outcome, StoreIsDownError) for outcome in outcomes)
+        assert "disk is full" in str(outcomes[0])
+        assert await database.read(count) == 20
+        await database.alone(lambda tx: tx.value("PRAGMA max_page_count = 1073741823"))
+        await database.write(fill, 200, "later")
+        assert await database.read(count) == 220
+    assert len(store.told("full")) == 1
+    assert len(store.told("back")) == 1
+
+
+async def test_a_refused_wal_means_one_warning_and_a_slower_journal(store: Store) -> None:
+    where = f"file:{store.path}?vfs=unix-dotfile"
+    async with store.open(where) as database:
+        await asyncio.gather(*(database.write(put, f"k{number}") for number in range(10)))
+        assert await asyncio.gather(*(database.read(count) for _ in range(5))) == [10] * 5
+        assert await database.write(lambda tx: tx.value("PRAGMA journal_mode")) == "truncate"
+        assert not beside(store.path, "-wal").exists()
+    async with store.open(where) as database:
+        assert await database.read(count) == 10
+    assert len(store.told("journal")) == 2
+    assert "network filesystem (NFS" in store.told("journal")[0]
+
+
+HOLD = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+@asynccontextmanager
+async def holding_the_lock(path: Path) -> AsyncIterator[Callable[[], None]]:
+    """Another process is in the middle of a write until it is told to let go."""
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLD, str(path), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"held\n"
+    yield holder.stdin.close
+    await holder.wait()
+
+
+async def test_a_lock_held_by_another_process_is_told_once_and_passes(store: Store) -> None:
+    async with store.open() as database:
+        await database.write(put, "a")
+        async with holding_the_lock(store.path) as let_go:
+            for _ in range(2):
+                with pytest.raises(StoreIsDownError, match="locked by another process"):
+                    await database.write(put, "b")
+            assert await database.read(count) == 1  # readers go on
+            waiting = asyncio.create_task(database.write(put, "c"))
+            let_go()
+            await waiting
+        assert await database.read(count) == 2
+    assert store.told("locked") == ["state.db is locked by another process."]
+    assert len(store.told("back")) == 1
+
+
+async def test_writers_wait_for_a_recovery_and_are_told_when_it_takes_too_long(store: Store) -> None:
+    await store.plant(200)
+    go_on = threading.Event()
+    go_on.set()
+
+    def clock() -> float:  # the recovery asks for the time when it names the file it sets aside
+        go_on.wait(10)
+        return 1_700_000_000.0
+
+    database = await open_database(
+        store.path,
+        migrations=store.migrations,
+        clock=clock,
+        limits=Limits(busy_seconds=0.2, heal_wait_seconds=0.1),
+        on_trouble=store.troubles.append,
+    )
+    try:
+        go_on.clear()
+        overwrite(store.path, PAGE, b"\xa5" * (store.path.stat().st_size - PAGE))
+        with pytest.raises(StoreIsDownError):
+            await database.read(count)  # a fresh connection meets the damage; the writer's may still have its pages
+        with pytest.raises(StoreIsDownError, match="being recovered"):
+            await database.write(put, "a")
+        go_on.set()
+        async with asyncio.timeout(5):
+            while True:
+                try:
+                    await database.write(put, "b")
+                    break
+                except StoreIsDownError:
+                    await asyncio.sleep(0.01)
+        assert corrupt_files(store.path)[0] == "state.db.corrupt.20231114221320"
+    finally:
+        await database.close()
+
+
+async def test_a_recovery_that_was_killed_at_its_last_step_is_finished_at_the_next_start(store: Store) -> None:
+    await store.plant(30)
+    shutil.copy(store.path, beside(store.path, ".rebuilt"))
+    overwrite(store.path, 0, bytes(PAGE))
+    async with store.open() as database:
+        assert await database.read(count) == 30
+    store.path.replace(beside(store.path, ".rebuilt"))
+    async with store.open() as database:
+        assert await database.read(count) == 30
+
+
+async def test_every_file_is_its_owners_alone_whatever_the_umask(store: Store) -> None:
+    before = os.umask(0)
+    try:
+        async with store.open() as database:
+            await database.write(put, "a")
+            modes = {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in store.path.parent.glob("state.db*")}
+            assert {"state.db", "state.db-wal", "state.db-shm", "state.db.head"} <= set(modes)
+            assert set(modes.values()) == {0o600}
+        store.path.chmod(0o644)
+        async with store.open() as database:
+            await database.write(put, "b")
+            assert {stat.S_IMODE(entry.stat().st_mode) for entry in store.path.parent.glob("state.db*")} == {0o600}
+    finally:
+        os.umask(before)
+
+
+async def test_a_migration_makes_a_backup_first(store: Store) -> None:
+    await store.plant(10)
+    (store.migrations / "0002_more.sql").write_text("DELETE FROM notes;\n")
+    async with store.open() as database:
+        assert await database.read(count) == 0
+    (copy,) = (store.path.parent / "backups").iterdir()
+    assert copy.name.endswith(".before-2")
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    connection = sqlite3.connect(copy)
+    assert connection.execute("SELECT count(*) FROM notes").fetchone() == (10,)
+    connection.close()
+
+
+async def test_a_cancelled_task_never_leaves_the_writer_waiting(store: Store) -> None:
+    async with store.open() as database:
+        tasks = [asyncio.create_task(database.write(put, f"k{number}")) for number in range(50)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes) == 25
+        assert await database.read(count) == 50
+
+
+async def test_one_broken_statement_is_the_callers_own_error(store: Store) -> None:
+    def broken(tx: Tx) -> None:
+        tx.run("SELECT nothing FROM nowhere")
+
+    async with store.open() as database:
+        outcomes = await asyncio.gather(
+            database.write(put, "a"), database.write(broken), database.write(put, "b"), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes] == [type(None), sqlite3.OperationalError, type(None)]
+        assert await database.read(count) == 2
