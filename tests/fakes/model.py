@@ -108,6 +108,7 @@ class FakeModel:
         self._rules: list[tuple[re.Pattern[str], Answer]] = []
         self._released = asyncio.Event()
         self._released.set()
+        self._is_silent = False
         self._holding = asyncio.Event()
         self._gone = asyncio.Event()
         self._pacers: dict[float, Pacer] = {}
@@ -151,8 +152,12 @@ class FakeModel:
         """The next call gets exactly these bytes; with ``cut`` the connection then breaks."""
         self.script([Recorded(pieces, content_type, cut)])
 
-    def hold(self) -> None:
-        """From now on every answer stops after its first token (or before a whole body) until ``release``."""
+    def hold(self, *, silently: bool = False) -> None:
+        """From now on every answer stops after its first token (or before a whole body) until ``release``.
+
+        ``silently``: before its first byte, headers included.
+        """
+        self._is_silent = silently
         self._holding.clear()
         self._released.clear()
 
@@ -223,6 +228,8 @@ class FakeModel:
             self.open_now -= 1
 
     async def _send(self, request: web.Request, body: Json, answer: Answer) -> web.StreamResponse:
+        if self._is_silent:
+            await self._wait_if_held()
         if isinstance(answer, Refusal):
             content_type = "text/html" if answer.payload[:1] == b"<" else "application/json"
             headers = {"Content-Type": content_type, **answer.headers}

@@ -173,7 +173,9 @@ async def hear(dialect: Dialect, pieces: Sequence[bytes]) -> Heard | Failed:
                 elif isinstance(event, ReasoningDelta):
                     reasoning += event.text
         except ModelError as error:
-            return Failed(error.kind, error.partial if error.partial == text else f"{error.partial!r}, but shown {text!r}")
+            return Failed(
+                error.kind, error.partial if error.partial == text else f"{error.partial!r}, but shown {text!r}"
+            )
     assert isinstance(event, ModelReply), "a stream ends with its reply"
     assert event.text == text
     assert event.provider == "provider"

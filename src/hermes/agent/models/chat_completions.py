@@ -7,6 +7,7 @@ import io
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import assert_never
 
 import aiohttp
 from python_socks import ProxyError
@@ -126,8 +127,9 @@ class _Call:
 
     async def read_stream(self, response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent, None]:
         answer, reader, content = self._answer, self._reader, response.content
-        watch = Watchdog(response, idle=self._endpoint.timeouts.idle, ends_at=self.ends_at)
-        is_ending = False
+        timeouts = self._endpoint.timeouts
+        watch = Watchdog(response, idle=timeouts.first_byte, ends_at=self.ends_at)
+        has_begun = is_ending = False
         try:
             while not reader.is_done:
                 watch.waiting()
@@ -137,6 +139,9 @@ class _Call:
                     reader.feed(data)
                 else:
                     reader.end()
+                if not has_begun:
+                    has_begun = True
+                    watch.allow(timeouts.idle)
                 if answer.fresh_reasoning and (reasoning := answer.take_reasoning()):
                     yield ReasoningDelta(reasoning)
                 if answer.fresh_text and (text := answer.take_text()):
@@ -145,12 +150,12 @@ class _Call:
                     break
                 if answer.is_finished and not is_ending:
                     is_ending = True
-                    watch.shorten(self._endpoint.timeouts.after_finish)
+                    watch.allow(timeouts.after_finish)
             if reader.is_done:
                 await _read_to_end(content)
         except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
             if not answer.is_finished:  # all that matters has come; only the usage is missing
-                raise self._broken(error, watch.expired) from None
+                raise self._broken(error, self._late(watch)) from None
         finally:
             watch.stop()
 
@@ -161,7 +166,8 @@ class _Call:
                     self._reader.feed(data)
             self._reader.end()
         except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
-            raise self._broken(error, Expired.WHOLE if isinstance(error, TimeoutError) else None) from None
+            late = words.over_deadline(self.request.deadline_seconds) if isinstance(error, TimeoutError) else ""
+            raise self._broken(error, late) from None
 
     def reply(self, status: int) -> ModelReply:
         """The whole answer, or the reason why it is none."""
@@ -194,24 +200,31 @@ class _Call:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return self._failure(Kind.TRANSIENT, words.unreachable("no connection in time"))
         if isinstance(error, TimeoutError):
-            return self._failure(Kind.TRANSIENT, self._late(Expired.IDLE))
+            whole, first = self.request.deadline_seconds, self._endpoint.timeouts.first_byte
+            is_whole = not self.request.stream or whole <= first
+            return self._failure(Kind.TRANSIENT, words.over_deadline(whole) if is_whole else words.silent_for(first))
         if isinstance(error, aiohttp.InvalidURL):
             return self._failure(Kind.REQUEST, words.NO_SUCH_ADDRESS)
         # Only the kind of error: its text may name a proxy with its password.
         return self._failure(Kind.TRANSIENT, words.unreachable(_plain_reason(error)))
 
-    def _broken(self, error: Exception, expired: Expired | None) -> ProviderError:
-        if expired is not None:
-            return self._failure(Kind.TRANSIENT, self._late(expired))
+    def _broken(self, error: Exception, late: str) -> ProviderError:
+        if late:
+            return self._failure(Kind.TRANSIENT, late)
         if isinstance(error, UnreadableChunkError | LineTooLongError):
             return self._failure(Kind.TRANSIENT, words.UNREADABLE)
         return self._failure(Kind.TRANSIENT, words.broke_off(_plain_reason(error)))
 
-    def _late(self, expired: Expired) -> str:
-        timeouts, whole = self._endpoint.timeouts, self.request.deadline_seconds
-        if expired is Expired.WHOLE or not self.request.stream:
-            return words.over_deadline(whole)
-        return words.silent_for(min(whole, timeouts.idle if self._answer.text else timeouts.first_byte))
+    def _late(self, watch: Watchdog) -> str:
+        match watch.expired:
+            case None:
+                return ""
+            case Expired.IDLE:
+                return words.silent_for(watch.idle)
+            case Expired.WHOLE:
+                return words.over_deadline(self.request.deadline_seconds)
+            case _:
+                assert_never(watch.expired)
 
     def _refused(self, told: Told, retry_after: float | None = None) -> ProviderError:
         return refusal(

@@ -18,9 +18,10 @@ class DataLines:
     several, and some forget the blank line between two.
     """
 
-    __slots__ = ("_held", "_rest")
+    __slots__ = ("_held", "_longest", "_rest")
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
         self._rest: list[bytes] = []  # pieces of a line whose end has not come yet
         self._held = 0
 
@@ -45,6 +46,6 @@ class DataLines:
 
     def _hold(self, piece: bytes) -> None:
         self._held += len(piece)
-        if self._held > LONGEST_LINE:
+        if self._held > self._longest:
             raise LineTooLongError
         self._rest.append(piece)

@@ -23,7 +23,7 @@ class Watchdog:
     def __init__(self, response: aiohttp.ClientResponse, *, idle: float, ends_at: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._response = response
-        self._idle = idle
+        self.idle = idle
         self._ends_at = ends_at
         self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -36,9 +36,9 @@ class Watchdog:
     def awake(self) -> None:
         self._since = None
 
-    def shorten(self, idle: float) -> None:
-        """From now on be less patient: all that matters has come."""
-        self._idle = min(self._idle, idle)
+    def allow(self, idle: float) -> None:
+        """From now on this much silence is allowed."""
+        self.idle = idle
         self._arm()
 
     def stop(self) -> None:
@@ -49,14 +49,14 @@ class Watchdog:
     def _arm(self) -> None:
         self.stop()
         silent_since = self._since if self._since is not None else self._loop.time()
-        self._timer = self._loop.call_at(min(silent_since + self._idle, self._ends_at), self._look)
+        self._timer = self._loop.call_at(min(silent_since + self.idle, self._ends_at), self._look)
 
     def _look(self) -> None:
         now = self._loop.time()
         # The loop may call a timer a clock tick early, hence the small allowance.
         if now + 0.001 >= self._ends_at:
             self._expire(Expired.WHOLE)
-        elif self._since is not None and now + 0.001 >= self._since + self._idle:
+        elif self._since is not None and now + 0.001 >= self._since + self.idle:
             self._expire(Expired.IDLE)
         else:
             self._arm()
