@@ -123,3 +123,7 @@ def due(tx: Tx, table: Table, *, now: float, limit: int = 200) -> list[str]:
 def next_due(tx: Tx, table: Table) -> float | None:
     found = tx.value(f"SELECT MIN(next_at) FROM {table} WHERE owner IS NULL AND next_at IS NOT NULL")  # noqa: S608
     return None if found is None else float(found)
+
+
+def held_by(tx: Tx, table: Table, *, owner: str) -> list[Claim]:
+    return tx.all(f"SELECT key, token, seq FROM {table} WHERE owner = :owner", Claim, owner=owner)  # noqa: S608

@@ -1,4 +1,8 @@
-"""What arrived: stored once, and settled once."""
+"""What arrived: stored once, and settled once.
+
+The partial indexes are used only where a statement repeats their condition word for word; hence conditions that
+look doubled.
+"""
 
 from __future__ import annotations
 
@@ -154,7 +158,7 @@ def settle_turn(tx: Tx, turn_id: str, *, state: InboxState, reason: str = "", no
     return tx.run(
         """
         UPDATE inbox SET state = :state, reason = :reason, settled_at = :now
-        WHERE turn_id = :turn_id AND state = 'taken'
+        WHERE turn_id = :turn_id AND turn_id <> '' AND state = 'taken'
         """,
         turn_id=turn_id,
         state=state.value,
@@ -168,7 +172,7 @@ def set_aside_queued(tx: Tx, lane: str, *, reason: str, now: float) -> int:
     return tx.run(
         """
         UPDATE inbox SET state = 'set_aside', reason = :reason, settled_at = :now
-        WHERE lane = :lane AND state = 'queued'
+        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued'
         """,
         lane=lane,
         reason=reason,
@@ -178,20 +182,35 @@ def set_aside_queued(tx: Tx, lane: str, *, reason: str, now: float) -> int:
 
 def queued(tx: Tx, lane: str) -> list[InboxRow]:
     return tx.all(
-        f"SELECT {COLUMNS} FROM inbox WHERE lane = :lane AND state = 'queued' ORDER BY seq LIMIT 200",  # noqa: S608
+        f"""
+        SELECT {COLUMNS} FROM inbox
+        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued' ORDER BY seq LIMIT 200
+        """,  # noqa: S608
         InboxRow,
         lane=lane,
     )
 
 
 def has_queued(tx: Tx, lane: str) -> bool:
-    found = tx.value("SELECT 1 FROM inbox WHERE lane = :lane AND state = 'queued' LIMIT 1", lane=lane)
+    found = tx.value(
+        """
+        SELECT 1 FROM inbox
+        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued' LIMIT 1
+        """,
+        lane=lane,
+    )
     return found is not None
 
 
 def acting(tx: Tx) -> list[InboxRow]:
     """Commands and presses that were stored and had not acted when the process ended."""
-    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE state = 'acting' ORDER BY received_at LIMIT 1000", InboxRow)  # noqa: S608
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM inbox
+        WHERE state IN ('queued', 'acting', 'taken') AND state = 'acting' ORDER BY received_at LIMIT 1000
+        """,  # noqa: S608
+        InboxRow,
+    )
 
 
 def get(tx: Tx, event_id: str) -> InboxRow | None:
@@ -199,7 +218,7 @@ def get(tx: Tx, event_id: str) -> InboxRow | None:
 
 
 def of_turn(tx: Tx, turn_id: str) -> list[InboxRow]:
-    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE turn_id = :id ORDER BY seq", InboxRow, id=turn_id)  # noqa: S608
+    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE turn_id = :id AND turn_id <> '' ORDER BY seq", InboxRow, id=turn_id)  # noqa: S608
 
 
 def waiting_count(tx: Tx) -> int:

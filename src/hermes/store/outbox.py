@@ -1,4 +1,8 @@
-"""What is to go out: kept until the platform took it, refused it, or its time was over."""
+"""What is to go out: kept until the platform took it, refused it, or its time was over.
+
+The partial indexes are used only where a statement repeats their condition word for word; hence conditions that
+look doubled.
+"""
 
 from __future__ import annotations
 
@@ -164,7 +168,8 @@ def _open_rows(tx: Tx, target: str) -> list[_Open]:
     return tx.all(
         """
         SELECT id, target, kind, body, state, attempts, unknowns, replaces, not_before, expires_at
-        FROM outbox WHERE target = :target AND state IN ('ready', 'unknown') ORDER BY seq, idx LIMIT 100
+        FROM outbox
+        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked' ORDER BY seq, idx LIMIT 100
         """,
         _Open,
         target=target,
@@ -259,7 +264,10 @@ def _die(tx: Tx, row_id: str, reason: str, now: float) -> int:
 def unpark(tx: Tx, target: str, *, now: float) -> int:
     """The person wrote: the window is open, and what waited for it is due."""
     count = tx.run(
-        "UPDATE outbox SET state = 'ready', not_before = :now WHERE target = :target AND state = 'parked'",
+        """
+        UPDATE outbox SET state = 'ready', not_before = :now
+        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state = 'parked'
+        """,
         target=target,
         now=now,
     )
@@ -285,7 +293,7 @@ def expire_parked(tx: Tx, *, now: float) -> int:
     return tx.run(
         """
         UPDATE outbox SET state = 'dead', reason = 'expired while parked', settled_at = :now
-        WHERE state = 'parked' AND expires_at <= :now
+        WHERE state IN ('ready', 'unknown', 'parked') AND state = 'parked' AND expires_at <= :now
         """,
         now=now,
     )
@@ -313,8 +321,20 @@ def get(tx: Tx, row_id: str) -> OutboxRow | None:
     return tx.one(f"SELECT {COLUMNS} FROM outbox WHERE id = :id", OutboxRow, id=row_id)  # noqa: S608
 
 
+def preview_of_turn(tx: Tx, turn_id: str) -> str:
+    """The preview that a turn was showing when its process ended, or ''."""
+    found = tx.value(
+        """
+        SELECT id FROM outbox WHERE turn_id = :id AND turn_id <> '' AND kind = 'preview' AND state <> 'dead'
+        ORDER BY created_at DESC LIMIT 1
+        """,
+        id=turn_id,
+    )
+    return str(found or "")
+
+
 def of_turn(tx: Tx, turn_id: str) -> list[OutboxRow]:
-    return tx.all(f"SELECT {COLUMNS} FROM outbox WHERE turn_id = :id ORDER BY created_at, idx", OutboxRow, id=turn_id)  # noqa: S608
+    return tx.all(f"SELECT {COLUMNS} FROM outbox WHERE turn_id = :id AND turn_id <> '' ORDER BY created_at, idx", OutboxRow, id=turn_id)  # noqa: S608
 
 
 def of_group(tx: Tx, group_id: str) -> list[OutboxRow]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hermes.core.messages import ChatMessage, Role, ToolCall, Usage
-from hermes.store import approvals, claims, inbox, outbox, sessions
+from hermes.store import approvals, claims, inbox, outbox, people, sessions
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState
@@ -85,8 +85,11 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
+    """A user message made of one or more events; the turn belongs to whoever sent the last of them."""
+
     message: ChatMessage
-    person_id: str
+    platform: str
+    sender_id: str
     reply_to: str
 
 
@@ -169,7 +172,7 @@ def begin_next(
 
 def _lane(tx: Tx, held: Claim) -> _Lane:
     lane = tx.one(
-        "SELECT seq, turn_id, session_id, busy_mode FROM lanes WHERE key = :key AND token = :token",
+        "SELECT seq, turn_id, session_id, busy_mode FROM lanes WHERE key = :key AND token = :token AND owner IS NOT NULL",
         _Lane,
         key=held.key,
         token=held.token,
@@ -209,6 +212,8 @@ def _session(
 def _insert(
     tx: Tx, lane: str, session_id: str, turn_id: str, prompt: Prompt, rows: Sequence[InboxRow], now: float
 ) -> Turn:
+    person = people.find(tx, prompt.platform, prompt.sender_id)
+    person_id = person.id if person else ""
     tx.run(
         """
         INSERT INTO turns (id, lane, session_id, state, person_id, reply_to, attempts, created_at)
@@ -217,7 +222,7 @@ def _insert(
         id=turn_id,
         lane=lane,
         session_id=session_id,
-        person_id=prompt.person_id,
+        person_id=person_id,
         reply_to=prompt.reply_to,
         now=now,
     )
@@ -225,7 +230,7 @@ def _insert(
     consume(tx, turn_id, rows)
     sessions.append(tx, session_id, turn_id, [prompt.message], now=now)
     return Turn(
-        turn_id, lane, session_id, TurnState.RUNNING, prompt.person_id, prompt.reply_to, 1, 0, now, None, "", 0, 0, ""
+        turn_id, lane, session_id, TurnState.RUNNING, person_id, prompt.reply_to, 1, 0, now, None, "", 0, 0, ""
     )
 
 
@@ -473,6 +478,12 @@ def calls_of_step(tx: Tx, turn_id: str, step: int) -> list[Call]:
         id=turn_id,
         step=step,
     )
+
+
+def look_at_calls(tx: Tx, turn_id: str, step: int, *, now: float) -> list[Call]:
+    """The calls of a step, after whatever expired has been ended."""
+    approvals.expire(tx, turn_id, now=now)
+    return calls_of_step(tx, turn_id, step)
 
 
 def calls(tx: Tx, turn_id: str) -> list[Call]:

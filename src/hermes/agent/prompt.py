@@ -1,0 +1,67 @@
+"""What the model is told: who it is, where it talks, and the conversation so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.messages import ChatMessage, InboundMessage, Role
+from hermes.core.text import one_line
+from hermes.store import codec
+from hermes.store.inbox import InboxRow
+from hermes.store.turns import Prompt
+
+DEFAULT_PERSONA = "You are Hermes, a helpful assistant who talks with people in their chats. Answer briefly and plainly."
+WINDOW_CHARACTERS = 200_000
+
+
+class PromptBuilder:
+    def __init__(self, persona: Callable[[], str]) -> None:
+        self._persona = persona
+
+    def messages(self, key: SessionKey, history: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """The stable part first, so that providers can keep it cached."""
+        return [ChatMessage(Role.SYSTEM, self._system(key)), *window(history)]
+
+    def _system(self, key: SessionKey) -> str:
+        where = f"This conversation is on {key.platform}, {'in a group' if key.kind is not ChatKind.DM else 'direct'}."
+        return f"{self._persona() or DEFAULT_PERSONA}\n{where}"
+
+    def compose(self, rows: Sequence[InboxRow]) -> Prompt:
+        """Join events into one user message. A quoted message is shown; in a group the sender is named."""
+        messages = [codec.load_message(row.body) for row in rows]
+        last = messages[-1]
+        text = "\n".join(spoken(message) for message in messages)
+        return Prompt(ChatMessage(Role.USER, text), last.session_key.platform, last.sender_id, last.message_id)
+
+
+def spoken(message: InboundMessage) -> str:
+    """One message as the model reads it."""
+    parts = []
+    if message.quote is not None and message.quote.text:
+        whose = "you" if message.quote.from_us else message.quote.sender_name or "someone"
+        parts.append(f"[in reply to {whose}: {one_line(message.quote.text, 500)}]")
+    if message.is_edit:
+        parts.append("[edited]")
+    parts.extend(f"[{item.kind}: {item.path or item.name or item.mime or 'file'}]" for item in message.attachments)
+    if message.text:
+        parts.append(message.text)
+    text = "\n".join(parts)
+    if message.session_key.kind is not ChatKind.DM and message.sender_name:
+        return f"{one_line(message.sender_name, 60)}: {text}"
+    return text
+
+
+def window(history: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The newest part that fits, beginning with something a person said: never with half of a tool call."""
+    kept: list[ChatMessage] = []
+    size = 0
+    start = 0
+    for message in reversed(history):
+        size += len(message.text) + sum(len(call.arguments) for call in message.tool_calls)
+        if size > WINDOW_CHARACTERS and start:
+            break
+        kept.append(message)
+        if message.role is Role.USER:
+            start = len(kept)
+    return kept[:start][::-1] if start else list(history)

@@ -1,0 +1,27 @@
+"""One model call: deltas out as they come, the whole reply at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import cast
+
+from hermes.core.errors import ModelError, ModelErrorKind
+from hermes.core.ports import Model, ModelNotice, ModelReply, ModelRequest, TextDelta
+
+
+async def ask_model(
+    model: Model, request: ModelRequest, on_text: Callable[[str], None], on_notice: Callable[[str], None]
+) -> ModelReply:
+    """Stream one answer. Cancelling closes the connection to the provider."""
+    stream = model.stream(request)
+    # Every model is an async generator; closing it is what ends the provider's call when we are cancelled.
+    async with aclosing(cast("aclosing[object]", stream)):  # type: ignore[type-var]
+        async for event in stream:
+            if isinstance(event, TextDelta):
+                on_text(event.text)
+            elif isinstance(event, ModelNotice):
+                on_notice(event.text)
+            elif isinstance(event, ModelReply):
+                return event
+    raise ModelError(ModelErrorKind.EMPTY, "The model's answer ended before it began.", provider=model.label)

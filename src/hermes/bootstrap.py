@@ -1,0 +1,374 @@
+"""The only place where everything is put together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hermes.agent.models.embedded import EmbeddedModel
+from hermes.agent.models.fetch import Fetcher
+from hermes.agent.prompt import PromptBuilder
+from hermes.agent.toolkit import Toolbox, ToolContext, tools_of
+from hermes.agent.tools import read_file, search_files
+from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded
+from hermes.core.errors import ConfigError, StoreIsDownError
+from hermes.core.keys import SessionKey, Target
+from hermes.core.manifest import Manifest
+from hermes.core.ports import Clock
+from hermes.core.secret import Redactor
+from hermes.hosting import banner, locks, paths
+from hermes.hosting.control_server import ControlServer
+from hermes.hosting.verbs import verbs_of
+from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
+from hermes.platforms.local.hub import LocalHub
+from hermes.servers.app import HttpServer, make_app
+from hermes.services import words
+from hermes.services.approvals import Approvals
+from hermes.services.clock import SystemClock
+from hermes.services.commands import about, approve, busy, session
+from hermes.services.commands.base import CommandParts, Dispatcher, collect
+from hermes.services.delivery import Delivery
+from hermes.services.events import EventBus, TurnEnded, TurnEvent
+from hermes.services.gateway import Gateway
+from hermes.services.intake import Intake, person_id_of
+from hermes.services.janitor import Janitor
+from hermes.services.lanes import Lanes
+from hermes.services.letters import Letters
+from hermes.services.models import Models
+from hermes.services.presenter import Presenter
+from hermes.services.processes import kill_group
+from hermes.services.registry import find_platforms
+from hermes.services.supervisor import Link, Supervisor
+from hermes.services.turns import TurnParts, TurnRunner
+from hermes.store import claims, outbox, turns
+from hermes.store.db import Database, Trouble, Tx, open_database
+from hermes.store.home import Whose, make_home
+from hermes.store.ids import new_id
+
+log = logging.getLogger(__name__)
+
+LOCK_WAIT_SECONDS = 3.0
+SETTLE_SECONDS = 3.0
+TURNS_DRAIN_SECONDS = 3.5
+SENDS_DRAIN_SECONDS = 1.5
+
+TOOLS: tuple[ModuleType, ...] = (read_file, search_files)
+COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, session)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all)."""
+
+    home: Path
+    environ: Mapping[str, str]
+    cwd: Path
+    redactor: Redactor = field(default_factory=Redactor)
+    only: frozenset[str] | None = None
+    paused_because: str = ""
+    tools: tuple[ModuleType, ...] = TOOLS
+    clock: Clock = field(default_factory=SystemClock)
+    model_wait_seconds: float = 20.0
+
+
+@asynccontextmanager
+async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
+    """Own the home, open the store, build every service and run them until the end of the block."""
+    make_home(setting.home)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(_owned(setting.home))
+        builder = _Builder(setting)
+        db = await open_database(
+            builder.watch.current.database_url or setting.home / "state.db", on_trouble=builder.note_trouble
+        )
+        stack.push_async_callback(db.close)
+        owner = new_id("inc")
+        await db.write(_take_over, owner, now=setting.clock.now())
+        await _kill_leftovers(db)
+        gateway = builder.build(db, owner)
+        stack.push_async_callback(gateway.models.close)
+        stack.push_async_callback(gateway.embedded.aclose)
+        stack.push_async_callback(builder.fetcher.aclose)
+        tasks = [asyncio.create_task(run(), name=name) for name, run in builder.background.items()]
+        stack.push_async_callback(_end, tasks)
+        gateway.supervisor.reconcile()
+        await gateway.intake.resume()
+        try:
+            yield gateway
+        finally:
+            await _drain(gateway)
+
+
+@contextlib.contextmanager
+def _owned(home: Path) -> Iterator[None]:
+    lock = locks.take(paths.owner_lock(str(home)), "gateway", wait_seconds=LOCK_WAIT_SECONDS)
+    if lock is None:
+        holder = locks.holder(paths.owner_lock(str(home)))
+        who = f"process {holder.pid}" if holder is not None and holder.pid else "another process"
+        raise ConfigError(f"{home} is in use by {who}. One gateway at a time owns a home.")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+async def _drain(gateway: Gateway) -> None:
+    """Stop intake, let turns finish or leave them for the next process, send what is in flight."""
+    await gateway.supervisor.stop_intake()
+    await gateway.intake.close()
+    await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
+    await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            log.error("A background task had failed", exc_info=result)
+
+
+def _take_over(tx: Tx, owner: str, *, now: float) -> None:
+    """Whatever an earlier incarnation held is free: it is dead, since we hold its lock."""
+    claims.free_older(tx, "lanes", owner=owner, now=now)
+    claims.free_older(tx, "targets", owner=owner, now=now)
+
+
+async def _kill_leftovers(db: Database) -> None:
+    """Processes of tools whose worker died."""
+    for left in await db.read(turns.leftover_processes):
+        if kill_group(left.process_group, left.process_started):
+            log.warning("Killed a process left by a crash", extra={"group": left.process_group, "call": left.call_id})
+
+
+class _Builder:
+    """Puts the services together; lives only until they are."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self.troubles: list[str] = []
+        self._gateway: Gateway | None = None
+        self._manifests = self._platforms()
+        self.watch = ConfigWatch(
+            setting.home,
+            setting.environ,
+            setting.cwd,
+            tuple(self._manifests.values()),
+            on_change=self._config_changed,
+        )
+        setting.redactor.learn(self.watch.current.secrets())
+        self.fetcher = Fetcher(setting.home)
+        self.background: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+
+    def _platforms(self) -> Mapping[str, Manifest]:
+        found = find_platforms()
+        self.troubles.extend(found.broken.values())
+        only = self._setting.only
+        return {name: manifest for name, manifest in found.manifests.items() if only is None or name in only}
+
+    def _config(self) -> Config:
+        return self.watch.current
+
+    def _config_changed(self, loaded: Loaded) -> None:
+        self._setting.redactor.learn(loaded.config.secrets())
+        if self._gateway is not None:
+            self._gateway.supervisor.reconcile()
+            if loaded.config.model.provider == EMBEDDED:
+                self.fetcher.begin()
+
+    def note_trouble(self, trouble: Trouble) -> None:
+        self.troubles.append(trouble.text)
+        if self._gateway is not None:
+            self._gateway.tell_owner(trouble.text)
+
+    def build(self, db: Database, owner: str) -> Gateway:
+        clock, config, home = self._setting.clock, self._config, self._setting.home
+        bus, hub = EventBus(), LocalHub()
+        embedded = EmbeddedModel(home, self.fetcher, wait_seconds=self._setting.model_wait_seconds)
+        env_files = EnvFiles([home / ".env", self._setting.cwd / ".env"])
+        models = Models(config, embedded, self._setting.environ, env_files, clock)
+        supervisor = Supervisor(
+            self._manifests, db, config, clock, {"local": {"hub": hub}}, self._setting.paused_because
+        )
+        delivery = Delivery(
+            db, supervisor.adapter_of, config, clock, owner, on_sent=supervisor.delivered, on_refused=supervisor.refused
+        )
+        letters = Letters(supervisor.capabilities, config, clock, delivery.wake)
+        presenter = Presenter(db, bus, letters, supervisor.adapter_of, config)
+        prompts = PromptBuilder(lambda: config().agent.persona)
+        toolbox = Toolbox(tools_of(*self._setting.tools), redact=self._setting.redactor)
+        runner = TurnRunner(
+            TurnParts(
+                db, clock, bus, letters, presenter, config, models.model_for, toolbox, prompts, self._tool_context
+            )
+        )
+        lanes = Lanes(db, runner, prompts.compose, config, clock, owner)
+        approvals = Approvals(db, clock, lanes.wake)
+        parts = CommandParts(db, clock, lanes, approvals, letters, config, self._status, supervisor.adapter_of)
+        dispatcher = Dispatcher(parts, collect(COMMANDS))
+        intake = Intake(db, config, clock, lanes, letters, dispatcher, on_arrival=supervisor.arrived)
+        supervisor.connect(intake.emit_for, delivery.connected)
+        self.background = {
+            "config": self.watch.run,
+            "lanes": lanes.run,
+            "delivery": delivery.run,
+            "presenter": presenter.run,
+            "janitor": Janitor(db, clock).run,
+        }
+        self._gateway = Gateway(
+            home,
+            db,
+            clock,
+            bus,
+            self.watch,
+            self._manifests,
+            supervisor,
+            letters,
+            lanes,
+            delivery,
+            intake,
+            approvals,
+            models,
+            embedded,
+            self.fetcher,
+            hub,
+            self.troubles,
+        )
+        return self._gateway
+
+    async def _status(self) -> dict[str, Any]:
+        assert self._gateway is not None  # noqa: S101 - commands run only when it is built
+        return await self._gateway.status()
+
+    def _tool_context(self, key: SessionKey, person_id: str, call_id: str) -> ToolContext:
+        home = self._setting.home
+        workspace = self._config().agent.workspace
+        if workspace is None:
+            is_owner = person_id == person_id_of("local", "local")
+            workspace = Path.home() if is_owner else home / "workspaces" / (person_id or "nobody").replace("/", "_")
+        return ToolContext(call_id, key, person_id, workspace, forbidden=(home,))
+
+
+# The worker
+
+
+async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
+    """Be the gateway until asked to stop; returns the exit code. Raises ConfigError or ForeignHomeError at the start."""
+    is_new = make_home(options.home).whose is Whose.NEW
+    _print(banner.opening())
+    setting = Setting(
+        options.home, os.environ, Path.cwd(), redactor=options.redactor, paused_because=options.safe_reason
+    )
+    async with open_gateway(setting) as gateway, AsyncExitStack() as stack:
+        if gateway.config.model.provider == EMBEDDED:
+            gateway.fetcher.begin()
+        http = await _listen(gateway, options, stack)
+        options.heartbeat.describe = lambda: _describe(gateway)
+        stack.enter_context(gateway.bus.watch(lambda event: _count(event, options)))
+        await _adapters_settled(gateway)
+        ready()
+        _print(_facts(gateway, http, is_new=is_new))
+        _print(
+            banner.closing(
+                seconds=gateway.clock.now() - options.started_at,
+                command=options.command,
+                is_terminal=sys.stdout.isatty(),
+            )
+        )
+        code = await options.stop.wait()
+        await _say_goodbye(gateway)
+        return code
+
+
+async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> HttpServer | None:
+    """Open the doors: the HTTP port, and the control socket."""
+    http: HttpServer | None = None
+    api = gateway.config.api
+    if api.enabled:
+        http = HttpServer(make_app(), api.host, api.port)
+        await stack.enter_async_context(http.listening())
+
+    async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
+        told = {**process_snapshot(options), **await gateway.status()}
+        if http is not None and http.trouble:
+            told["troubles"] = [*told["troubles"], http.trouble]
+        return told
+
+    verbs = {**verbs_of(gateway), **lifecycle_verbs(options), "status": status}
+    await stack.enter_async_context(ControlServer(options.home, verbs).listening())
+    return http
+
+
+async def _adapters_settled(gateway: Gateway) -> None:
+    """Wait, not for long, until each account is either connected or known to be in trouble."""
+    deadline = gateway.clock.monotonic() + SETTLE_SECONDS
+    while gateway.clock.monotonic() < deadline:
+        if all(account["state"] != Link.CONNECTING for account in gateway.supervisor.status()):
+            return
+        await asyncio.sleep(0.02)
+
+
+def _facts(gateway: Gateway, http: HttpServer | None, *, is_new: bool) -> list[str]:
+    config = gateway.config
+    accounts = [account for account in gateway.supervisor.status() if account["account"] != "local"]
+    chats = [f"{account['account']}, {account['state']}" + _because(account) for account in accounts]
+    model = str(gateway.fetcher.progress) if config.model.provider == EMBEDDED else gateway.models.model_for().label
+    warnings = [str(problem) for problem in gateway.watch.loaded.problems] + gateway.troubles
+    if accounts and not any(
+        account.access.admits_somebody for of in config.platforms.values() for account in of.values()
+    ):
+        warnings.append("No user allowlists configured. All unauthorized users will be denied.")
+    for warning in warnings:
+        log.warning(warning)
+    return banner.facts(
+        home=banner.short_home(str(gateway.home), str(Path.home())),
+        is_new=is_new,
+        model=model,
+        health_url="off" if http is None else http.trouble or f"{http.url}/health",
+        chats=chats,
+        warnings=warnings,
+    )
+
+
+def _because(account: Mapping[str, Any]) -> str:
+    return f" ({account['note']})" if account["note"] else ""
+
+
+def _describe(gateway: Gateway) -> tuple[str, int]:
+    running = gateway.lanes.running()
+    return (f"turn {running[0][1]}" if running else "", len(running))
+
+
+def _count(event: TurnEvent, options: WorkerOptions) -> None:
+    if isinstance(event, TurnEnded):
+        options.heartbeat.settle()
+
+
+async def _say_goodbye(gateway: Gateway) -> None:
+    """Tell the chats whose turn is running, once each; the note is gone after a minute if it cannot be sent."""
+    rows = []
+    for lane, turn_id in gateway.lanes.running():
+        target: Target = SessionKey.parse(lane).target
+        rows += gateway.letters.notice(target, words.SHUTTING_DOWN, turn_id=turn_id)
+    if not rows:
+        return
+    try:
+        await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
+    except StoreIsDownError as error:
+        log.warning("Store is down", extra={"while": "saying goodbye", "reason": str(error)})
+    gateway.letters.due(rows)
+
+
+def _print(lines: list[str]) -> None:
+    with contextlib.suppress(OSError):  # the window is closed: the log has it all
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,187 @@
+"""Slash commands: marked functions, collected once, checked by the dispatcher and never by themselves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hermes.config import Config
+from hermes.core.approval import read_button
+from hermes.core.command import nearest, read_command
+from hermes.core.errors import GatewayError, PlatformError
+from hermes.core.keys import SessionKey, Target
+from hermes.core.messages import InboundMessage, OutboundMessage, Press
+from hermes.core.people import PersonRole, at_least
+from hermes.core.ports import Adapter, AnswersPresses, Clock
+from hermes.services import words
+from hermes.services.approvals import Approvals
+from hermes.services.intake import lane_key
+from hermes.services.lanes import Lanes
+from hermes.services.letters import Letters
+from hermes.store import inbox, outbox, people
+from hermes.store.db import Database, Tx
+from hermes.store.inbox import InboxState
+from hermes.store.outbox import Outgoing, OutboxKind
+from hermes.store.people import Person
+
+log = logging.getLogger(__name__)
+
+Run = Callable[["CommandContext"], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    summary: str
+    role: PersonRole
+    run: Run
+    also: tuple[str, ...] = ()
+    usage: str = ""
+
+
+def command(
+    name: str, *, summary: str, role: PersonRole = PersonRole.USER, also: tuple[str, ...] = (), usage: str = ""
+) -> Callable[[Run], Run]:
+    """Mark a function as a slash command. It is found by ``collect``."""
+
+    def mark(run: Run) -> Run:
+        run.command = Command(name, summary, role, run, also, usage)  # type: ignore[attr-defined]
+        return run
+
+    return mark
+
+
+def collect(modules: Iterable[Any]) -> dict[str, Command]:
+    """Every marked function of these modules, by each of its names."""
+    found: dict[str, Command] = {}
+    for module in modules:
+        for value in vars(module).values():
+            marked = getattr(value, "command", None)
+            if isinstance(marked, Command):
+                found.update(dict.fromkeys((marked.name, *marked.also), marked))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CommandContext:
+    """What a command may use, and whose it is."""
+
+    rest: str
+    lane: str
+    session_key: SessionKey
+    sender_id: str
+    person: Person
+    commands: dict[str, Command]
+    db: Database
+    clock: Clock
+    lanes: Lanes
+    approvals: Approvals
+    config: Callable[[], Config]
+    status: Callable[[], Awaitable[dict[str, Any]]]
+
+    @property
+    def role(self) -> PersonRole:
+        return PersonRole(self.person.role)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandParts:
+    db: Database
+    clock: Clock
+    lanes: Lanes
+    approvals: Approvals
+    letters: Letters
+    config: Callable[[], Config]
+    status: Callable[[], Awaitable[dict[str, Any]]]
+    adapter_of: Callable[[Target], Adapter | None]
+
+
+class Dispatcher:
+    """Acts on stored commands and presses. Their effect may run twice after a crash, so each must bear it."""
+
+    def __init__(self, parts: CommandParts, commands: dict[str, Command]) -> None:
+        self._parts = parts
+        self._commands = commands
+
+    async def act(self, event_id: str, event: InboundMessage | Press) -> None:
+        if isinstance(event, Press):
+            await self._press(event_id, event)
+            return
+        reply = await self._run(event)
+        message = OutboundMessage(event.session_key.target, reply, reply_to=event.message_id)
+        await self._settle(event_id, message)
+
+    async def _run(self, event: InboundMessage) -> str:
+        line = read_command(event.text)
+        if line is None:
+            return words.UNKNOWN_COMMAND.format(name=event.text[:40], nearest="")
+        known = self._commands.get(line.name)
+        if known is None:
+            guess = nearest(line.name, self._commands)
+            return words.UNKNOWN_COMMAND.format(name=line.name, nearest=f" Did you mean /{guess}?" if guess else "")
+        context = await self._context(event, line.rest)
+        if not at_least(context.role, known.role):
+            return words.NOT_ALLOWED.format(name=known.name, role=known.role, mine=context.role)
+        try:
+            return await known.run(context)
+        except GatewayError as error:
+            return words.COMMAND_FAILED.format(reason=error)
+
+    async def _context(self, event: InboundMessage, rest: str) -> CommandContext:
+        parts = self._parts
+        platform = event.session_key.platform
+        person = await parts.db.read(people.find, platform, event.sender_id)
+        return CommandContext(
+            rest,
+            str(lane_key(event)),
+            event.session_key,
+            event.sender_id,
+            person or Person("", event.sender_name, PersonRole.GUEST),
+            self._commands,
+            parts.db,
+            parts.clock,
+            parts.lanes,
+            parts.approvals,
+            parts.config,
+            parts.status,
+        )
+
+    async def _press(self, event_id: str, press: Press) -> None:
+        pressed = read_button(press.data)
+        if pressed is None:
+            text = "That button is not one of mine any more."
+        else:
+            answered = await self._parts.approvals.answer(
+                pressed.approval_id,
+                allow=pressed.allow,
+                platform=press.session_key.platform,
+                sender_id=press.sender_id,
+            )
+            text = answered.sentence(allow=pressed.allow)
+        await self._answer_press(press, text)
+        await self._settle(event_id, OutboundMessage(press.session_key.target, text))
+
+    async def _answer_press(self, press: Press, text: str) -> None:
+        """Stop the button's spinner. The answer itself is stored already, so a failure here loses nothing."""
+        adapter: object = self._parts.adapter_of(press.session_key.target)
+        if not isinstance(adapter, AnswersPresses) or not press.press_id:
+            return
+        try:
+            await adapter.answer_press(press.press_id, text)
+        except PlatformError as error:
+            log.info("Press not answered", extra={"platform": press.session_key.platform, "reason": str(error)})
+
+    async def _settle(self, event_id: str, message: OutboundMessage) -> None:
+        rows = self._parts.letters.rows(message, OutboxKind.REPLY, key=f"ob_{event_id}")
+        await self._parts.db.write(_settle_with_reply, event_id, rows, now=self._parts.clock.now())
+        self._parts.letters.due(rows)
+
+
+def _settle_with_reply(tx: Tx, event_id: str, rows: list[Outgoing], *, now: float) -> None:
+    """The event is answered and its reply is stored, together and once."""
+    if inbox.settle(tx, event_id, state=InboxState.ANSWERED, now=now):
+        outbox.enqueue(tx, rows, now=now)
+
+

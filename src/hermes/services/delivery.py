@@ -1,0 +1,236 @@
+"""Delivery: outbox rows to adapters, in order for each target, each until its outcome is known."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hermes.config import Config
+from hermes.core.errors import (
+    ConflictError,
+    CredentialsError,
+    OutcomeUnknownError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    StoreIsDownError,
+    UnreachableError,
+    WindowClosedError,
+)
+from hermes.core.keys import Target
+from hermes.core.messages import Receipt
+from hermes.core.ports import Adapter, Clock
+from hermes.services.orphans import Orphans
+from hermes.store import claims, codec, outbox
+from hermes.store.claims import Claim
+from hermes.store.db import Database, Tx
+from hermes.store.outbox import Begun, OutboxKind, Sending
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+SEND_SECONDS = 60.0
+NO_ADAPTER_SECONDS = 5.0
+BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one attempt: exactly one of the store's records."""
+
+    record: Callable[[Tx, float], None]
+    is_sent: bool = False
+    reason: str = ""
+
+
+class Delivery:
+    def __init__(
+        self,
+        db: Database,
+        adapter_of: Callable[[Target], Adapter | None],
+        config: Callable[[], Config],
+        clock: Clock,
+        owner: str,
+        on_sent: Callable[[Target], None] = lambda _: None,
+        on_refused: Callable[[Target, PlatformError], None] = lambda *_: None,
+    ) -> None:
+        self._db = db
+        self._adapter_of = adapter_of
+        self._config = config
+        self._clock = clock
+        self._owner = owner
+        self._on_sent = on_sent
+        self._on_refused = on_refused
+        self._orphans = Orphans(db, "targets", clock, owner)
+        self._active: dict[str, bool] = {}  # target → woken again while it was being served
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    def wake(self, target: str) -> None:
+        """Something is ready for this target. Called after the commit that stored it."""
+        if self._is_closed:
+            return
+        if target in self._active:
+            self._active[target] = True
+            return
+        self._active[target] = False
+        task = asyncio.create_task(self._serve(target), name=f"deliver {target}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def run(self) -> None:
+        """Look for due targets until cancelled: what a crash left, what waited for its time."""
+        while True:
+            try:
+                await self._orphans.free(self._active)
+                for target in await self._db.read(claims.due, "targets", now=self._clock.now()):
+                    self.wake(target)
+            except StoreIsDownError as error:
+                log.warning("Store is down", extra={"while": "looking for targets", "reason": str(error)})
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def drain(self, seconds: float) -> None:
+        """Let sends in flight finish; what is left stays in the outbox."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=2)
+
+    async def connected(self, account: str) -> None:
+        """An account is up: what waited for it goes out now, not at its next try."""
+        await self._db.write(outbox.hasten, account, now=self._clock.now())
+        for target in await self._db.read(claims.due, "targets", now=self._clock.now()):
+            self.wake(target)
+
+    async def _serve(self, target: str) -> None:
+        try:
+            while True:
+                self._active[target] = False
+                await self._send_all(target)
+                if not self._active[target] or self._is_closed:
+                    return
+        except StoreIsDownError as error:
+            log.warning("Store is down", extra={"target": target, "reason": str(error)})
+        finally:
+            del self._active[target]
+
+    async def _send_all(self, target: str) -> None:
+        begun = await self._db.claim(
+            outbox.take, target, owner=self._owner, now=self._clock.now(), if_gone=_nothing_left_us
+        )
+        while begun is not None and begun.sending is not None:
+            begun = await self._send_one(begun.claim, begun.sending)
+
+    async def _send_one(self, held: Claim, sending: Sending) -> Begun | None:
+        """Send, then record and begin the next row in one transaction, however often the store must be asked."""
+        outcome = await self._attempt(sending)
+        if outcome.is_sent:
+            self._on_sent(Target.parse(sending.target))
+        else:
+            log.warning("Not delivered", extra={"target": sending.target, "outbox": sending.id, "reason": outcome.reason})
+        while True:
+            try:
+                return await self._db.claim(
+                    _record_and_next, held, outcome, now=self._clock.now(), if_gone=_nothing_left_us
+                )
+            except StoreIsDownError as error:
+                # The receipt is in hand: it is recorded again, never sent again.
+                log.warning("Store is down", extra={"outbox": sending.id, "reason": str(error)})
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _attempt(self, sending: Sending) -> Outcome:
+        target = Target.parse(sending.target)
+        adapter = self._adapter_of(target)
+        if adapter is None:
+            return self._later(sending, NO_ADAPTER_SECONDS, f"{target.platform} is not connected")
+        message = replace(
+            codec.load_outbound(sending.body),
+            replaces=sending.replaces_message,
+            is_repeat=sending.repeats > 0 and not adapter.capabilities.idempotent_sends,
+        )
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                receipt = await adapter.send(message)
+        except TimeoutError:
+            return self._unknown(sending, f"no answer within {SEND_SECONDS:.0f} s")
+        except PlatformError as error:
+            self._on_refused(target, error)
+            return self._refused(sending, error)
+        except Exception as error:
+            log.exception("Adapter broke", extra={"target": sending.target, "outbox": sending.id})
+            return self._unknown(sending, f"{type(error).__name__}: {error}")
+        return self._sent(sending, receipt)
+
+    def _sent(self, sending: Sending, receipt: Receipt) -> Outcome:
+        def record(tx: Tx, now: float) -> None:
+            outbox.record_sent(tx, sending.id, message_id=receipt.message_id, note=receipt.note, now=now)
+
+        return Outcome(record, is_sent=True)
+
+    def _refused(self, sending: Sending, error: PlatformError) -> Outcome:
+        reason = str(error)
+        match error:
+            case RateLimitedError(retry_after=seconds):
+                return self._later(sending, seconds, reason)
+            case OutcomeUnknownError():
+                return self._unknown(sending, reason)
+            case WindowClosedError():
+                return self._parked(sending, reason)
+            case RejectedError() if sending.replaces_message:
+                return Outcome(lambda tx, _: outbox.send_anew(tx, sending.id, reason=reason), reason=reason)
+            case RejectedError():
+                return Outcome(
+                    lambda tx, now: outbox.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason
+                )
+            case CredentialsError() | ConflictError():
+                return self._later(sending, BACKOFF_SECONDS[-1], reason)
+            case UnreachableError() | _:
+                return self._later(sending, self._backoff(sending.attempts), reason)
+
+    def _later(self, sending: Sending, seconds: float, reason: str) -> Outcome:
+        def record(tx: Tx, now: float) -> None:
+            outbox.record_not_sent(tx, sending.id, not_before=now + seconds, reason=reason)
+
+        return Outcome(record, reason=reason)
+
+    def _unknown(self, sending: Sending, reason: str) -> Outcome:
+        seconds = self._backoff(sending.repeats + 1)
+
+        def record(tx: Tx, now: float) -> None:
+            outbox.record_unknown(tx, sending.id, not_before=now + seconds, reason=reason)
+
+        return Outcome(record, reason=reason)
+
+    def _parked(self, sending: Sending, reason: str) -> Outcome:
+        lifetime = self._config().delivery.parked_ttl_seconds
+
+        def record(tx: Tx, now: float) -> None:
+            if sending.kind in (OutboxKind.NOTICE, OutboxKind.PREVIEW):
+                outbox.record_rejected(tx, sending.id, reason=reason, now=now)
+            else:
+                outbox.record_parked(tx, sending.id, expires_at=now + lifetime, reason=reason)
+
+        return Outcome(record, reason=reason)
+
+    def _backoff(self, attempts: int) -> float:
+        step = BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS)) - 1]
+        return step * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, keeps no secret
+
+
+def _record_and_next(tx: Tx, held: Claim, outcome: Outcome, *, now: float) -> Begun | None:
+    outcome.record(tx, now)
+    return outbox.begin_next(tx, held, now=now)
+
+
+def _nothing_left_us(tx: Tx, begun: Begun | None) -> None:
+    """The caller is gone before any byte left: the row is ready as before, and the target is free."""
+    if begun is None or begun.sending is None:
+        return
+    outbox.record_not_sent(tx, begun.sending.id, not_before=0.0, reason="")
+    claims.abandon(tx, "targets", begun.claim, now=0.0)

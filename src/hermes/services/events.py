@@ -1,0 +1,95 @@
+"""The in-process event bus: what a turn does, told to whoever watches. Nothing here is stored.
+
+Watchers are plain callables and must not block; a chat preview, a CLI and later an SSE client are all watchers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    lane: str
+    turn_id: str
+    is_resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextArrived:
+    lane: str
+    turn_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEnded:
+    """The model finished one message of several (it calls tools now)."""
+
+    lane: str
+    turn_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    lane: str
+    turn_id: str
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded:
+    lane: str
+    turn_id: str
+    call_id: str
+    name: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    lane: str
+    turn_id: str
+    approval_id: str
+    code: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    lane: str
+    turn_id: str
+    state: str
+    text: str
+    reason: str = ""
+
+
+TurnEvent = TurnStarted | TextArrived | SegmentEnded | ToolStarted | ToolEnded | ApprovalAsked | TurnEnded
+Watcher = Callable[[TurnEvent], None]
+
+
+class EventBus:
+    def __init__(self) -> None:
+        self._everywhere: list[Watcher] = []
+        self._by_lane: dict[str, list[Watcher]] = {}
+
+    def publish(self, event: TurnEvent) -> None:
+        for watcher in (*self._everywhere, *self._by_lane.get(event.lane, ())):
+            watcher(event)
+
+    @contextmanager
+    def watch(self, watcher: Watcher, lane: str | None = None) -> Iterator[None]:
+        """Call ``watcher`` for the events of one lane, or of all."""
+        watchers = self._everywhere if lane is None else self._by_lane.setdefault(lane, [])
+        watchers.append(watcher)
+        try:
+            yield
+        finally:
+            watchers.remove(watcher)
+            if lane is not None and not watchers:
+                self._by_lane.pop(lane, None)

@@ -1,0 +1,94 @@
+"""The gateway's parts, put together. ``bootstrap`` builds this; the control socket, the CLI and servers use it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hermes.agent.models.embedded import EmbeddedModel
+from hermes.agent.models.fetch import Fetcher
+from hermes.config import Config, ConfigWatch
+from hermes.core.keys import Target
+from hermes.core.manifest import Manifest
+from hermes.core.ports import Clock
+from hermes.platforms.local.hub import LocalHub
+from hermes.services.approvals import Approvals
+from hermes.services.delivery import Delivery
+from hermes.services.events import EventBus
+from hermes.services.intake import Intake
+from hermes.services.lanes import Lanes
+from hermes.services.letters import Letters
+from hermes.services.models import Models
+from hermes.services.supervisor import Supervisor
+from hermes.store import approvals, inbox, outbox
+from hermes.store.db import Database, Tx
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    home: Path
+    db: Database
+    clock: Clock
+    bus: EventBus
+    watch: ConfigWatch
+    manifests: Mapping[str, Manifest]
+    supervisor: Supervisor
+    letters: Letters
+    lanes: Lanes
+    delivery: Delivery
+    intake: Intake
+    approvals: Approvals
+    models: Models
+    embedded: EmbeddedModel
+    fetcher: Fetcher
+    hub: LocalHub
+    troubles: list[str] = field(default_factory=list)
+
+    @property
+    def config(self) -> Config:
+        return self.watch.current
+
+    def tell_owner(self, text: str) -> None:
+        """Send a word to every home channel. It is also in the log and in status, so a failure here loses nothing."""
+        rows = [row for target in self._home_channels() for row in self.letters.notice(target, f"⚠️ {text}")]
+        if rows:
+            task = asyncio.ensure_future(self._send(rows))
+            task.add_done_callback(_log_failure)
+
+    def _home_channels(self) -> list[Target]:
+        return [
+            Target(platform, account.home_channel, account=name)
+            for platform, accounts in self.config.platforms.items()
+            for name, account in accounts.items()
+            if account.home_channel
+        ]
+
+    async def _send(self, rows: Sequence[outbox.Outgoing]) -> None:
+        await self.db.write(outbox.enqueue, rows, now=self.clock.now())
+        self.letters.due(rows)
+
+    async def status(self) -> dict[str, Any]:
+        """What the services know of themselves; whoever runs the process adds what it knows."""
+        waiting = await self.db.read(_waiting)
+        return {
+            "platforms": [state for state in self.supervisor.status() if state["account"] != "local"],
+            "model": {"label": self.models.model_for().label},
+            "waiting": waiting,
+            "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
+            "troubles": list(self.troubles[-5:]),
+        }
+
+
+def _log_failure(task: asyncio.Future[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.warning("The home channel was not told", extra={"reason": str(task.exception())})
+
+
+def _waiting(tx: Tx) -> dict[str, int]:
+    return {"messages": inbox.waiting_count(tx), "approvals": approvals.pending_count(tx)}

@@ -1,0 +1,348 @@
+"""Intake: who is it, what is it, stored in one transaction; then whoever must act is told.
+
+An adapter's batch, its dedupe keys, its verdicts and its cursor commit together. Only then may the platform be told
+that the batch was taken. What must not wait (a command, a button) acts at once, beside the lane it is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from hermes.config import Config
+from hermes.core.access import Allowed, Refused, RefusalReason, judge
+from hermes.core.command import read_command
+from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import AccountKey, ChatKind, SessionKey
+from hermes.core.lane import BusyMode
+from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Marks, Press, Unreadable
+from hermes.core.people import PersonRole
+from hermes.core.ports import Adapter, Clock, Emit
+from hermes.core.text import storable
+from hermes.services import words
+from hermes.services.lanes import Lanes
+from hermes.services.letters import Letters
+from hermes.store import codec, inbox, outbox, people
+from hermes.store.db import Database, Tx
+from hermes.store.ids import new_id
+from hermes.store.inbox import Accepted, InboxState, Incoming
+from hermes.store.turns import TurnState
+
+log = logging.getLogger(__name__)
+
+MAX_TEXT = 1_000_000
+STRANGER_TOLD_EVERY_SECONDS = 3600.0
+STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
+
+
+class Acts(Protocol):
+    """Runs a stored command or press; ends its inbox row."""
+
+    async def act(self, event_id: str, event: InboundMessage | Press) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One event on its way in: what is stored, and what to do once it is."""
+
+    incoming: Incoming
+    event: InboundMessage | Press | None = None
+    refusal: RefusalReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The account a batch came from."""
+
+    account: AccountKey
+    identity: str
+    redelivers: bool
+
+    def scoped(self, keys: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{self.account.platform}/{self.identity}/{storable(key)}" for key in keys)
+
+
+class Intake:
+    def __init__(
+        self,
+        db: Database,
+        config: Callable[[], Config],
+        clock: Clock,
+        lanes: Lanes,
+        letters: Letters,
+        actions: Acts,
+        on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
+    ) -> None:
+        self._db = db
+        self._config = config
+        self._clock = clock
+        self._lanes = lanes
+        self._letters = letters
+        self._actions = actions
+        self._on_arrival = on_arrival
+        self._known: set[tuple[str, str]] = set()  # persons already in the store
+        self._told: dict[tuple[str, str], float] = {}  # strangers, and when they were last told
+        self._noted: set[str] = set()  # turns whose waiting was told
+        self._acting: set[asyncio.Future[None]] = set()
+
+    def emit_for(self, account: AccountKey, adapter: Adapter) -> Emit:
+        """The ``emit`` that this adapter is handed."""
+
+        async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+            source = Source(account, adapter.identity, adapter.capabilities.redelivers)
+            await self._take(source, events, cursor)
+
+        return emit
+
+    async def _take(self, source: Source, events: Sequence[InboundEvent], cursor: Marks | None) -> None:
+        arrivals = [arrival for event in events if (arrival := self._judge(source, event)) is not None]
+        if not arrivals and not cursor:
+            return
+        accepted, unparked = await self._store(source, arrivals, cursor)
+        for target in unparked:
+            self._letters.due_target(target)
+        fresh = [(arrival, taken) for arrival, taken in zip(arrivals, accepted, strict=True) if taken.is_new]
+        self._on_arrival(source.account, len(fresh))
+        for arrival, taken in fresh:
+            self._follow_up(arrival, taken)
+
+    # Who and what
+
+    def _judge(self, source: Source, event: InboundEvent) -> Arrival | None:
+        """Say what is stored of an event. One that cannot be judged is kept raw; the batch goes on."""
+        try:
+            match event:
+                case Ignored():
+                    return None
+                case Unreadable():
+                    return self._unreadable(source, event.raw, event.reason, event.keys)
+                case InboundMessage():
+                    return self._message(source, _clean(event))
+                case Press():
+                    return self._press(source, event)
+        except Exception as error:
+            log.exception("Event could not be judged", extra={"platform": source.account.platform})
+            return self._unreadable(source, repr(event), f"{type(error).__name__}: {error}", ())
+
+    def _unreadable(self, source: Source, raw: str, reason: str, keys: Sequence[str]) -> Arrival:
+        log.warning("Unreadable event kept", extra={"platform": source.account.platform, "reason": reason})
+        body = storable(raw[:MAX_TEXT])
+        return Arrival(self._incoming(source, keys, "", "unreadable", "", body, InboxState.SET_ASIDE, storable(reason)))
+
+    def _message(self, source: Source, message: InboundMessage) -> Arrival | None:
+        verdict = self._verdict(source, message.session_key, message.sender_id, is_addressed=message.is_addressed)
+        lane = str(lane_key(message))
+        body = codec.dump(message)
+        if isinstance(verdict, Allowed):
+            is_command = read_command(message.text) is not None
+            state = InboxState.ACTING if is_command else InboxState.QUEUED
+            pause = self._config().agent.join_pause_seconds if message.may_continue else 0.0
+            kind = "command" if is_command else "message"
+            incoming = self._incoming(source, message.keys, lane, kind, message.sender_id, body, state, pause=pause)
+            return Arrival(incoming, message)
+        if isinstance(verdict, Refused):
+            refused = InboxState.REFUSED
+            incoming = self._incoming(
+                source, message.keys, lane, "message", message.sender_id, "", refused, verdict.reason.value
+            )
+            return Arrival(incoming, message, verdict.reason)
+        return None  # a group's talk that is not for us
+
+    def _press(self, source: Source, press: Press) -> Arrival:
+        verdict = self._verdict(source, press.session_key, press.sender_id, is_addressed=True)
+        lane = str(press.session_key)
+        state, reason = InboxState.ACTING, ""
+        if isinstance(verdict, Refused):
+            state, reason = InboxState.REFUSED, verdict.reason.value
+        incoming = self._incoming(source, press.keys, lane, "press", press.sender_id, codec.dump(press), state, reason)
+        return Arrival(incoming, press if state is InboxState.ACTING else None)
+
+    def _verdict(
+        self, source: Source, key: SessionKey, sender_id: str, *, is_addressed: bool
+    ) -> Allowed | Refused | object:
+        if key.platform == "local":
+            return Allowed(PersonRole.OWNER)
+        account = self._config().account(source.account.platform, source.account.account)
+        if account is None:
+            return Refused(RefusalReason.NOT_LISTED)
+        return judge(account.access, kind=key.kind, sender_id=sender_id, chat=key.chat, is_addressed=is_addressed)
+
+    def _incoming(
+        self,
+        source: Source,
+        keys: Sequence[str],
+        lane: str,
+        kind: str,
+        sender_id: str,
+        body: str,
+        state: InboxState,
+        reason: str = "",
+        pause: float = 0.0,
+    ) -> Incoming:
+        account = source.account
+        ready_at = self._clock.now() + pause
+        return Incoming(
+            new_id("ev"),
+            source.scoped(keys),
+            lane,
+            account.platform,
+            account.account,
+            kind,
+            storable(sender_id),
+            body,
+            state,
+            ready_at,
+            reason,
+        )
+
+    # Storing
+
+    async def _store(self, source: Source, arrivals: Sequence[Arrival], cursor: Marks | None) -> tuple[list[Accepted], set[str]]:
+        """One transaction; also says which targets may go on that were parked. A platform that will not offer the batch again is kept waiting until it is stored."""
+        newcomers = self._newcomers(source, arrivals)
+        attempt = 0
+        while True:
+            try:
+                stored = await self._db.write(
+                    _store_batch, source.account, arrivals, cursor, newcomers, now=self._clock.now()
+                )
+            except StoreIsDownError:
+                if source.redelivers:
+                    raise
+                log.warning("Store is down", extra={"platform": source.account.platform, "holding": len(arrivals)})
+                await asyncio.sleep(STORE_RETRY_SECONDS[min(attempt, len(STORE_RETRY_SECONDS) - 1)])
+                attempt += 1
+            else:
+                self._known.update((source.account.platform, newcomer.sender_id) for newcomer in newcomers)
+                return stored
+
+    def _newcomers(self, source: Source, arrivals: Sequence[Arrival]) -> list[InboundMessage | Press]:
+        platform = source.account.platform
+        return [
+            arrival.event
+            for arrival in arrivals
+            if arrival.event is not None
+            and arrival.refusal is None
+            and (platform, arrival.event.sender_id) not in self._known
+        ]
+
+    # Afterwards
+
+    def _follow_up(self, arrival: Arrival, taken: Accepted) -> None:
+        """Everything is stored: wake the lane, act, or tell a stranger. Nothing here may lose the event."""
+        event = arrival.event
+        if arrival.refusal is not None and isinstance(event, InboundMessage):
+            self._meet_stranger(event, arrival.refusal)
+        elif arrival.incoming.state is InboxState.ACTING and event is not None:
+            self._spawn(self._actions.act(taken.event_id, event))
+        elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):
+            self._hurry(arrival.incoming.lane, taken, event)
+
+    def _hurry(self, lane: str, taken: Accepted, message: InboundMessage) -> None:
+        if taken.turn_id and taken.turn_state == TurnState.WAITING:
+            self._tell_waiting(taken.turn_id, message)
+        elif taken.turn_id and self._lanes.mode_of(message.session_key, taken.busy_mode) is BusyMode.INTERRUPT:
+            self._lanes.interrupt(lane, taken.turn_id)
+        self._lanes.wake(lane)
+
+    def _tell_waiting(self, turn_id: str, message: InboundMessage) -> None:
+        if turn_id in self._noted:
+            return
+        self._noted.add(turn_id)
+        rows = self._letters.notice(message.session_key.target, words.WAITS_FOR_APPROVAL, turn_id=turn_id)
+        self._spawn(self._send(rows))
+
+    def _meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> None:
+        """Tell a stranger in a direct chat how to be let in, once an hour; a group is never told anything."""
+        platform = message.session_key.platform
+        log.warning("Unauthorized user", extra={"platform": platform, "user": message.sender_id, "reason": reason.value})
+        now = self._clock.now()
+        who = (platform, message.sender_id)
+        answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED
+        if not answers or now - self._told.get(who, 0.0) < STRANGER_TOLD_EVERY_SECONDS:
+            return
+        self._told[who] = now
+        text = words.STRANGER.format(sender_id=message.sender_id, setting=f"{platform.upper()}_ALLOWED_USERS")
+        self._spawn(self._send(self._letters.notice(message.session_key.target, text)))
+
+    async def _send(self, rows: Sequence[outbox.Outgoing]) -> None:
+        await self._db.write(outbox.enqueue, rows, now=self._clock.now())
+        self._letters.due(rows)
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._acting.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Future[None]) -> None:
+        self._acting.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            # Its row stays open and is taken up again at the next start.
+            log.error("Acting on an event failed", exc_info=task.exception())
+
+    async def resume(self) -> None:
+        """Act on what was stored and had not acted when the last process ended."""
+        for row in await self._db.read(inbox.acting):
+            event = codec.load_press(row.body) if row.kind == "press" else codec.load_message(row.body)
+            self._spawn(self._actions.act(row.id, event))
+
+    async def close(self) -> None:
+        if self._acting:
+            await asyncio.wait(self._acting, timeout=2)
+        for task in self._acting:
+            task.cancel()
+
+
+def _store_batch(
+    tx: Tx,
+    account: AccountKey,
+    arrivals: Sequence[Arrival],
+    cursor: Marks | None,
+    newcomers: Sequence[InboundMessage | Press],
+    *,
+    now: float,
+) -> tuple[list[Accepted], set[str]]:
+    for newcomer in newcomers:
+        role = PersonRole.OWNER if account.platform == "local" else PersonRole.USER
+        people.ensure(
+            tx,
+            person_id_of(account.platform, newcomer.sender_id),
+            platform=account.platform,
+            user_id=newcomer.sender_id,
+            name=newcomer.sender_name,
+            role=role.value,
+            now=now,
+        )
+    accepted = inbox.accept(tx, [arrival.incoming for arrival in arrivals], now=now)
+    writers = {str(arrival.event.session_key.target) for arrival in arrivals if arrival.event is not None}
+    unparked = {target for target in writers if outbox.unpark(tx, target, now=now)}
+    if cursor:
+        people.move_marks(tx, account.platform, account.account, cursor)
+    return accepted, unparked
+
+
+def person_id_of(platform: str, sender_id: str) -> str:
+    """The id a person gets at the first meeting; linking accounts may give them another later."""
+    return f"p_{platform}_{sender_id}"
+
+
+def lane_key(message: InboundMessage) -> SessionKey:
+    """Whose conversation this is: in a group each person has their own, in a thread all share one."""
+    key = message.session_key
+    if key.kind is ChatKind.GROUP and not key.thread:
+        return key.for_person(message.sender_id)
+    return key
+
+
+def _clean(message: InboundMessage) -> InboundMessage:
+    """Text that every store takes; a message of megabytes is kept to what a model could read."""
+    quote = message.quote
+    if quote is not None:
+        quote = replace(quote, text=storable(quote.text[:MAX_TEXT]), sender_name=storable(quote.sender_name))
+    text = message.text
+    if len(text) > MAX_TEXT:
+        text = f"{text[:MAX_TEXT]}\n[cut: {len(message.text) - MAX_TEXT} more characters]"
+    return replace(message, text=storable(text), sender_name=storable(message.sender_name), quote=quote)

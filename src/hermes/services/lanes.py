@@ -1,0 +1,261 @@
+"""Lanes: the turns of one SessionKey run one at a time and in order.
+
+A lane that has work gets a task here, which claims it in the store, carries its turns one after another and lets
+it fall asleep. Waking a lane twice is harmless; a slow poll finds whatever a wake-up missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hermes.config import Config
+from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import SessionKey
+from hermes.core.lane import BusyMode, rows_of_next_prompt
+from hermes.core.ports import Clock
+from hermes.core.renewal import renewal_reason
+from hermes.services.orphans import Orphans
+from hermes.services.time_zone import zone_of
+from hermes.services.turns import StopReason, TurnControl, TurnRunner
+from hermes.store import claims, inbox, sessions, turns
+from hermes.store.db import Database, Tx
+from hermes.store.ids import new_id
+from hermes.store.inbox import InboxState
+from hermes.store.turns import Begun, BeginRules, Ending, Pick, TurnState
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 1.0
+STORE_RETRY_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class _Active:
+    """A lane being served by this process."""
+
+    task: asyncio.Task[None] | None = None
+    woken_again: bool = False
+    turn_id: str = ""
+    control: TurnControl = field(default_factory=TurnControl)
+    # Closed while the turn's end is being written: it is over, there is nothing left to interrupt.
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What /stop ended: a turn, and how many messages that waited behind it."""
+
+    turn_id: str
+    set_aside: int
+
+
+class Lanes:
+    def __init__(
+        self,
+        db: Database,
+        runner: TurnRunner,
+        compose: Callable[..., turns.Prompt],
+        config: Callable[[], Config],
+        clock: Clock,
+        owner: str,
+    ) -> None:
+        self._db = db
+        self._runner = runner
+        self._compose = compose
+        self._config = config
+        self._clock = clock
+        self._owner = owner
+        self._active: dict[str, _Active] = {}
+        self._orphans = Orphans(db, "lanes", clock, owner)
+        self._is_draining = False
+
+    def wake(self, lane: str) -> None:
+        """Something is queued in this lane. Called after the commit that queued it."""
+        if self._is_draining:
+            return
+        active = self._active.get(lane)
+        if active is not None:
+            active.woken_again = True
+            return
+        active = self._active[lane] = _Active()
+        active.task = asyncio.create_task(self._serve(lane, active), name=f"lane {lane}")
+
+    def running_turn(self, lane: str) -> str:
+        active = self._active.get(lane)
+        return active.turn_id if active is not None else ""
+
+    def running(self) -> list[tuple[str, str]]:
+        """Lane and turn id of every turn that runs here now."""
+        return [(lane, active.turn_id) for lane, active in self._active.items() if active.turn_id]
+
+    def interrupt(self, lane: str, turn_id: str, reason: StopReason = StopReason.INTERRUPTED) -> bool:
+        """End this turn, and only this one. False when it is not running here (any more)."""
+        active = self._active.get(lane)
+        if active is None or active.task is None or active.turn_id != turn_id:
+            return False
+        if active.control.reason is not None or active.control.is_ending:
+            return False
+        active.control.reason = reason
+        active.task.cancel()
+        return True
+
+    async def stop(self, lane: str, reason: StopReason = StopReason.STOPPED) -> Stopped:
+        """End the lane's turn, running or waiting, and set aside what waits behind it."""
+        waiting = await self._db.write(_set_aside, lane, reason=reason.value, now=self._clock.now())
+        turn_id = self.running_turn(lane)
+        if turn_id and self.interrupt(lane, turn_id, reason):
+            await self._wait_until_over(lane, turn_id)
+            return Stopped(turn_id, waiting)
+        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value)
+        cancelled = await self._db.write(turns.cancel_waiting, lane, ending, now=self._clock.now())
+        return Stopped(cancelled, waiting)
+
+    async def _wait_until_over(self, lane: str, turn_id: str) -> None:
+        active = self._active.get(lane)
+        while active is not None and active.turn_id == turn_id:
+            await asyncio.wait_for(active.idle.wait(), 10)
+
+    async def run(self) -> None:
+        """Look for due lanes, now and then, until cancelled. The first look finds what a crash left."""
+        while True:
+            try:
+                await self._orphans.free(self._active)
+                for lane in await self._db.read(claims.due, "lanes", now=self._clock.now()):
+                    self.wake(lane)
+            except StoreIsDownError as error:
+                log.warning("Store is down", extra={"while": "looking for lanes", "reason": str(error)})
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more work; give running turns a moment to finish, then leave them for the next process."""
+        self._is_draining = True
+        tasks = [active.task for active in self._active.values() if active.task is not None]
+        if not tasks:
+            return
+        _, unfinished = await asyncio.wait(tasks, timeout=seconds)
+        for active in list(self._active.values()):
+            if active.task in unfinished and active.task is not None and not active.control.is_ending:
+                active.control.reason = StopReason.DRAIN
+                active.task.cancel()
+        if unfinished:
+            await asyncio.wait(unfinished, timeout=2)
+
+    # Serving one lane
+
+    async def _serve(self, lane: str, active: _Active) -> None:
+        try:
+            while True:
+                active.woken_again = False
+                await self._serve_until_asleep(lane, active)
+                if not active.woken_again or self._is_draining:
+                    return
+        finally:
+            self._active.pop(lane, None)
+            active.turn_id = ""
+            active.idle.set()
+
+    async def _serve_until_asleep(self, lane: str, active: _Active) -> None:
+        try:
+            begun = await self._take(lane)
+            while begun is not None:
+                if await self._carry(begun, active) or self._is_draining:
+                    return
+                begun = await self._begin_next(begun)
+        except turns.Lost:
+            log.warning("Lane was taken over", extra={"lane": lane})
+        except StoreIsDownError as error:
+            log.warning("Store is down", extra={"lane": lane, "reason": str(error)})
+            await asyncio.sleep(STORE_RETRY_SECONDS)
+
+    async def _take(self, lane: str) -> Begun | None:
+        return await self._db.claim(
+            turns.take,
+            lane,
+            owner=self._owner,
+            now=self._clock.now(),
+            rules=self._rules(lane),
+            turn_id=new_id("t"),
+            session_id=new_id("s"),
+            if_gone=_give_back,
+        )
+
+    async def _begin_next(self, begun: Begun) -> Begun | None:
+        return await self._db.claim(
+            turns.begin_next,
+            begun.claim,
+            now=self._clock.now(),
+            rules=self._rules(begun.claim.key),
+            turn_id=new_id("t"),
+            session_id=new_id("s"),
+            if_gone=_give_back,
+        )
+
+    async def _carry(self, begun: Begun, active: _Active) -> bool:
+        """Run one turn. True when the lane sleeps afterwards."""
+        active.turn_id, active.control = begun.turn.id, TurnControl()
+        active.idle.clear()
+        try:
+            return await self._runner.run(begun, active.control)
+        except asyncio.CancelledError:
+            await self._leave(begun)
+            raise
+        except (StoreIsDownError, turns.Lost) as error:
+            await self._leave_later(begun, error)
+            raise
+        except Exception as error:
+            log.exception("Turn broke", extra={"lane": begun.turn.lane, "turn": begun.turn.id})
+            return await self._runner.fail(begun, error)
+        finally:
+            active.turn_id = ""
+            active.idle.set()
+
+    async def _leave(self, begun: Begun) -> None:
+        """A clean stop: the next process, or we ourselves, go on with the turn; it does not count as a death."""
+        await self._db.write(turns.abandon, begun.claim, begun.turn.id, now=self._clock.now())
+
+    async def _leave_later(self, begun: Begun, error: Exception) -> None:
+        """The store failed in mid-turn: give the turn back as soon as it answers, so that it is taken up again."""
+        if isinstance(error, turns.Lost):
+            return
+        for pause in (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, 10.0):
+            await asyncio.sleep(pause)
+            try:
+                await self._leave(begun)
+            except StoreIsDownError as still:
+                log.warning("Store is down", extra={"turn": begun.turn.id, "reason": str(still)})
+            else:
+                return
+
+    def _rules(self, lane: str) -> BeginRules:
+        key = SessionKey.parse(lane)
+        config = self._config()
+
+        def pick(rows: list[inbox.InboxRow], chosen: str, now: float) -> Pick:
+            return Pick(*rows_of_next_prompt(rows, self.mode_of(key, chosen), now))
+
+        def renews(session: sessions.Session, now: float) -> str:
+            policy = config.sessions.reset_for(key.platform, key.kind)
+            return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone_of(config.timezone))
+
+        return BeginRules(pick, self._compose, renews)  # type: ignore[arg-type]
+
+    def mode_of(self, key: SessionKey, chosen: str = "") -> BusyMode:
+        """The busy mode of a chat: its own choice, else its account's, else the general one."""
+        config = self._config()
+        account = config.account(key.platform, key.account)
+        if chosen:
+            return BusyMode(chosen)
+        return (account.busy_mode if account else None) or config.agent.busy_mode
+
+
+def _give_back(tx: Tx, begun: Begun | None) -> None:
+    """The caller of a claim is gone: nobody will carry this turn, so the lane is free again."""
+    if begun is not None:
+        turns.abandon(tx, begun.claim, begun.turn.id, now=0.0)
+
+
+def _set_aside(tx: Tx, lane: str, *, reason: str, now: float) -> int:
+    return inbox.set_aside_queued(tx, lane, reason=reason, now=now)

@@ -1,0 +1,86 @@
+"""Text to outbox rows: split as the platform needs it, with the time it may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from hermes.config import Config
+from hermes.core.keys import Target
+from hermes.core.messages import Capabilities, OutboundMessage
+from hermes.core.ports import Clock
+from hermes.core.text import split, storable
+from hermes.store import codec
+from hermes.store.ids import new_id
+from hermes.store.outbox import Outgoing, OutboxKind
+
+# One message to a platform that is not running now: split at what every platform takes.
+UNKNOWN_PLATFORM = Capabilities(text_limit=1900)
+
+
+class Letters:
+    def __init__(
+        self,
+        capabilities: Callable[[Target], Capabilities | None],
+        config: Callable[[], Config],
+        clock: Clock,
+        wake: Callable[[str], None],
+    ) -> None:
+        self._capabilities = capabilities
+        self._config = config
+        self._clock = clock
+        self._wake = wake
+
+    def rows(
+        self, message: OutboundMessage, kind: OutboxKind, *, turn_id: str = "", replaces: str = "", key: str = ""
+    ) -> list[Outgoing]:
+        """One row per platform call. Buttons go with the last part, the quote and a replaced preview with the first.
+
+        ``key`` names the letter, so that writing it twice stores it once.
+        """
+        limits = self._capabilities(message.target) or UNKNOWN_PLATFORM
+        parts = split(storable(message.text), limits.text_limit, limits.text_unit)
+        group = key or new_id("ob")
+        expires_at = self._clock.now() + self._lifetime(kind)
+        rows = []
+        for index, text in enumerate(parts):
+            part = replace(
+                message,
+                text=text,
+                reply_to=message.reply_to if index == 0 else "",
+                buttons=message.buttons if index == len(parts) - 1 else (),
+                attachment=message.attachment if index == 0 else None,
+                idempotency_key=f"{group}.{index}",
+            )
+            rows.append(
+                Outgoing(
+                    id=group if index == 0 else f"{group}.{index}",
+                    target=str(message.target),
+                    group_id=group,
+                    idx=index,
+                    kind=kind,
+                    body=codec.dump(part),
+                    expires_at=expires_at,
+                    turn_id=turn_id,
+                    replaces=replaces if index == 0 else "",
+                )
+            )
+        return rows
+
+    def notice(self, target: Target, text: str, *, turn_id: str = "", key: str = "") -> list[Outgoing]:
+        return self.rows(OutboundMessage(target, text), OutboxKind.NOTICE, turn_id=turn_id, key=key)
+
+    def now(self) -> float:
+        return self._clock.now()
+
+    def due(self, rows: Iterable[Outgoing]) -> None:
+        """Tell delivery, once the rows are committed."""
+        for target in {row.target for row in rows}:
+            self._wake(target)
+
+    def due_target(self, target: str) -> None:
+        self._wake(target)
+
+    def _lifetime(self, kind: OutboxKind) -> float:
+        times = self._config().delivery
+        return times.notice_ttl_seconds if kind in (OutboxKind.NOTICE, OutboxKind.PREVIEW) else times.answer_ttl_seconds

@@ -1,0 +1,90 @@
+"""Which model answers: the provider and model of the configuration, its fallbacks, or the embedded one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import aiohttp
+
+from hermes.agent.models.chain import Chain
+from hermes.agent.models.chat_completions import ChatCompletions
+from hermes.agent.models.embedded import EmbeddedModel
+from hermes.agent.models.endpoint import Endpoint, bare_model
+from hermes.config import EMBEDDED, Config, EnvFiles, ProviderConfig, resolve_key
+from hermes.core.keys import SessionKey
+from hermes.core.ports import Clock, Model
+from hermes.core.secret import Secret
+from hermes.services.http import ProxyRules, make_session
+
+
+class Models:
+    """Builds a model from the configuration of the moment and keeps it until that changes."""
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        embedded: EmbeddedModel,
+        environ: Mapping[str, str],
+        env_files: EnvFiles,
+        clock: Clock,
+    ) -> None:
+        self._config = config
+        self._embedded = embedded
+        self._environ = environ
+        self._env_files = env_files
+        self._clock = clock
+        self._built_from: object = None
+        self._model: Model = embedded
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+
+    def model_for(self, _: SessionKey | None = None) -> Model:
+        config = self._config()
+        basis = (config.model, config.providers, config.proxies)
+        if self._built_from != basis:
+            self._model, self._built_from = self._build(config), basis
+        return self._model
+
+    def _build(self, config: Config) -> Model:
+        names = [(config.model.provider, config.model.default)]
+        names += [_split(fallback, config) for fallback in config.model.fallbacks]
+        models = [self._one(config, provider, model) for provider, model in names]
+        if models == [self._embedded]:
+            return self._embedded
+        return Chain(models, clock=self._clock)
+
+    def _one(self, config: Config, provider: str, model: str) -> Model:
+        known = config.providers.get(provider)
+        if provider == EMBEDDED or known is None:
+            return self._embedded
+        is_first = provider == config.model.provider
+        endpoint = Endpoint(
+            provider=provider,
+            base_url=(config.model.base_url if is_first else "") or known.base_url,
+            model=bare_model(model or known.default_model, provider, config.providers),
+            key=lambda: self._key(known),
+        )
+        return ChatCompletions(endpoint, self._session(config, known))
+
+    def _key(self, provider: ProviderConfig) -> Secret | None:
+        return resolve_key(provider, self._environ, self._env_files)
+
+    def _session(self, config: Config, provider: ProviderConfig) -> aiohttp.ClientSession:
+        """One session for each way out, kept until the end."""
+        rules = ProxyRules.of(config.proxies, provider.proxy)
+        name = repr((provider.proxy, config.proxies.https, config.proxies.http, config.proxies.all))
+        if name not in self._sessions:
+            self._sessions[name] = make_session(rules, limit=0, total_seconds=None)
+        return self._sessions[name]
+
+    async def close(self) -> None:
+        """Close what this opened; the embedded model belongs to its maker."""
+        for session in self._sessions.values():
+            await session.close()
+
+
+def _split(fallback: str, config: Config) -> tuple[str, str]:
+    """``provider/model``; a name without a known provider stays with the first one."""
+    provider, _, model = fallback.partition("/")
+    if provider in config.providers or provider == EMBEDDED:
+        return provider, model
+    return config.model.provider, fallback

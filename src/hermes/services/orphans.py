@@ -1,0 +1,41 @@
+"""Claims that are ours in the store and that nobody here carries.
+
+They come from a COMMIT whose outcome was unknown, or from a store that was down when a claim was to be given back.
+Seen twice in a row, such a claim is freed, so that no lane or target stays stuck.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container
+
+from hermes.core.ports import Clock
+from hermes.store import claims
+from hermes.store.claims import Claim, Table
+from hermes.store.db import Database
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_SECONDS = 5.0
+
+
+class Orphans:
+    def __init__(self, db: Database, table: Table, clock: Clock, owner: str) -> None:
+        self._db = db
+        self._table = table
+        self._clock = clock
+        self._owner = owner
+        self._suspects: set[Claim] = set()
+        self._next_look = 0.0
+
+    async def free(self, carried: Container[str]) -> None:
+        """Called by the slow poll; looks only now and then."""
+        if self._clock.monotonic() < self._next_look:
+            return
+        self._next_look = self._clock.monotonic() + LOOK_EVERY_SECONDS
+        held = await self._db.read(claims.held_by, self._table, owner=self._owner)
+        orphans = {claim for claim in held if claim.key not in carried}
+        for claim in orphans & self._suspects:
+            log.warning("Freed a claim nobody carried", extra={"table": self._table, "key": claim.key})
+            await self._db.write(claims.abandon, self._table, claim, now=self._clock.now())
+        self._suspects = orphans - self._suspects

@@ -1,0 +1,364 @@
+"""The adapters' supervisor: starts them, watches that they hear something, starts them again.
+
+Reconnecting, backoff and telling the operator are written here once, for every platform. A broken one never stops
+another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import aiohttp
+
+from hermes.config import AccountConfig, Config
+from hermes.core.errors import (
+    ConfigError,
+    ConflictError,
+    CredentialsError,
+    PlatformError,
+    RateLimitedError,
+    StoreIsDownError,
+    UnreachableError,
+)
+from hermes.core.keys import AccountKey, Target
+from hermes.core.manifest import AdapterParts, Manifest
+from hermes.core.messages import Capabilities
+from hermes.core.ports import Adapter, Clock, Emit
+from hermes.services.http import ProxyRules, make_session
+from hermes.services.time_zone import zone_of
+from hermes.store import people
+from hermes.store.db import Database
+
+log = logging.getLogger(__name__)
+
+BACKOFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+CONFLICT_SECONDS = 30.0
+WATCH_SECONDS = 1.0
+
+
+class Link(StrEnum):
+    """How an account stands, in words a person reads."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    UNREACHABLE = "unreachable"
+    SILENT = "silent"
+    CONFLICT = "conflict"
+    SIGNED_OUT = "signed out"
+    BROKEN = "broken"
+    PAUSED = "paused"
+    INCOMPLETE = "not configured"
+
+
+@dataclass(slots=True)
+class _Account:
+    """One account and how it does. Touched only on the event loop."""
+
+    key: AccountKey
+    manifest: Manifest
+    config: AccountConfig
+    state: Link = Link.CONNECTING
+    since: float = 0.0
+    reason: str = ""
+    last_frame: float | None = None
+    last_frame_wall: float | None = None
+    capabilities: Capabilities | None = None
+    adapter: Adapter | None = None
+    task: asyncio.Task[None] | None = None
+    failures: int = 0
+    reconnects: int = 0
+    frames_this_run: int = 0
+    arrived: int = 0
+    delivered: int = 0
+    day: str = ""
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Supervisor:
+    def __init__(
+        self,
+        manifests: Mapping[str, Manifest],
+        db: Database,
+        config: Callable[[], Config],
+        clock: Clock,
+        extras: Mapping[str, Mapping[str, Any]],
+        paused_because: str = "",
+    ) -> None:
+        """``extras`` are values that come from us and not from the configuration (the local hub)."""
+        self._manifests = manifests
+        self._db = db
+        self._config = config
+        self._clock = clock
+        self._extras = extras
+        self._paused_because = paused_because
+        self._accounts: dict[AccountKey, _Account] = {}
+        self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
+        self._on_connected: Callable[[str], Awaitable[None]] | None = None
+        self._telling: set[asyncio.Future[None]] = set()
+
+    def connect(
+        self, emit_for: Callable[[AccountKey, Adapter], Emit], on_connected: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """Tell it where events go and who wants to know of a connection. Once, before ``reconcile``."""
+        self._emit_for = emit_for
+        self._on_connected = on_connected
+
+    # What others ask
+
+    def adapter_of(self, target: Target) -> Adapter | None:
+        account = self._accounts.get(AccountKey(target.platform, target.account))
+        return account.adapter if account is not None else None
+
+    def capabilities(self, target: Target) -> Capabilities | None:
+        account = self._accounts.get(AccountKey(target.platform, target.account))
+        return account.capabilities if account is not None else None
+
+    def arrived(self, key: AccountKey, count: int) -> None:
+        if (account := self._accounts.get(key)) is not None:
+            self._turn_day(account)
+            account.arrived += count
+
+    def delivered(self, target: Target) -> None:
+        account = self._accounts.get(AccountKey(target.platform, target.account))
+        if account is not None:
+            self._turn_day(account)
+            account.delivered += 1
+
+    def refused(self, target: Target, error: PlatformError) -> None:
+        """A send was refused because the platform does not know us: the adapter must not go on as if all were well."""
+        account = self._accounts.get(AccountKey(target.platform, target.account))
+        if account is not None and isinstance(error, CredentialsError):
+            self._change(account, Link.SIGNED_OUT, str(error))
+
+    def status(self) -> list[dict[str, Any]]:
+        return [self._status_of(account) for account in self._accounts.values()]
+
+    def _status_of(self, account: _Account) -> dict[str, Any]:
+        self._turn_day(account)
+        age = None if account.last_frame is None else max(0.0, self._clock.monotonic() - account.last_frame)
+        return {
+            "account": str(account.key),
+            "state": account.state.value,
+            "since": account.since,
+            "last_frame_age": age,
+            "in_today": account.arrived,
+            "out_today": account.delivered,
+            "reconnects": account.reconnects,
+            "note": account.reason,
+            "cure": _cure(account),
+        }
+
+    def _turn_day(self, account: _Account) -> None:
+        today = datetime.fromtimestamp(self._clock.now(), zone_of(self._config().timezone)).date().isoformat()
+        if account.day != today:
+            account.day, account.arrived, account.delivered = today, 0, 0
+
+    # Starting and stopping
+
+    def reconcile(self) -> None:
+        """Make what runs agree with the configuration: start, stop, and restart what changed."""
+        wanted = self._wanted()
+        for key in [key for key in self._accounts if key not in wanted]:
+            self._stop(self._accounts.pop(key))
+        for key, (manifest, config) in wanted.items():
+            known = self._accounts.get(key)
+            if known is not None and _same(known.config, config):
+                known.config = config
+                continue
+            if known is not None:
+                self._stop(known)
+            self._accounts[key] = self._start(key, manifest, config)
+
+    def _wanted(self) -> dict[AccountKey, tuple[Manifest, AccountConfig]]:
+        wanted: dict[AccountKey, tuple[Manifest, AccountConfig]] = {}
+        for platform, manifest in self._manifests.items():
+            accounts = self._config().platforms.get(platform, {})
+            if manifest.always_on and not accounts:
+                wanted[AccountKey(platform)] = (manifest, AccountConfig(enabled=True, values={}))
+            for name, config in accounts.items():
+                if config.enabled and (config.is_mentioned or manifest.always_on):
+                    wanted[AccountKey(platform, name)] = (manifest, config)
+        return wanted
+
+    def _start(self, key: AccountKey, manifest: Manifest, config: AccountConfig) -> _Account:
+        account = _Account(key, manifest, config, since=self._clock.now())
+        if config.missing:
+            self._change(account, Link.INCOMPLETE, f"missing: {', '.join(config.missing)}")
+        elif self._paused_because and not manifest.always_on:
+            self._change(account, Link.PAUSED, self._paused_because)
+        else:
+            account.task = asyncio.create_task(self._keep_up(account), name=f"account {key}")
+        return account
+
+    def _stop(self, account: _Account) -> None:
+        account.adapter = None
+        if account.task is not None:
+            account.task.cancel()
+
+    async def stop_intake(self) -> None:
+        """End every ``run``; adapters can still send until ``close``."""
+        tasks = [account.task for account in self._accounts.values() if account.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=3)
+
+    def resume_paused(self) -> None:
+        """Try the paused platforms again."""
+        self._paused_because = ""
+        for account in list(self._accounts.values()):
+            if account.state is Link.PAUSED:
+                self._accounts[account.key] = self._start(account.key, account.manifest, account.config)
+
+    # Keeping one account up
+
+    async def _keep_up(self, account: _Account) -> None:
+        """Run the adapter again and again until cancelled. The HTTP session outlives the adapter's restarts, so that
+        a broken poll never cuts a send in flight."""
+        rules = ProxyRules.of(self._config().proxies, account.config.proxy)
+        async with make_session(rules) as http:
+            while True:
+                pause = await self._run_once(account, http)
+                if pause is None:
+                    return
+                account.hurry.clear()
+                try:
+                    async with asyncio.timeout(pause):
+                        await account.hurry.wait()
+                except TimeoutError:
+                    continue
+
+    async def _run_once(self, account: _Account, http: aiohttp.ClientSession) -> float | None:
+        """One life of an adapter. Returns the pause before the next, or None when there is to be none."""
+        account.frames_this_run = 0
+        try:
+            await self._run_adapter(account, http)
+            return self._broke(account, Link.BROKEN, "run() ended by itself", self._backoff(account))
+        except ConfigError as error:
+            self._change(account, Link.INCOMPLETE, str(error))
+            return None
+        except CredentialsError as error:
+            self._broke(account, Link.SIGNED_OUT, str(error), 0.0)
+            return None
+        except ConflictError as error:
+            return self._broke(account, Link.CONFLICT, str(error), CONFLICT_SECONDS)
+        except RateLimitedError as error:
+            return self._broke(account, Link.UNREACHABLE, str(error), error.retry_after)
+        except (PlatformError, StoreIsDownError) as error:
+            state = Link.SILENT if isinstance(error, _SilentError) else Link.UNREACHABLE
+            return self._broke(account, state, str(error), self._backoff(account))
+        except Exception as error:
+            log.exception("Adapter broke", extra={"platform": account.key.platform, "account": account.key.account})
+            return self._broke(account, Link.BROKEN, f"{type(error).__name__}: {error}", self._backoff(account))
+
+    async def _run_adapter(self, account: _Account, http: aiohttp.ClientSession) -> None:
+        adapter = await self._build(account, http)
+        account.adapter, account.capabilities = adapter, adapter.capabilities
+        assert self._emit_for is not None  # noqa: S101 - connect() comes first
+        running = asyncio.create_task(adapter.run(self._emit_for(account.key, adapter)), name=f"run {account.key}")
+        try:
+            await self._watch(account, running)
+        finally:
+            running.cancel()
+            await asyncio.wait({running}, timeout=5)
+
+    async def _build(self, account: _Account, http: aiohttp.ClientSession) -> Adapter:
+        values = {**account.config.values, **self._extras.get(account.key.platform, {})}
+        cursor = await self._db.read(people.marks, account.key.platform, account.key.account)
+        parts = AdapterParts(account.key.account, values, http, lambda: self._alive(account), cursor)
+        try:
+            return account.manifest.build(parts)
+        except ImportError as error:
+            extra = account.manifest.extra
+            cure = f" Install it: pip install 'hermes-gateway[{extra}]'" if extra else ""
+            raise ConfigError(f"{account.manifest.title} needs a package that is missing ({error.name}).{cure}") from error
+
+    async def _watch(self, account: _Account, running: asyncio.Task[None]) -> None:
+        """Wait for the adapter to end; end it when no good frame came for too long. Half-open sockets die here."""
+        started = self._clock.monotonic()
+        while True:
+            done, _ = await asyncio.wait({running}, timeout=WATCH_SECONDS)
+            if done:
+                return running.result()
+            limit = account.capabilities.silence_seconds if account.capabilities else 30.0
+            heard = account.last_frame if account.frames_this_run else started
+            silent = self._clock.monotonic() - (heard or started)
+            if silent > limit:
+                raise _SilentError(f"no frame for {silent:.0f} s")
+
+    def _alive(self, account: _Account) -> None:
+        account.last_frame = self._clock.monotonic()
+        account.last_frame_wall = self._clock.now()
+        account.frames_this_run += 1
+        if account.state is not Link.CONNECTED:
+            account.reconnects += account.failures > 0
+            account.failures = 0
+            self._change(account, Link.CONNECTED, "")
+            self._tell_connected(account)
+
+    def _tell_connected(self, account: _Account) -> None:
+        if self._on_connected is not None:
+            telling = asyncio.ensure_future(self._told_connected(str(account.key)))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
+
+    async def _told_connected(self, account: str) -> None:
+        assert self._on_connected is not None  # noqa: S101
+        try:
+            await self._on_connected(account)
+        except StoreIsDownError as error:
+            log.warning("Store is down", extra={"account": account, "reason": str(error)})
+
+    def _broke(self, account: _Account, state: Link, reason: str, pause: float) -> float:
+        account.failures += 1
+        self._change(account, state, reason, reconnect_in=pause)
+        return pause
+
+    def _change(self, account: _Account, state: Link, reason: str, reconnect_in: float | None = None) -> None:
+        """Say it once when a thing goes down and once when it is back."""
+        was, account.state = account.state, state
+        is_news = was is not state
+        account.reason = reason
+        if not is_news:
+            return
+        account.since = self._clock.now()
+        about = {"platform": account.key.platform, "account": account.key.account}
+        if state is Link.CONNECTED:
+            log.info("Connected", extra=about)
+        elif reconnect_in is not None:
+            log.warning("Disconnected", extra={**about, "reason": reason, "reconnect_in": round(reconnect_in, 1)})
+        else:
+            log.warning("Not connected", extra={**about, "state": state.value, "reason": reason})
+
+    def _backoff(self, account: _Account) -> float:
+        step = BACKOFF_SECONDS[min(account.failures, len(BACKOFF_SECONDS) - 1)]
+        return step * random.uniform(0.75, 1.25)  # noqa: S311 - spreads reconnects, keeps no secret
+
+
+class _SilentError(UnreachableError):
+    """Nothing was heard for too long; the connection may look open."""
+
+
+def _same(old: AccountConfig, new: AccountConfig) -> bool:
+    """Whether an adapter built from one serves the other too: access rules change without a restart."""
+    return (old.values, old.proxy, old.missing, old.enabled) == (new.values, new.proxy, new.missing, new.enabled)
+
+
+def _cure(account: _Account) -> str:
+    name = account.key.platform.upper()
+    match account.state:
+        case Link.SIGNED_OUT:
+            return f"check the token of {account.key} ({name}_BOT_TOKEN in ~/.hermes/.env), it is read again at once"
+        case Link.CONFLICT:
+            return "stop the other program that uses this account"
+        case Link.INCOMPLETE:
+            return "hermes config explain " + f"platforms.{account.key.platform}"
+        case _:
+            return ""

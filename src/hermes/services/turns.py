@@ -1,0 +1,391 @@
+"""One turn, from prompt to reply: the state machine around the agent.
+
+What happens next is decided by ``core.turn.next_action`` from stored rows; each step here is one transaction. So
+a turn can be left at any point, by a crash or on purpose, and taken up where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Protocol
+
+from hermes.agent.prompt import PromptBuilder
+from hermes.agent.step import ask_model
+from hermes.agent.toolkit import Toolbox, ToolContext
+from hermes.config import Config
+from hermes.core import turn as rules
+from hermes.core.approval import button_data
+from hermes.core.errors import ModelError, ToolError
+from hermes.core.keys import SessionKey
+from hermes.core.lane import BusyMode
+from hermes.core.messages import Button, ChatMessage, OutboundMessage, Role, ToolCall, Usage
+from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
+from hermes.core.text import visible
+from hermes.services import words
+from hermes.services.events import (
+    ApprovalAsked,
+    EventBus,
+    SegmentEnded,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from hermes.services.letters import Letters
+from hermes.services.processes import birth_of
+from hermes.store import approvals, outbox, turns
+from hermes.store.db import Database
+from hermes.store.ids import new_code, new_id
+from hermes.store.inbox import InboxState
+from hermes.store.outbox import Outgoing, OutboxKind
+from hermes.store.turns import Begun, Call, CallState, Ending, NewCall, TurnState
+
+log = logging.getLogger(__name__)
+
+APPROVAL_SECONDS = 300.0
+
+
+class StopReason(StrEnum):
+    """Why a running turn is asked to end. A drain leaves it unfinished, for the next process."""
+
+    INTERRUPTED = "interrupted by a newer message"
+    STOPPED = "stopped"
+    RENEWED = "a fresh session was started"
+    DRAIN = "drain"
+
+
+@dataclass(slots=True)
+class TurnControl:
+    """How the lane asks its running turn to end: set the reason, then cancel the task."""
+
+    reason: StopReason | None = None
+    # The turn's end is being written: there is nothing left to stop.
+    is_ending: bool = False
+
+
+class Previews(Protocol):
+    async def close(self, turn_id: str) -> str:
+        """End the turn's preview; return the outbox id of what it showed, or ''."""
+
+
+@dataclass(slots=True)
+class Work:
+    """A turn in hand. Only the task that runs it touches this."""
+
+    begun: Begun
+    key: SessionKey
+    history: list[ChatMessage]
+    calls: list[Call]
+    steps: int
+    control: TurnControl = field(default_factory=TurnControl)
+    partial: str = ""
+    notices: list[str] = field(default_factory=list)
+    made: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def turn(self) -> turns.Turn:
+        return replace(self.begun.turn, steps=self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnParts:
+    """What turns need, put together once by bootstrap."""
+
+    db: Database
+    clock: Clock
+    bus: EventBus
+    letters: Letters
+    previews: Previews
+    config: Callable[[], Config]
+    model: Callable[[SessionKey], Model]
+    toolbox: Toolbox
+    prompts: PromptBuilder
+    context: Callable[[SessionKey, str, str], ToolContext]
+
+
+class TurnRunner:
+    def __init__(self, parts: TurnParts) -> None:
+        self._parts = parts
+        self._db = parts.db
+        self._bus = parts.bus
+
+    async def run(self, begun: Begun, control: TurnControl) -> bool:
+        """Carry the turn to its end, or to an approval it waits for. True when the lane sleeps now.
+
+        A cancellation with a reason in ``control`` ends the turn cleanly; any other travels on and leaves the
+        turn as it is stored, for the next process.
+        """
+        key = SessionKey.parse(begun.turn.lane)
+        work = Work(begun, key, list(begun.history), list(begun.calls), begun.turn.steps, control)
+        work.made = calls_of_this_turn(begun.history)
+        self._bus.publish(TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed))
+        try:
+            return await self._guarded(work)
+        except asyncio.CancelledError:
+            if control.reason in (None, StopReason.DRAIN):
+                raise
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            return await self._end_interrupted(work, control.reason)
+
+    async def _guarded(self, work: Work) -> bool:
+        if work.begun.turn.attempts > rules.MAX_DEATHS:
+            text = words.SET_ASIDE_AFTER_DEATHS.format(deaths=rules.MAX_DEATHS, turn_id=work.turn.id)
+            return await self._end(work, TurnState.SET_ASIDE, "crashed three times while it ran", text=text)
+        limit = self._parts.config().agent.turn_timeout_seconds
+        try:
+            async with asyncio.timeout(limit):
+                return await self._carry(work)
+        except TimeoutError:
+            text = words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
+            return await self._end(work, TurnState.FAILED, "it took too long", text=text)
+        except ModelError as error:
+            return await self._end(work, TurnState.FAILED, f"model {error.kind}: {error}", text=str(error))
+
+    async def fail(self, begun: Begun, error: Exception) -> bool:
+        """End a turn that broke our own code, in words, so that its lane goes on."""
+        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [], begun.turn.steps)
+        reason = f"{type(error).__name__}: {error}"
+        text = words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
+        return await self._end(work, TurnState.FAILED, reason, text=text)
+
+    async def _carry(self, work: Work) -> bool:
+        limit = self._parts.config().agent.max_iterations
+        while True:
+            repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
+            match rules.next_action(work.calls, repeatable, steps=work.steps, max_steps=limit):
+                case rules.RunCall(index):
+                    if await self._run_call(work, index) >= rules.GIVE_UP_CALLS:
+                        text = words.LOOPING.format(count=rules.GIVE_UP_CALLS)
+                        return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
+                case rules.CloseCall(index, why):
+                    await self._record(work, index, outcome=why, result=await self._why_closed(work, index, why))
+                case rules.WaitForApproval():
+                    if await self._sleep_on_approval(work):
+                        return True
+                case rules.CallModel(wants_summary):
+                    reply = await self._call_model(work, wants_summary=wants_summary)
+                    if not reply.tool_calls or wants_summary:
+                        return await self._finish(work, reply)
+                    await self._add_step(work, reply)
+
+    # The model
+
+    async def _call_model(self, work: Work, *, wants_summary: bool) -> ModelReply:
+        await self._take_steering(work)
+        model = self._parts.model(work.key)
+        messages = self._parts.prompts.messages(work.key, work.history)
+        if wants_summary:
+            messages.append(ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST))
+        tools = () if wants_summary or not model.has_tools else self._parts.toolbox.specs()
+        work.partial = ""
+
+        def arrived(text: str) -> None:
+            work.partial += text
+            self._bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
+
+        return await ask_model(model, ModelRequest(messages, tools), arrived, work.notices.append)
+
+    async def _take_steering(self, work: Work) -> None:
+        """In steer mode, what was written meanwhile joins the conversation before the model speaks again."""
+        if work.steps == 0 or await self._mode(work) is not BusyMode.STEER:
+            return
+        added = await self._db.write(
+            turns.steer, work.begun.claim, work.turn, compose=self._parts.prompts.compose, now=self._parts.clock.now()
+        )
+        if added is not None:
+            work.history.append(added)
+
+    async def _mode(self, work: Work) -> BusyMode:
+        chosen = await self._db.read(turns.busy_mode, work.turn.lane)
+        return BusyMode(chosen) if chosen else self._parts.config().agent.busy_mode
+
+    async def _add_step(self, work: Work, reply: ModelReply) -> None:
+        message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls)
+        new_calls = [self._new_call(work, call, position) for position, call in enumerate(reply.tool_calls)]
+        questions = [row for new in new_calls if new.approval for row in self._question(work, new)]
+        work.calls = await self._db.write(
+            turns.add_step,
+            work.begun.claim,
+            work.turn,
+            message,
+            new_calls,
+            usage=reply.usage,
+            questions=questions,
+            now=self._parts.clock.now(),
+        )
+        work.steps += 1
+        work.history.append(message)
+        work.partial = ""
+        self._bus.publish(SegmentEnded(work.turn.lane, work.turn.id, reply.text))
+        self._parts.letters.due(questions)
+        self._tell_questions(work, new_calls)
+
+    # Tool calls
+
+    def _new_call(self, work: Work, call: ToolCall, position: int) -> NewCall:
+        row_id = f"{work.turn.id}:{work.steps + 1}:{position}"
+        need = self._parts.toolbox.approval(call.name, call.arguments, self._context(work, row_id))
+        if need is None:
+            return NewCall(row_id, call)
+        expires_at = self._parts.clock.now() + APPROVAL_SECONDS
+        question = approvals.Question(
+            new_id("ap"), new_code(), work.turn.person_id, need.touches_host, need.question, expires_at
+        )
+        return NewCall(row_id, call, question)
+
+    def _question(self, work: Work, new: NewCall) -> Sequence[Outgoing]:
+        asked = new.approval
+        assert asked is not None  # noqa: S101 - the caller filters
+        text = words.APPROVAL.format(
+            name=visible(new.call.name),
+            arguments=visible(new.call.arguments),
+            question=visible(asked.question),
+            code=asked.code,
+            minutes=round(APPROVAL_SECONDS / 60),
+        )
+        buttons = (
+            Button("Approve", button_data(asked.id, allow=True)),
+            Button("Deny", button_data(asked.id, allow=False)),
+        )
+        message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to, buttons=(buttons,))
+        return self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id)
+
+    def _tell_questions(self, work: Work, new_calls: Sequence[NewCall]) -> None:
+        for new in new_calls:
+            if new.approval is not None:
+                asked = new.approval
+                event = ApprovalAsked(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
+                self._bus.publish(event)
+
+    async def _run_call(self, work: Work, index: int) -> int:
+        """Run one call and record its result. Returns how many identical calls have now been made in a row."""
+        call = work.calls[index]
+        count = rules.identical_in_a_row(work.made, call.name, call.arguments) + 1
+        work.made.append((call.name, call.arguments))
+        if count > rules.IDENTICAL_CALLS:
+            await self._record(work, index, outcome="repeated", result=rules.SAME_CALL_AGAIN.format(count=count))
+            return count
+        await self._db.write(turns.start_call, work.begun.claim, call.id, now=self._parts.clock.now())
+        self._bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
+        try:
+            result = await self._parts.toolbox.call(call.name, call.arguments, self._context(work, call.id))
+            outcome = "ok"
+        except ToolError as error:
+            result, outcome = str(error), "error"
+        await self._record(work, index, outcome=outcome, result=result)
+        self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome))
+        return count
+
+    def _context(self, work: Work, row_id: str) -> ToolContext:
+        context = self._parts.context(work.key, work.turn.person_id, row_id)
+
+        async def started_group(group: int) -> None:
+            await self._db.write(turns.note_process, row_id, group=group, started=birth_of(group))
+
+        return replace(context, started_group=started_group)
+
+    async def _record(self, work: Work, index: int, *, outcome: str, result: str) -> None:
+        call = work.calls[index]
+        await self._db.write(
+            turns.finish_call,
+            work.begun.claim,
+            work.turn,
+            call,
+            outcome=outcome,
+            result=result,
+            now=self._parts.clock.now(),
+        )
+        work.calls[index] = replace(call, state=CallState.DONE, outcome=outcome, result=result)
+        work.history.append(ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name))
+
+    async def _why_closed(self, work: Work, index: int, why: str) -> str:
+        if why != "refused":
+            return rules.INTERRUPTED_BY_RESTART
+        approval = await self._db.read(approvals.get, work.calls[index].approval_id)
+        if approval is None or approval.state == approvals.ApprovalState.CANCELLED:
+            return words.APPROVAL_CANCELLED.format(reason=approval.reason if approval else "unknown")
+        if approval.state == approvals.ApprovalState.EXPIRED:
+            minutes = round((approval.expires_at - approval.created_at) / 60)
+            return words.APPROVAL_EXPIRED.format(minutes=minutes)
+        return words.APPROVAL_DENIED.format(reason=f": {approval.reason}" if approval.reason else "")
+
+    async def _sleep_on_approval(self, work: Work) -> bool:
+        now = self._parts.clock.now()
+        if await self._db.write(turns.wait_for_approval, work.begun.claim, work.turn, now=now):
+            return True
+        work.calls = await self._db.write(turns.look_at_calls, work.turn.id, work.steps, now=now)
+        return False
+
+    # The end
+
+    async def _finish(self, work: Work, reply: ModelReply) -> bool:
+        text = reply.text.strip() or words.EMPTY_REPLY
+        shown = "\n\n".join([*work.notices, text])
+        said = ChatMessage(Role.ASSISTANT, text)
+        return await self._end(
+            work, TurnState.DONE, "", text=shown, messages=[said], usage=reply.usage, model=reply.model
+        )
+
+    async def _end_interrupted(self, work: Work, reason: StopReason) -> bool:
+        state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
+        partial = work.partial.strip()
+        said = [ChatMessage(Role.ASSISTANT, f"{partial} {words.INTERRUPTED_MARK}")] if partial else []
+        return await self._end(work, state, reason.value, messages=said)
+
+    async def _end(
+        self,
+        work: Work,
+        state: TurnState,
+        reason: str,
+        *,
+        text: str = "",
+        messages: Sequence[ChatMessage] = (),
+        usage: Usage = Usage(),  # noqa: B008 - frozen
+        model: str = "",
+    ) -> bool:
+        work.control.is_ending = True
+        preview = await self._preview(work)
+        if preview and not text:
+            text = f"{work.partial.strip()} {words.INTERRUPTED_MARK}".strip()
+        replies = self._replies(work, text, preview) if text else []
+        ending = Ending(
+            state,
+            InboxState.ANSWERED if state is TurnState.DONE else InboxState.SET_ASIDE,
+            reason,
+            messages,
+            replies,
+            usage,
+            model,
+        )
+        sleeps = await self._db.write(turns.finish, work.begun.claim, work.turn, ending, now=self._parts.clock.now())
+        self._parts.letters.due(replies)
+        self._bus.publish(TurnEnded(work.turn.lane, work.turn.id, state.value, text, reason))
+        return sleeps
+
+    async def _preview(self, work: Work) -> str:
+        shown = await self._parts.previews.close(work.turn.id)
+        if not shown and work.begun.is_resumed:
+            return await self._db.read(outbox.preview_of_turn, work.turn.id)
+        return shown
+
+    def _replies(self, work: Work, text: str, preview: str) -> list[Outgoing]:
+        message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to)
+        return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
+
+
+def calls_of_this_turn(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
+    """The calls already answered since the last user message, oldest first: what the loop guard counts."""
+    answered = {message.tool_call_id for message in history if message.role is Role.TOOL}
+    made: list[tuple[str, str]] = []
+    for message in reversed(history):
+        if message.role is Role.USER:
+            break
+        made.extend((call.name, call.arguments) for call in reversed(message.tool_calls) if call.id in answered)
+    return made[::-1]

@@ -1,0 +1,65 @@
+"""The whole gateway in this process: real store, real sockets, a fake Telegram and a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from hermes.bootstrap import TOOLS, Setting, open_gateway
+from hermes.core.ports import Clock
+from hermes.services.clock import SystemClock
+from hermes.services.gateway import Gateway
+from tests.fakes import tools
+from tests.fakes.model import FakeModel
+from tests.fakes.telegram import FakeTelegram
+
+USER = 7
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[FakeTelegram]:
+    async with FakeTelegram() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[FakeModel]:
+    async with FakeModel() as fake:
+        yield fake
+
+
+Start = Callable[..., AbstractAsyncContextManager[Gateway]]
+
+
+@pytest.fixture
+def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
+    """``async with start() as gateway:`` starts it on one and the same home, as often as you like."""
+
+    @asynccontextmanager
+    async def starter(*, clock: Clock | None = None, **environ: str) -> AsyncIterator[Gateway]:
+        home = tmp_path / "home"
+        extra: tuple[ModuleType, ...] = (tools,)
+        setting = Setting(
+            home=home,
+            environ={
+                "TELEGRAM_BOT_TOKEN": telegram.token,
+                "TELEGRAM_BASE_URL": telegram.url,
+                "TELEGRAM_ALLOWED_USERS": str(USER),
+                "OPENAI_API_KEY": "sk-test-0123456789",
+                "OPENAI_BASE_URL": f"{model.url}",
+                "MESSAGING_CWD": str(tmp_path / "work"),
+                **environ,
+            },
+            cwd=tmp_path,
+            tools=(*TOOLS, *extra),
+            clock=clock or SystemClock(),
+        )
+        (tmp_path / "work").mkdir(exist_ok=True)
+        async with open_gateway(setting) as gateway:
+            yield gateway
+
+    return starter
