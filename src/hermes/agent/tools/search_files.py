@@ -40,7 +40,7 @@ async def search_files(
     root = await asyncio.to_thread(_root, ctx, path)
     names = files if kind == "text" else _as_glob(pattern)
     search = ripgrep(kind, pattern, names, root, ctx.forbidden) or walk(kind, pattern, names, root, ctx.forbidden)
-    found, end = await _collect(ctx, search, limit)
+    found, end = await collect(ctx, search, limit)
     if not found:
         return f"Nothing found for {pattern!r} in {path!r}. {end}".rstrip()
     return "\n".join([*found, end] if end else found)
@@ -107,18 +107,20 @@ def _glob_escape(text: str) -> str:
     return "".join(f"[{char}]" if char in "*?[{" else f"\\{char}" if char in "]}\\!" else char for char in text)
 
 
-async def _collect(ctx: ToolContext, search: Search, limit: int) -> tuple[list[str], str]:
+async def collect(
+    ctx: ToolContext, search: Search, limit: int, seconds: float = SEARCH_SECONDS
+) -> tuple[list[str], str]:
     """Up to ``limit`` results as the model should see them, and a note when that is not all."""
     found: list[str] = []
     try:
-        async with asyncio.timeout(SEARCH_SECONDS), aclosing(_lines(ctx, search)) as lines:
+        async with asyncio.timeout(seconds), aclosing(_lines(ctx, search)) as lines:
             async for line in lines:
                 if shown := await asyncio.to_thread(_shown, ctx, search.folder, line):
                     if len(found) == limit:
                         return found, f"[More than {limit} results: narrow the pattern, the path or `files`.]"
                     found.append(shown)
     except TimeoutError:
-        return found, f"[Stopped after {SEARCH_SECONDS:g} s: not everything was searched. Name a smaller folder.]"
+        return found, f"[Stopped after {seconds:g} s: not everything was searched. Name a smaller folder.]"
     return found, ""
 
 

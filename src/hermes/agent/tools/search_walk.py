@@ -27,30 +27,28 @@ def identity(path: str) -> Identity:
 
 
 def files_under(root: str, skipped: set[Identity]) -> Iterator[str]:
-    """Regular files, folder by folder in a steady order, without hidden ones, links and what is skipped."""
-    if os.path.isfile(root):
-        yield root
-        return
-    folders = [root]
-    while folders:
-        files, inner = _look_into(folders.pop(), skipped)
-        yield from files
-        folders.extend(reversed(inner))
+    """Regular files in the order of their names, without hidden ones, links and what is skipped."""
+    waiting = [(root, not os.path.isfile(root))]
+    while waiting:
+        path, is_folder = waiting.pop()
+        if is_folder:
+            waiting.extend(reversed(_look_into(path, skipped)))
+        else:
+            yield path
 
 
-def _look_into(folder: str, skipped: set[Identity]) -> tuple[list[str], list[str]]:
-    """Its files and its folders, sorted."""
-    files: list[str] = []
-    inner: list[str] = []
+def _look_into(folder: str, skipped: set[Identity]) -> list[tuple[str, bool]]:
+    """Paths in a folder, sorted, each with whether it is a folder itself."""
+    seen: list[tuple[str, bool]] = []
     with contextlib.suppress(OSError):  # not readable, or gone by now: what was seen so far counts
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if entry.name.startswith(".") or entry.name in BULKY_FOLDERS:
                 continue
             if entry.is_file(follow_symlinks=False):
-                files.append(entry.path)
+                seen.append((entry.path, False))
             elif entry.is_dir(follow_symlinks=False) and identity(entry.path) not in skipped:
-                inner.append(entry.path)
-    return files, inner
+                seen.append((entry.path, True))
+    return seen
 
 
 def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:

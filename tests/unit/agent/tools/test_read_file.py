@@ -1,0 +1,71 @@
+"""read_file shows numbered lines, and says what to do when it cannot."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.toolkit import ToolContext
+from hermes.agent.tools.read_file import read_file
+from hermes.core.errors import ToolError
+
+
+async def test_lines_are_numbered(context: ToolContext) -> None:
+    assert await read_file(context, "notes/plan.txt") == "1\tfirst\n2\tsecond\n3\tthird"
+
+
+async def test_long_file_is_read_in_parts_and_says_how_to_go_on(context: ToolContext) -> None:
+    assert await read_file(context, "notes/plan.txt", count=2) == (
+        "1\tfirst\n2\tsecond\n[More lines follow: call again with first_line=3.]"
+    )
+    assert await read_file(context, "notes/plan.txt", first_line=3, count=2) == "3\tthird"
+
+
+async def test_long_line_is_cut_and_the_next_one_keeps_its_number(workspace: Path, context: ToolContext) -> None:
+    (workspace / "wide.txt").write_text("x" * 3_000_000 + "\r\nnext\r\nlast, without an end")
+    first, second, third = (await read_file(context, "wide.txt")).splitlines()
+    assert first == "1\t" + "x" * 4000 + " […]"
+    assert (second, third) == ("2\tnext", "3\tlast, without an end")
+
+
+async def test_bytes_that_are_no_text_are_told_or_replaced(workspace: Path, context: ToolContext) -> None:
+    (workspace / "picture.png").write_bytes(b"\x89PNG\0\0")
+    (workspace / "latin.txt").write_bytes(b"caf\xe9\n")
+    (workspace / "marked.txt").write_bytes(b"\xef\xbb\xbfhello\n")
+    with pytest.raises(ToolError, match="not a text file"):
+        await read_file(context, "picture.png")
+    assert await read_file(context, "latin.txt") == "1\tcaf\ufffd"
+    assert await read_file(context, "marked.txt") == "1\thello"
+
+
+async def test_empty_file_and_a_place_behind_the_end_are_told(workspace: Path, context: ToolContext) -> None:
+    (workspace / "empty.txt").touch()
+    assert await read_file(context, "empty.txt") == "(The file is empty.)"
+    with pytest.raises(ToolError, match="fewer than 9 lines"):
+        await read_file(context, "notes/plan.txt", first_line=9)
+
+
+@pytest.mark.parametrize(
+    "path,told",
+    [
+        ("notes/nothing.txt", "There is no file 'notes/nothing.txt'. Use search_files"),
+        ("notes/plan.txt/deeper", "There is no file"),
+        ("notes", "is a folder. Use search_files with kind 'names'"),
+        ("x" * 5000, "cannot be read: File name too long"),
+        ("pipe", "is not a regular file"),
+        ("../outside.txt", "outside the workspace"),
+        ("hermes/.env", "closed to tools"),
+    ],
+)
+async def test_what_cannot_be_read_is_told(workspace: Path, context: ToolContext, path: str, told: str) -> None:
+    os.mkfifo(workspace / "pipe")  # opening it plainly would wait for a writer for ever
+    with pytest.raises(ToolError, match=told):
+        await read_file(context, path)
+
+
+@pytest.mark.parametrize("first_line,count", [(0, 10), (1, 0), (1, 5000)])
+async def test_numbers_out_of_range_are_told(context: ToolContext, first_line: int, count: int) -> None:
+    with pytest.raises(ToolError, match="starts at 1"):
+        await read_file(context, "notes/plan.txt", first_line, count)
