@@ -93,6 +93,8 @@ def shown(key: Key, value: Any) -> str:
         return value.hint()
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.10g}"
     if isinstance(value, tuple):
         return ", ".join(value)
     return without_password(str(value)) if key.kind is Kind.URL else str(value)

@@ -1,0 +1,73 @@
+"""docs/configuration.md names every setting there is, its environment names and its default."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hermes.config import KNOWN, shown
+from hermes.config.keys import COMMON, PROVIDER, Schema
+from hermes.config.layers import load
+from hermes.config.values import Key, Kind
+from hermes.services.registry import find_platforms
+from tests.unit.config.samples import Home
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "configuration.md").read_text("utf-8")
+MANIFESTS = tuple(find_platforms().manifests.values())
+PLACES = {"reset_by_platform": "<platform>", "reset_by_kind": "<kind>", "providers": "<name>"}
+
+
+def documented() -> dict[str, Key]:
+    """Every key by the name the page gives it: what all platforms share stands there once."""
+    shared = {key.path[0] for key in COMMON}
+    found = {}
+    for key in Schema(MANIFESTS).keys.values():
+        if "accounts" in key.path or (key.path[0] == "platforms" and key.path[-1] in shared):
+            continue
+        parts = [
+            PLACES[before] if part == "*" else part for before, part in zip(("", *key.path), key.path, strict=False)
+        ]
+        found[".".join(parts)] = key
+    return found | {f"platforms.<platform>.{key}": key for key in COMMON}
+
+
+KEYS = documented()
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_setting_has_a_row_with_its_environment_names_and_its_default(name: str) -> None:
+    rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+    assert len(rows) == 1
+    cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", rows[0])]
+    key = KEYS[name]
+    assert cells[2] == (", ".join(f"`{variable}`" for variable in key.env) or "–")
+    default = shown(key, key.default)
+    assert cells[4] == ("–" if default == "not set" else f"`{default}`")
+    if key.kind is Kind.CHOICE and cells[3] != "as above":
+        assert cells[3] == ", ".join(f"`{choice}`" for choice in key.choices)
+
+
+def test_the_page_names_no_setting_that_does_not_exist() -> None:
+    assert set(
+        re.findall(r"^\| `([a-z][^`]*\.[^`]*|language|timezone|always_log_local)` \|", PAGE, re.MULTILINE)
+    ) <= set(KEYS)
+
+
+def test_every_known_provider_is_in_its_table() -> None:
+    for provider in KNOWN.values():
+        assert f"| `{provider.name}` |" in PAGE
+        assert f"| `{provider.default_model}` |" in PAGE
+        assert provider.base_url in PAGE
+    assert len(PROVIDER) == 6
+
+
+def test_the_examples_on_the_page_are_read_without_a_word(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    blocks = dict(re.findall(r"```(yaml|sh|json)\n(.*?)```", PAGE, re.DOTALL))
+    home.write(yaml=blocks["yaml"], env=blocks["sh"], json=blocks["json"])
+    loaded = load(home.path, {}, home.cwd, MANIFESTS)
+    assert loaded.problems == ()
+    assert loaded.config.model.provider == "openkey"
+    assert set(loaded.config.platforms["telegram"]) == {"main", "work"}
