@@ -89,19 +89,25 @@ class Answer:
     def take(self, payload: bytes) -> None:
         """Read one chunk, or a whole body. An error inside it is kept in ``error``."""
         chunk = parse(payload)
-        if not isinstance(chunk, dict):
-            if isinstance(chunk, list):  # Gemini wraps its errors so
-                self.error = chunk
-            return
+        if isinstance(chunk, dict):
+            try:
+                self._take_chunk(chunk)
+            except (AttributeError, KeyError, TypeError):  # a text where an object should be, and the like
+                raise UnreadableChunkError from None
+        elif isinstance(chunk, list):  # Gemini wraps its errors so
+            self.error = chunk
+
+    def _take_chunk(self, chunk: dict[str, Any]) -> None:
         choices = chunk.get("choices")
         if choices:
             self._take_choice(choices[0])
-        if usage := chunk.get("usage"):
-            self.usage = read_usage(usage)
-        elif (extra := chunk.get("x_groq")) and (usage := extra.get("usage")):
+        usage = chunk.get("usage")
+        if usage is None and "x_groq" in chunk:
+            usage = chunk["x_groq"].get("usage")
+        if usage:
             self.usage = read_usage(usage)
         if not self.model:
-            self.model = chunk.get("model") or ""
+            self.model = str(chunk.get("model") or "")
         if "error" in chunk or not choices:
             self._take_rest(chunk, has_choices=choices is not None)
 
@@ -119,13 +125,13 @@ class Answer:
                 else:
                     self._take_parts(content)
             elif refusal := delta.get("refusal"):
-                self.fresh_text.append(refusal)
+                self.fresh_text.append(_plain(refusal))
             if reasoning := (delta.get("reasoning_content") or delta.get("reasoning")):
                 self.fresh_reasoning.append(_plain(reasoning))
             if calls := delta.get("tool_calls"):
                 self._calls.add(calls)
         if reason := choice.get("finish_reason"):
-            self._finish = reason
+            self._finish = str(reason)
             if reason == "error" and self.error is None:
                 self.error = choice.get("error") or {"error": "server_error"}
 

@@ -24,7 +24,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """``base_url`` is the API root, with its ``/v1``; ``key`` is asked before every call, so a new one counts at once."""
+    """``base_url`` is the API root, with its ``/v1``. ``key`` is asked before every call: a new one counts at once."""
 
     provider: str
     base_url: str

@@ -66,7 +66,7 @@ class ToolCalls:
         function = delta.get("function")
         if not isinstance(function, dict):
             function = {}
-        index, name, arguments = delta.get("index"), function.get("name") or "", function.get("arguments")
+        index, name, arguments = delta.get("index"), str(function.get("name") or ""), function.get("arguments")
         call_id = str(delta.get("id") or "")
         call = self._continued(index, call_id, name, arguments, among_others=among_others)
         if call is None:

@@ -1,0 +1,103 @@
+"""An answer put together from chunks, odd ones included."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
+from hermes.core.messages import Usage
+
+ODD: tuple[Any, ...] = (None, True, 0, 7.5, "x", [], {}, [None], ["x"], [[]], {"a": 1}, {"text": ["x"]})
+FULL: dict[str, Any] = {
+    "model": "m",
+    "choices": [
+        {
+            "delta": {
+                "content": [{"type": "thinking", "thinking": [{"text": "hm"}]}, {"type": "text", "text": "a"}],
+                "refusal": "no",
+                "reasoning": "hm",
+                "reasoning_content": "hm",
+                "tool_calls": [{"index": 0, "id": "x", "function": {"name": "read", "arguments": "{}"}}],
+            },
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 1}},
+    "x_groq": {"usage": {"prompt_tokens": 1}},
+    "error": {"message": "m", "code": 500},
+}
+
+
+def with_one_oddity(value: Any) -> Iterator[Any]:
+    """The same value, each time with one other part of it gone odd."""
+    yield from ODD
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for place, part in parts:
+        for odd in with_one_oddity(part):
+            changed = copy.copy(value)
+            changed[place] = odd
+            yield changed
+
+
+def taken(*chunks: Any) -> Answer:
+    answer = Answer(lambda: "made")
+    for chunk in chunks:
+        answer.take(orjson.dumps(chunk))
+    return answer
+
+
+def delta(**fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields}]}
+
+
+def test_chunk_of_any_shape_is_read_or_said_to_be_unreadable() -> None:
+    for chunk in with_one_oddity(FULL):
+        try:
+            answer = taken(chunk, chunk)
+        except UnreadableChunkError:
+            continue
+        assert isinstance(answer.text, str)
+        assert isinstance(answer.take_reasoning(), str)
+        assert all(isinstance(call.name, str) for call in answer.tool_calls)
+        assert isinstance(answer.usage, Usage)
+        assert isinstance(answer.model, str)
+        assert answer.finish_reason in ("stop", "tool_calls")
+
+
+def test_bytes_that_are_not_text_become_the_replacement_mark() -> None:
+    answer = Answer(lambda: "made")
+    answer.take(b'{"choices":[{"delta":{"content":"caf\xe9"}}]}')
+    assert answer.text == "caf�"
+
+
+@pytest.mark.parametrize("payload", [b"ping", b"", b"null", b"7"])
+def test_what_was_never_json_is_passed_over(payload: bytes) -> None:
+    answer = Answer(lambda: "made")
+    answer.take(payload)
+    assert (answer.text, answer.error) == ("", None)
+
+
+def test_last_usage_counts() -> None:
+    answer = taken({"choices": [], "usage": {"prompt_tokens": 1}}, {"usage": {"prompt_tokens": 2}}, {"usage": None})
+    assert answer.usage == Usage(2)
+
+
+def test_refusal_of_the_model_is_its_answer() -> None:
+    assert taken(delta(content=None, refusal="I cannot")).text == "I cannot"
+
+
+def test_only_the_first_choice_is_read() -> None:
+    two = {"choices": [{"delta": {"content": "a"}}, {"delta": {"content": "b"}}]}
+    assert taken(two).text == "a"
+
+
+def test_nothing_after_done_is_read() -> None:
+    reader = AnswerReader(Answer(lambda: "made"))
+    reader.feed(b'data: [DONE]\n\ndata: {"choices":[{"delta":{"content":"late"}}]}\n\n')
+    assert reader.is_done
+    assert reader.answer.text == ""
