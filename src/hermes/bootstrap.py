@@ -262,7 +262,7 @@ class _Builder:
 
 
 async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
-    """Be the gateway until asked to stop; returns the exit code. Raises ConfigError or ForeignHomeError at the start."""
+    """Be the gateway until asked to stop; returns the exit code. A home or setting it cannot use raises at the start."""
     is_new = make_home(options.home).whose is Whose.NEW
     _print(banner.opening())
     setting = Setting(

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from datetime import UTC, datetime
-
-from hermes.services.gateway import Gateway
-from hermes.store import inbox, sessions, turns
-from hermes.store.db import Tx
-from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 

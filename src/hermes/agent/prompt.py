@@ -11,7 +11,9 @@ from hermes.store import codec
 from hermes.store.inbox import InboxRow
 from hermes.store.turns import Prompt
 
-DEFAULT_PERSONA = "You are Hermes, a helpful assistant who talks with people in their chats. Answer briefly and plainly."
+DEFAULT_PERSONA = (
+    "You are Hermes, a helpful assistant who talks with people in their chats. Answer briefly and plainly."
+)
 WINDOW_CHARACTERS = 200_000
 
 

@@ -54,7 +54,13 @@ class Approvals:
     ) -> Answered:
         """Answer one. Its lane goes on in the same transaction; the loser of a race is told who won."""
         answered = await self._db.write(
-            _answer, approval_id, allow=allow, platform=platform, sender_id=sender_id, reason=reason, now=self._clock.now()
+            _answer,
+            approval_id,
+            allow=allow,
+            platform=platform,
+            sender_id=sender_id,
+            reason=reason,
+            now=self._clock.now(),
         )
         if answered.answer is Answer.TAKEN and answered.approval is not None:
             self._wake(answered.approval.lane)

@@ -133,7 +133,9 @@ class Delivery:
         if outcome.is_sent:
             self._on_sent(Target.parse(sending.target))
         else:
-            log.warning("Not delivered", extra={"target": sending.target, "outbox": sending.id, "reason": outcome.reason})
+            log.warning(
+                "Not delivered", extra={"target": sending.target, "outbox": sending.id, "reason": outcome.reason}
+            )
         while True:
             try:
                 return await self._db.claim(
@@ -220,7 +222,7 @@ class Delivery:
 
     def _backoff(self, attempts: int) -> float:
         step = BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS)) - 1]
-        return step * random.uniform(0.75, 1.25)  # noqa: S311 - spreads retries, keeps no secret
+        return step * random.uniform(0.75, 1.25)
 
 
 def _record_and_next(tx: Tx, held: Claim, outcome: Outcome, *, now: float) -> Begun | None:

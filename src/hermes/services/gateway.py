@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
 from hermes.config import Config, ConfigWatch
 from hermes.core.keys import Target
 from hermes.core.manifest import Manifest
+from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
-from hermes.platforms.local.hub import LocalHub
 from hermes.services.approvals import Approvals
 from hermes.services.delivery import Delivery
 from hermes.services.events import EventBus
@@ -28,6 +29,16 @@ from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
 
 log = logging.getLogger(__name__)
+
+
+class LocalDoor(Protocol):
+    """How the CLI talks to the local platform. The platform's own hub is one."""
+
+    async def submit(self, chat: str, text: str, key: str) -> None:
+        """Return when the message is stored."""
+
+    def listen(self, chat: str) -> AbstractAsyncContextManager[asyncio.Queue[OutboundMessage]]:
+        """What is sent to this chat while the block lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,7 @@ class Gateway:
     models: Models
     embedded: EmbeddedModel
     fetcher: Fetcher
-    hub: LocalHub
+    hub: LocalDoor
     troubles: list[str] = field(default_factory=list)
 
     @property

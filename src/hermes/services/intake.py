@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hermes.config import Config
-from hermes.core.access import Allowed, Refused, RefusalReason, judge
+from hermes.core.access import Allowed, RefusalReason, Refused, judge
 from hermes.core.command import read_command
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey, ChatKind, SessionKey
@@ -200,8 +200,13 @@ class Intake:
 
     # Storing
 
-    async def _store(self, source: Source, arrivals: Sequence[Arrival], cursor: Marks | None) -> tuple[list[Accepted], set[str]]:
-        """One transaction; also says which targets may go on that were parked. A platform that will not offer the batch again is kept waiting until it is stored."""
+    async def _store(
+        self, source: Source, arrivals: Sequence[Arrival], cursor: Marks | None
+    ) -> tuple[list[Accepted], set[str]]:
+        """One transaction; also says which parked targets may go on.
+
+        A platform that will not offer the batch again is kept waiting until it is stored.
+        """
         newcomers = self._newcomers(source, arrivals)
         attempt = 0
         while True:
@@ -258,7 +263,9 @@ class Intake:
     def _meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> None:
         """Tell a stranger in a direct chat how to be let in, once an hour; a group is never told anything."""
         platform = message.session_key.platform
-        log.warning("Unauthorized user", extra={"platform": platform, "user": message.sender_id, "reason": reason.value})
+        log.warning(
+            "Unauthorized user", extra={"platform": platform, "user": message.sender_id, "reason": reason.value}
+        )
         now = self._clock.now()
         who = (platform, message.sender_id)
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED

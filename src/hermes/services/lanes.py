@@ -24,7 +24,7 @@ from hermes.store import claims, inbox, sessions, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxState
-from hermes.store.turns import Begun, BeginRules, Ending, Pick, TurnState
+from hermes.store.turns import BeginRules, Begun, Ending, Pick, TurnState
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from hermes.core.ports import Clock
 from hermes.core.text import split, storable
 from hermes.store import codec
 from hermes.store.ids import new_id
-from hermes.store.outbox import Outgoing, OutboxKind
+from hermes.store.outbox import OutboxKind, Outgoing
 
 # One message to a platform that is not running now: split at what every platform takes.
 UNKNOWN_PLATFORM = Capabilities(text_limit=1900)

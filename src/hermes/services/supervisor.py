@@ -278,7 +278,9 @@ class Supervisor:
         except ImportError as error:
             extra = account.manifest.extra
             cure = f" Install it: pip install 'hermes-gateway[{extra}]'" if extra else ""
-            raise ConfigError(f"{account.manifest.title} needs a package that is missing ({error.name}).{cure}") from error
+            raise ConfigError(
+                f"{account.manifest.title} needs a package that is missing ({error.name}).{cure}"
+            ) from error
 
     async def _watch(self, account: _Account, running: asyncio.Task[None]) -> None:
         """Wait for the adapter to end; end it when no good frame came for too long. Half-open sockets die here."""
@@ -339,7 +341,7 @@ class Supervisor:
 
     def _backoff(self, account: _Account) -> float:
         step = BACKOFF_SECONDS[min(account.failures, len(BACKOFF_SECONDS) - 1)]
-        return step * random.uniform(0.75, 1.25)  # noqa: S311 - spreads reconnects, keeps no secret
+        return step * random.uniform(0.75, 1.25)
 
 
 class _SilentError(UnreachableError):

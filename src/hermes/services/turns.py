@@ -42,7 +42,7 @@ from hermes.store import approvals, outbox, turns
 from hermes.store.db import Database
 from hermes.store.ids import new_code, new_id
 from hermes.store.inbox import InboxState
-from hermes.store.outbox import Outgoing, OutboxKind
+from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import Begun, Call, CallState, Ending, NewCall, TurnState
 
 log = logging.getLogger(__name__)
@@ -347,7 +347,7 @@ class TurnRunner:
         *,
         text: str = "",
         messages: Sequence[ChatMessage] = (),
-        usage: Usage = Usage(),  # noqa: B008 - frozen
+        usage: Usage = turns.NO_USAGE,
         model: str = "",
     ) -> bool:
         work.control.is_ending = True

@@ -122,7 +122,10 @@ def cancel(tx: Tx, turn_id: str, *, reason: str, now: float) -> None:
 
 def _end(tx: Tx, approval_id: str, state: ApprovalState, reason: str, now: float) -> None:
     tx.run(
-        "UPDATE approvals SET state = :state, reason = :reason, answered_at = :now WHERE id = :id AND state = 'pending'",
+        """
+        UPDATE approvals SET state = :state, reason = :reason, answered_at = :now
+        WHERE id = :id AND state = 'pending'
+        """,
         state=state.value,
         reason=reason,
         now=now,

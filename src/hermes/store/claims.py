@@ -104,7 +104,10 @@ def abandon(tx: Tx, table: Table, held: Claim, *, now: float) -> None:
 def free_older(tx: Tx, table: Table, *, owner: str, now: float) -> int:
     """At start: whatever an earlier incarnation held is free, and due."""
     return tx.run(
-        f"UPDATE {table} SET owner = NULL, token = token + 1, next_at = :now WHERE owner IS NOT NULL AND owner <> :owner",  # noqa: S608
+        f"""
+        UPDATE {table} SET owner = NULL, token = token + 1, next_at = :now
+        WHERE owner IS NOT NULL AND owner <> :owner
+        """,  # noqa: S608
         owner=owner,
         now=now,
     )

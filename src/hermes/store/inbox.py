@@ -218,7 +218,11 @@ def get(tx: Tx, event_id: str) -> InboxRow | None:
 
 
 def of_turn(tx: Tx, turn_id: str) -> list[InboxRow]:
-    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE turn_id = :id AND turn_id <> '' ORDER BY seq", InboxRow, id=turn_id)  # noqa: S608
+    return tx.all(
+        f"SELECT {COLUMNS} FROM inbox WHERE turn_id = :id AND turn_id <> '' ORDER BY seq",  # noqa: S608
+        InboxRow,
+        id=turn_id,
+    )
 
 
 def waiting_count(tx: Tx) -> int:

@@ -169,7 +169,8 @@ def _open_rows(tx: Tx, target: str) -> list[_Open]:
         """
         SELECT id, target, kind, body, state, attempts, unknowns, replaces, not_before, expires_at
         FROM outbox
-        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked' ORDER BY seq, idx LIMIT 100
+        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked'
+        ORDER BY seq, idx LIMIT 100
         """,
         _Open,
         target=target,
@@ -249,7 +250,9 @@ def record_rejected(tx: Tx, row_id: str, *, reason: str, now: float) -> None:
 
 def send_anew(tx: Tx, row_id: str, *, reason: str) -> None:
     """The message to overwrite is gone: send this row as one of its own."""
-    tx.run("UPDATE outbox SET state = 'ready', replaces = '', reason = :reason WHERE id = :id", id=row_id, reason=reason)
+    tx.run(
+        "UPDATE outbox SET state = 'ready', replaces = '', reason = :reason WHERE id = :id", id=row_id, reason=reason
+    )
 
 
 def _die(tx: Tx, row_id: str, reason: str, now: float) -> int:
@@ -334,7 +337,11 @@ def preview_of_turn(tx: Tx, turn_id: str) -> str:
 
 
 def of_turn(tx: Tx, turn_id: str) -> list[OutboxRow]:
-    return tx.all(f"SELECT {COLUMNS} FROM outbox WHERE turn_id = :id AND turn_id <> '' ORDER BY created_at, idx", OutboxRow, id=turn_id)  # noqa: S608
+    return tx.all(
+        f"SELECT {COLUMNS} FROM outbox WHERE turn_id = :id AND turn_id <> '' ORDER BY created_at, idx",  # noqa: S608
+        OutboxRow,
+        id=turn_id,
+    )
 
 
 def of_group(tx: Tx, group_id: str) -> list[OutboxRow]:

@@ -118,6 +118,7 @@ class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has anothe
     """The claim shown is not the newest: whoever calls must stop at once."""
 
 
+NO_USAGE = Usage()
 TURN = (
     "id, lane, session_id, state, person_id, reply_to, attempts, steps, created_at, ended_at, model, "
     "prompt_tokens, completion_tokens, reason"
@@ -146,9 +147,7 @@ def take(
     return begin_next(tx, held, now=now, rules=rules, turn_id=turn_id, session_id=session_id)
 
 
-def begin_next(
-    tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: str, session_id: str
-) -> Begun | None:
+def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: str, session_id: str) -> Begun | None:
     """Resume the lane's open turn, else begin one from the queue, else let the lane sleep (None)."""
     while True:
         lane = _lane(tx, held)
@@ -172,7 +171,10 @@ def begin_next(
 
 def _lane(tx: Tx, held: Claim) -> _Lane:
     lane = tx.one(
-        "SELECT seq, turn_id, session_id, busy_mode FROM lanes WHERE key = :key AND token = :token AND owner IS NOT NULL",
+        """
+        SELECT seq, turn_id, session_id, busy_mode FROM lanes
+        WHERE key = :key AND token = :token AND owner IS NOT NULL
+        """,
         _Lane,
         key=held.key,
         token=held.token,
@@ -195,9 +197,7 @@ def _resume(tx: Tx, held: Claim, lane: _Lane, now: float) -> Begun | None:
     return Begun(held, turn, history, calls_of_step(tx, turn.id, turn.steps), is_resumed=True)
 
 
-def _session(
-    tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now: float
-) -> tuple[str, str]:
+def _session(tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now: float) -> tuple[str, str]:
     """The session to go on with, and why it is a new one ('' when it is not, or is the first)."""
     known = sessions.get(tx, current) if current else None
     reason = rules.renews(known, now) if known is not None else ""
@@ -229,9 +229,7 @@ def _insert(
     tx.run("UPDATE lanes SET turn_id = :id WHERE key = :lane", id=turn_id, lane=lane)
     consume(tx, turn_id, rows)
     sessions.append(tx, session_id, turn_id, [prompt.message], now=now)
-    return Turn(
-        turn_id, lane, session_id, TurnState.RUNNING, person_id, prompt.reply_to, 1, 0, now, None, "", 0, 0, ""
-    )
+    return Turn(turn_id, lane, session_id, TurnState.RUNNING, person_id, prompt.reply_to, 1, 0, now, None, "", 0, 0, "")
 
 
 def consume(tx: Tx, turn_id: str, rows: Sequence[InboxRow]) -> None:
@@ -243,7 +241,9 @@ def consume(tx: Tx, turn_id: str, rows: Sequence[InboxRow]) -> None:
         )
 
 
-def steer(tx: Tx, held: Claim, turn: Turn, *, compose: Callable[[Sequence[InboxRow]], Prompt], now: float) -> ChatMessage | None:
+def steer(
+    tx: Tx, held: Claim, turn: Turn, *, compose: Callable[[Sequence[InboxRow]], Prompt], now: float
+) -> ChatMessage | None:
     """Hand what arrived meanwhile to the running turn, as one more user message."""
     _lane(tx, held)
     rows = inbox.queued(tx, held.key)
@@ -373,7 +373,7 @@ class Ending:
     reason: str = ""
     messages: Sequence[ChatMessage] = ()
     replies: Sequence[Outgoing] = ()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     model: str = ""
 
 

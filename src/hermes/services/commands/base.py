@@ -23,7 +23,7 @@ from hermes.services.letters import Letters
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
-from hermes.store.outbox import Outgoing, OutboxKind
+from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.people import Person
 
 log = logging.getLogger(__name__)
@@ -183,5 +183,3 @@ def _settle_with_reply(tx: Tx, event_id: str, rows: list[Outgoing], *, now: floa
     """The event is answered and its reply is stored, together and once."""
     if inbox.settle(tx, event_id, state=InboxState.ANSWERED, now=now):
         outbox.enqueue(tx, rows, now=now)
-
-
