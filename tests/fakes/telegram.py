@@ -80,7 +80,7 @@ class FakeTelegram:
         self.token = token
         self.port = port
         self.username = username
-        self.secrets = (token,)
+        self.secrets: tuple[str, ...] = (token,)
         self.identity = token.partition(":")[0]
         self.any_chat = False  # True: sends to chats that nobody spoke in are taken too
         self.webhook_is_set = False
@@ -118,7 +118,7 @@ class FakeTelegram:
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        self._server = web.Server(self._answer)
+        self._server = web.Server(self._answer, request_factory=_large_request)
         self._runner = web.ServerRunner(self._server, shutdown_timeout=0.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
@@ -650,6 +650,11 @@ _REAL_KINDS = frozenset(
         "chat_join_request",
     ]
 )
+
+
+def _large_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=60_000_000)
 
 
 async def _params(request: web.BaseRequest) -> Json:

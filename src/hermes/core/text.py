@@ -61,7 +61,7 @@ def trim(text: str, limit: int, unit: TextUnit) -> str:
     room = limit - length(_ELLIPSIS, unit)
     if room < 0:
         return ""
-    return text[: _whole(text, 0, _reach(text, 0, room, unit))].rstrip() + _ELLIPSIS
+    return text[: _whole(text, 0, _reach(text, 0, room, unit, least=0))].rstrip() + _ELLIPSIS
 
 
 def split(text: str, limit: int, unit: TextUnit) -> list[str]:
@@ -188,16 +188,16 @@ def _open_at_end(piece: str, fence: _Fence | None) -> _Fence | None:
     return fence
 
 
-def _reach(text: str, at: int, room: int, unit: TextUnit) -> int:
-    """The furthest index such that ``text[at:index]`` takes at most ``room`` units; at least one character."""
+def _reach(text: str, at: int, room: int, unit: TextUnit, *, least: int = 1) -> int:
+    """The furthest index such that ``text[at:index]`` takes at most ``room`` units; ``least`` keeps a split going."""
     window = text[at : at + room]
     if unit is TextUnit.CHARACTERS or window.isascii():
-        return at + max(len(window), 1)
+        return at + max(len(window), least)
     used = 0
     for count, character in enumerate(window):
         used += _weight(character, unit)
         if used > room:
-            return at + max(count, 1)
+            return at + max(count, least)
     return at + len(window)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Json, Press, Quote, TextUnit
-from hermes.core.text import length
+from hermes.core.text import length, storable
 from hermes.platforms.telegram.media import attachments
 
 # A client cuts what it sends at 4096 units; from here on the next message is likely the rest.
@@ -50,19 +50,19 @@ def _message(message: Json, me: Me, *, is_edit: bool) -> InboundEvent:
     if not text and not files:
         return Ignored(kind=_what(message))
     sender = message.get("sender_chat") or message["from"]
-    if str(sender["id"]) == me.id or ("sender_chat" not in message and sender.get("is_bot")):
+    if _id(sender) == me.id or ("sender_chat" not in message and sender.get("is_bot")):
         return Ignored(kind="a bot's message")  # two bots that answer each other never end
-    chat, number = message["chat"]["id"], message["message_id"]
-    date = (message.get("edit_date") or message["date"]) if is_edit else message["date"]
+    chat, number = _id(message["chat"]), _id(message, "message_id")
+    date = message["edit_date"] if is_edit and "edit_date" in message else message["date"]
     quote = _quote(message, me)
     return InboundMessage(
-        keys=(f"edit:{chat}:{number}:{date}" if is_edit else f"msg:{chat}:{number}",),
+        keys=(f"edit:{chat}:{number}:{int(date)}" if is_edit else f"msg:{chat}:{number}",),
         session_key=_place(message, me),
-        sender_id=str(sender["id"]),
+        sender_id=_id(sender),
         sender_name=_name(sender),
         text=_without_our_name(text, message, me),
         sent_at=datetime.fromtimestamp(date, UTC),
-        message_id=str(number),
+        message_id=number,
         attachments=files,
         quote=quote,
         is_addressed=_is_addressed(message, text, quote, me),
@@ -77,15 +77,16 @@ def _message(message: Json, me: Me, *, is_edit: bool) -> InboundEvent:
 def _press(press: Json, me: Me, now: datetime) -> InboundEvent:
     if "message" not in press or "data" not in press:
         return Ignored(kind="callback_query without a message of ours")
+    press_id = storable(str(press["id"]))
     return Press(
-        keys=(f"press:{press['id']}",),
+        keys=(f"press:{press_id}",),
         session_key=_place(press["message"], me),
-        sender_id=str(press["from"]["id"]),
+        sender_id=_id(press["from"]),
         sender_name=_name(press["from"]),
         data=str(press["data"]),
         sent_at=now,
-        press_id=str(press["id"]),
-        message_id=str(press["message"]["message_id"]),
+        press_id=press_id,
+        message_id=_id(press["message"], "message_id"),
     )
 
 
@@ -94,10 +95,18 @@ def _place(message: Json, me: Me) -> SessionKey:
     thread = ""
     # Answers in an ordinary group carry a thread id too; only in a forum it is a place.
     if message.get("is_topic_message") and "message_thread_id" in message:
-        thread = str(message["message_thread_id"])
+        thread = _id(message, "message_thread_id")
     elif chat.get("is_forum"):
         thread = _GENERAL_TOPIC
-    return SessionKey("telegram", _KINDS[chat["type"]], str(chat["id"]), thread, account=me.account)
+    return SessionKey("telegram", _KINDS[chat["type"]], _id(chat), thread, account=me.account)
+
+
+def _id(holder: Json, name: str = "id") -> str:
+    """An id as text. Telegram's are whole numbers; anything else would make keys that nobody can look up."""
+    value = holder[name]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} is not a whole number")
+    return str(value)
 
 
 def _name(who: Json) -> str:

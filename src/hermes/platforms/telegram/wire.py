@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 import orjson
-from aiohttp_socks import ProxyError
+from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from yarl import URL
 
 from hermes.core.errors import (
@@ -39,6 +39,9 @@ CONNECT_SECONDS = 10.0
 REPEAT_MARK = "↻ "
 GENERAL_TOPIC = "1"
 
+# What a SOCKS proxy that could not connect is told as; these share no base.
+_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
+_BROKEN = (aiohttp.ClientError, OSError, *_NO_PROXY)  # a TimeoutError is an OSError
 _JSON = {"Content-Type": "application/json"}
 # Doing these twice is the same as doing them once, so an unknown outcome is simply tried again.
 _REPEATABLE = frozenset(
@@ -188,9 +191,8 @@ def _retry_after(parameters: Mapping[str, Any]) -> float:
 
 def nothing_was_sent(error: BaseException) -> bool:
     """True when the connection never came to be: refused, no such host, a proxy that said no."""
-    return isinstance(
-        error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError | ProxyError
-    )
+    never_connected = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+    return isinstance(error, (*never_connected, *_NO_PROXY))
 
 
 def decode(body: bytes) -> Any:
@@ -208,7 +210,7 @@ class Bot:
     token: Secret
     root: str
     http: aiohttp.ClientSession
-    _urls: dict[str, URL] = field(default_factory=dict)
+    _urls: dict[str, URL] = field(default_factory=dict, repr=False)  # they hold the token
 
     async def call(self, method: str, params: Json, *, seconds: float = CALL_SECONDS) -> Any:
         try:
@@ -233,7 +235,7 @@ class Bot:
                 allow_redirects=False,
             ) as response:
                 answer = decode(await response.read())
-        except (aiohttp.ClientError, OSError, ProxyError, ValueError, RecursionError) as error:
+        except (*_BROKEN, ValueError, RecursionError) as error:
             # The URL holds the token, so neither it nor the cause's text is repeated here.
             raise _silence(method, error, f"Telegram did not answer {method} ({type(error).__name__})") from None
         if isinstance(answer, dict) and answer.get("ok") is True and "result" in answer:
@@ -254,7 +256,7 @@ class Bot:
                 if response.status != 200:
                     raise RejectedError(f"Telegram has {name} no longer ({response.status}).")
                 return await media.save(response, into, name, limit)
-        except (aiohttp.ClientError, TimeoutError, ConnectionError, ProxyError) as error:
+        except (aiohttp.ClientError, TimeoutError, ConnectionError, *_NO_PROXY) as error:
             raise UnreachableError(f"Telegram did not hand out {name} ({type(error).__name__})") from None
 
     def _url(self, method: str) -> URL:
