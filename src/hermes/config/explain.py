@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from hermes.config.keys import nearest, provider_keys
+from hermes.config.keys import NAME, nearest, provider_keys
 from hermes.config.layers import Entry, Loaded, Resolved
 from hermes.config.providers import KNOWN
 from hermes.config.values import Key, Kind, Raw
@@ -74,15 +74,34 @@ def known_keys(loaded: Loaded) -> dict[str, Key]:
     return keys | {str(resolved.key): resolved.key for resolved in loaded.sources.values()}
 
 
+def keys_under(loaded: Loaded, section: str) -> list[str]:
+    """The keys of a section such as ``platforms.telegram``, by name; those of a key itself are the key."""
+    return [name for name in known_keys(loaded) if name == section or name.startswith(f"{section}.")]
+
+
 def find_key(loaded: Loaded, text: str) -> Key:
+    """The key of a dotted name or an environment name, also under a name that nobody has used yet.
+
+    Raises ConfigError, with the nearest known key, for one there is none of.
+    """
     keys = known_keys(loaded)
     if text in keys:
         return keys[text]
     by_env = {name: key for key in keys.values() for name in key.env}
     if text in by_env:
         return by_env[text]
+    for key in loaded.schema.keys.values():
+        if "*" in key.path and (chosen := _names_in(text.split("."), key.path)):
+            return loaded.schema.at(key, chosen)
     meant = nearest(text, [*keys, *by_env], cutoff=0.6)
     raise ConfigError(f"There is no setting {text!r}." + (f" Did you mean {meant}?" if meant else ""))
+
+
+def _names_in(parts: list[str], pattern: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands where the pattern has its ``*``; nothing when the rest does not match."""
+    if len(parts) != len(pattern) or any(star not in ("*", part) for part, star in zip(parts, pattern, strict=True)):
+        return ()
+    return tuple(part for part, star in zip(parts, pattern, strict=True) if star == "*" and NAME.fullmatch(part))
 
 
 def shown(key: Key, value: Any) -> str:

@@ -272,6 +272,8 @@ class Schema:
         path = tuple(next(names) if part == "*" else part for part in key.path)
         if path[2:4] == ("accounts", "main"):  # the account main stands directly under its platform
             return self.keys[(*path[:2], *path[4:])]
+        if path[0] == "providers":
+            return next(own for own in provider_keys(path[1]) if own.path == path)
         return replace(key, path=path)
 
     def _add(self, key: Key) -> None:

@@ -1,0 +1,182 @@
+"""Changing one setting in the files, with everything else in them (comments too) left as it was."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.config.dotenv import parse_dotenv
+from hermes.config.explain import find_key
+from hermes.config.layers import Loaded, Rank
+from hermes.config.trees import Items, Leaf, Table, Tree, read_yaml
+from hermes.config.values import Key, Kind, looks_unfilled, parse
+from hermes.core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``file`` is where the value was written. ``note`` says when something that is heard earlier hides it."""
+
+    key: str
+    file: Path
+    note: str = ""
+
+
+def set_value(loaded: Loaded, name: str, text: str) -> Change:
+    """Write one setting: a secret, or one that already stands in `.env`, goes there; the others to `config.yaml`.
+
+    The file is replaced as a whole by one that only its owner can read. Raises ConfigError, and writes
+    nothing, when the value is not usable or the file cannot be changed without disturbing the rest of it.
+    """
+    key = find_key(loaded, name)
+    _check(key, text)
+    home = loaded.config.home
+    variable = _variable(loaded, key)
+    if variable:
+        file = home / ".env"
+        _replace(file, _with_env_line(_read(file), variable, text))
+    else:
+        file = home / "config.yaml"
+        _replace(file, _with_yaml_value(_read(file), key, text))
+    return Change(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML))
+
+
+def _check(key: Key, text: str) -> None:
+    if looks_unfilled(key, text):
+        raise ConfigError(f"{key}: that is an example, not a value.")
+    try:
+        parse(key, text)
+    except ValueError as error:
+        raise ConfigError(f"{key} {error}") from None
+    if "\n" in text or "\r" in text:
+        raise ConfigError(f"{key}: a text of several lines is written into config.yaml by hand.")
+
+
+def _variable(loaded: Loaded, key: Key) -> str:
+    there = loaded.layers.home_env or {}
+    for name in key.env:
+        if name in there:
+            return name
+    return key.env[0] if key.env and key.kind is Kind.SECRET else ""
+
+
+def _hidden_by(loaded: Loaded, key: Key, rank: Rank) -> str:
+    resolved = loaded.sources.get(key.path)
+    earlier = [entry.source for entry in resolved.entries if entry.source.rank < rank] if resolved else []
+    return f"{earlier[0]} sets {earlier[0].written} and is heard first." if earlier else ""
+
+
+def _with_env_line(content: str, name: str, text: str) -> str:
+    quoted = "'" + text + "'" if "'" not in text else '"' + re.sub(r'([\\"$])', r"\\\1", text) + '"'
+    is_plain = re.fullmatch(r"[\w.,:/@+*=-]*", text) is not None
+    line = f"{name}={text if is_plain else quoted}"
+    lines, _ = parse_dotenv(content.encode(), ".env")
+    rows = content.split("\n")
+    if name in lines:
+        rows[lines[name].line - 1] = line
+        return "\n".join(rows)
+    return content + ("\n" if content and not content.endswith("\n") else "") + line + "\n"
+
+
+def _with_yaml_value(content: str, key: Key, text: str) -> str:
+    before, _ = read_yaml(content.encode(), "config.yaml")
+    if before is None:
+        raise ConfigError("config.yaml cannot be read as it is: `hermes config check` names the line.")
+    value = _yaml_list(text) if key.kind is Kind.LIST else _yaml_scalar(text)
+    changed = _edited(content.split("\n"), before, key.path, value)
+    after, _ = read_yaml("\n".join(changed).encode(), "config.yaml")
+    # Judged by what the file then says, not by how it was edited.
+    if after is None or _flat(after) != {**_flat(before), key.path: _typed(key, text)}:
+        raise ConfigError(f"config.yaml is written in a way that {key} cannot be changed in safely; edit it by hand.")
+    return "\n".join(changed)
+
+
+def _edited(rows: list[str], tree: Table, path: tuple[str, ...], value: str) -> list[str]:
+    """Replace the line of the key, or add lines below the deepest section that is there."""
+    place, depth, row = tree, 0, -1
+    while depth < len(path) - 1:
+        below = place.entries.get(path[depth])
+        if not isinstance(below, Table):
+            break
+        row = _row_of(rows, path[depth], row + 1, below.line - 1)
+        place, depth = below, depth + 1
+    if depth == len(path) - 1 and path[-1] in place.entries:
+        row = _row_of(rows, path[-1], row + 1, len(rows) - 1)
+        indent = rows[row][: len(rows[row]) - len(rows[row].lstrip())]
+        comment = re.search(r"\s+#[^'\"]*$", rows[row])
+        return [*rows[:row], f"{indent}{path[-1]}: {value}{comment[0] if comment else ''}", *rows[row + 1 :]]
+    indent = _indent_below(rows, row)
+    added = [f"{indent}{'  ' * step}{name}:" for step, name in enumerate(path[depth:])]
+    added[-1] += f" {value}"
+    if row >= 0:
+        return [*rows[: row + 1], *added, *rows[row + 1 :]]
+    tail = [""] if rows and rows[-1] == "" else []
+    return [*rows[: len(rows) - len(tail)], *added, *(tail or [""])]
+
+
+def _row_of(rows: list[str], name: str, first: int, last: int) -> int:
+    for row in range(first, min(last, len(rows) - 1) + 1):
+        if re.match(rf"\s*['\"]?{re.escape(name)}['\"]?\s*:", rows[row]):
+            return row
+    raise ConfigError(f"config.yaml is written in a way that {name} was not found in; edit it by hand.")
+
+
+def _indent_below(rows: list[str], row: int) -> str:
+    if row < 0:
+        return ""
+    own = len(rows[row]) - len(rows[row].lstrip())
+    for line in rows[row + 1 :]:
+        if line.strip() and not line.lstrip().startswith("#"):
+            depth = len(line) - len(line.lstrip())
+            return " " * (depth if depth > own else own + 2)
+    return " " * (own + 2)
+
+
+def _yaml_scalar(text: str) -> str:
+    is_plain = re.fullmatch(r"[A-Za-z0-9_./][\w./+-]*", text) is not None and text.casefold() != "null"
+    return text if is_plain else "'" + text.replace("'", "''") + "'"
+
+
+def _yaml_list(text: str) -> str:
+    return "[" + ", ".join(_yaml_scalar(item.strip()) for item in text.split(",") if item.strip()) + "]"
+
+
+Flat = dict[tuple[str, ...], str | tuple[str, ...] | None]
+
+
+def _typed(key: Key, text: str) -> str | tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip()) if key.kind is Kind.LIST else text
+
+
+def _flat(tree: Tree, path: tuple[str, ...] = ()) -> Flat:
+    match tree:
+        case Leaf(text):
+            return {path: text}
+        case Items(items):
+            return {path: tuple(item.text or "" if isinstance(item, Leaf) else repr(_flat(item)) for item in items)}
+        case Table(entries):
+            return {key: value for name, sub in entries.items() for key, value in _flat(sub, (*path, name)).items()}
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file.name} cannot be read: {type(error).__name__}.") from None
+
+
+def _replace(file: Path, content: str) -> None:
+    draft = file.with_name(f"{file.name}.{os.urandom(4).hex()}.tmp")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)
