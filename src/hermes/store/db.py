@@ -255,13 +255,15 @@ class Pause:
     """A test aid for the chaos suite: stand still at one point so that a kill can hit it.
 
     ``HERMES_TEST_PAUSE=before_commit:SECONDS`` or ``after_commit:SECONDS``; with a third part, a path, only
-    while that file exists. Read once, when the database is opened.
+    while that file exists. Several are separated by commas. Read once, when the database is opened.
     """
 
     def __init__(self, text: str) -> None:
-        self.point, _, rest = text.partition(":")
-        seconds, _, self._path = rest.partition(":")
-        self._seconds = float(seconds) if seconds else 0.0
+        self._points: list[tuple[str, float, str]] = []
+        for part in text.split(","):
+            point, _, rest = part.partition(":")
+            seconds, _, path = rest.partition(":")
+            self._points.append((point, float(seconds) if seconds else 0.0, path))
 
     @classmethod
     def from_environment(cls) -> Pause | None:
@@ -269,11 +271,10 @@ class Pause:
         return cls(text) if text else None
 
     def at(self, point: str) -> None:
-        if point != self.point:
-            return
-        until = time.monotonic() + self._seconds
-        while time.monotonic() < until and (not self._path or os.path.exists(self._path)):
-            time.sleep(0.005)
+        for wanted, seconds, path in self._points:
+            until = time.monotonic() + seconds
+            while point == wanted and time.monotonic() < until and (not path or os.path.exists(path)):
+                time.sleep(0.005)
 
 
 DEFAULT_MIGRATIONS = "hermes.store.migrations"
