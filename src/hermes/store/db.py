@@ -55,6 +55,8 @@ class Limits:
     """How long a write waits for another process's lock before it says that the store is down."""
     heal_wait_seconds: float = 10.0
     """How long a write waits for a recovery that is under way."""
+    checked_at_open_bytes: int = 8 * 1024 * 1024
+    """SQLite files up to this size are checked whole at every start, which takes milliseconds."""
     group: int = 128
     readers: int = 2
     connections: int = 4

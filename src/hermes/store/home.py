@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ def make_private_folder(folder: Path) -> None:
 
 def write_private(path: Path, content: str | bytes) -> None:
     """Replace a file in one step, readable by its owner alone: whoever reads sees the old text or the new."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     data = content.encode() if isinstance(content, str) else content
     with contextlib.suppress(FileNotFoundError):  # left by a process of this id that was killed
         temporary.unlink()

@@ -62,7 +62,6 @@ class Journal:
         home.make_private_folder(self._folder)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         with open(descriptor, "r+b") as file:
-            os.fchmod(descriptor, 0o600)
             end, last = _last_whole_line(file)
             file.truncate(end)
             file.seek(end)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import logging
+import math
+import os
 import queue
 import random
 import re
+import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +35,11 @@ MIGRATION_LOCK = OWNER_LOCK + 1
 _HERE = "hashtext(current_database() || '.' || current_schema())"
 """Advisory locks are per server database; two gateways may share one in different schemas."""
 
+log = logging.getLogger(__name__)
+
 _RETRIES = 5
+_GRACE_SECONDS = 5.0
+"""How much longer than the server's own timeout a statement may take before its connection is cut."""
 _MIGRATION_WAIT_SECONDS = 60
 
 _CONFLICTS = (errors.DeadlockDetected, errors.SerializationFailure)
@@ -84,20 +93,34 @@ class PostgresDatabase(Database):
         self._pause = Pause.from_environment()
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._workers = [_Worker(self) for _ in range(limits.connections)]
+        self._watching: asyncio.TimerHandle | None = None
         self._owner: Connection | None = None
         self._is_closed = False
 
     async def start(self, steps: Sequence[migrate.Migration]) -> None:
         await asyncio.to_thread(self._migrate, steps)
-        for number in range(self._limits.connections):
-            thread = threading.Thread(target=self._work_forever, name=f"store-{number}", daemon=True)
+        for number, worker in enumerate(self._workers):
+            thread = threading.Thread(target=self._work_forever, args=(worker,), name=f"store-{number}", daemon=True)
             thread.start()
             self._threads.append(thread)
+
+        self._watch()
+
+    def _watch(self) -> None:
+        """Cut connections whose server has gone silent: its own timeouts cannot end a wait for it."""
+        if self._is_closed:
+            return
+        for worker in self._workers:
+            worker.cut_if_silent(self._limits.statement_seconds + _GRACE_SECONDS)
+        self._watching = self._loop.call_later(_GRACE_SECONDS, self._watch)
 
     async def close(self) -> None:
         if self._is_closed:
             return
         self._is_closed = True
+        if self._watching is not None:
+            self._watching.cancel()
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
@@ -180,8 +203,7 @@ class PostgresDatabase(Database):
             raise StoreIsDownError("The PostgreSQL database is closed.")
         self._jobs.put(job)
 
-    def _work_forever(self) -> None:
-        worker = _Worker(self)
+    def _work_forever(self, worker: _Worker) -> None:
         while (job := self._jobs.get()) is not None:
             worker.settle(job)
             self._release_later((job,))
@@ -195,11 +217,41 @@ class _Worker:
         self._database = database
         self._pause = database._pause
         self._connection: Connection | None = None
+        self._asked_at = math.inf
+        """When the statement under way was sent; infinity while none is."""
 
     def drop(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def cut_if_silent(self, seconds: float) -> None:
+        """Called on the event loop: end a wait that has gone on for too long."""
+        connection = self._connection
+        if time.monotonic() - self._asked_at < seconds or connection is None or connection.closed:
+            return
+        log.warning("PostgreSQL is silent", extra={"seconds": round(seconds)})
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
+
+    def _tx(self, connection: Connection) -> Tx:
+        cursor_of = connection.cursor
+
+        def execute(sql: str, params: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+            self._asked_at = time.monotonic()
+            try:
+                return cursor_of().execute(translate(sql).encode(), params)
+            finally:
+                self._asked_at = math.inf
+
+        def execute_many(sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+            self._asked_at = time.monotonic()
+            try:
+                cursor_of().executemany(translate(sql).encode(), rows)
+            finally:
+                self._asked_at = math.inf
+
+        return Tx(POSTGRES, execute, execute_many)
 
     def settle(self, job: Job[Any]) -> None:
         """Run a job to its end: a result, or an error that says whether it may have been stored."""
@@ -231,7 +283,7 @@ class _Worker:
         connection.read_only = is_read or None
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ if is_read else None
         try:
-            job.run(tx_of(connection))
+            job.run(self._tx(connection))
             if connection.info.transaction_status == TransactionStatus.INERROR:
                 # COMMIT would quietly roll back: the function swallowed an error of the database.
                 raise errors.InFailedSqlTransaction("a statement failed and its error was swallowed")
@@ -253,6 +305,7 @@ class _Worker:
     def _commit(self, connection: Connection) -> None:
         if self._pause:
             self._pause.at("before_commit")
+        self._asked_at = time.monotonic()
         try:
             connection.commit()
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -263,6 +316,8 @@ class _Worker:
                 ) from error
             connection.rollback()
             raise
+        finally:
+            self._asked_at = math.inf
         if self._pause:
             self._pause.at("after_commit")
 

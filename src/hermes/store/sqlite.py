@@ -18,8 +18,11 @@ from hermes.store.db import SQLITE, Database, Job, Limits, OnTrouble, Pause, Tro
 from hermes.store.keeper import Keeper
 from hermes.store.sqlite_file import DamagedError, Location, beside, error_code
 
-KEEP_AFTER_SECONDS = 0.2
+KEEP_AFTER_SECONDS = 0.5
 """Changes of this long are written to the mirror and the transcripts' files together."""
+
+CHECK_AFTER_SECONDS = 60.0
+"""A large file is checked table by table once the start is well behind it."""
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +69,7 @@ class _Files:
         self.connection: sqlite3.Connection | None = None
         self.identity: tuple[int, int] | None = None
         self.generation = 0
+        self.table_names: list[str] = []
 
     # Opening
 
@@ -78,31 +82,38 @@ class _Files:
             if not self.path.exists() and self.location.head.exists():
                 raise DamagedError("the file is gone")
             sqlite_file.prepare(self.location)
-            self._connect(check_whole=check_whole or self.path.stat().st_size <= sqlite_file.CHECKED_AT_OPEN_BYTES)
+            self._connect(check_whole=check_whole or not self.is_large())
         except (DamagedError, sqlite3.DatabaseError) as error:
-            if not isinstance(error, DamagedError) and not sqlite_file.is_damage(error):
+            if not sqlite_file.is_damage(error):
                 raise
             self._recover(str(error), rescued)
             sqlite_file.prepare(self.location)
             self._connect(check_whole=False)
         self.generation += 1
 
+    def is_large(self) -> bool:
+        """Too large to be checked whole at every start."""
+        return self.path.stat().st_size > self._limits.checked_at_open_bytes
+
     def _connect(self, *, check_whole: bool) -> None:
+        has_head = sqlite_file.is_head_current(self.location)
         connection = self.location.connect(self._limits)
         try:
             sqlite_file.check(connection, whole=check_whole)
             sqlite_file.claim(connection)
             self._choose_journal(connection)
-            has_changed = sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
+            sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
             if added := drift.mend(connection, self._steps):
                 self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
-            if has_changed or added or not self.location.head.exists():
+            schema = connection.execute("PRAGMA schema_version").fetchone()[0]
+            if not has_head or schema != sqlite_file.kept_schema_version(self.location):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 connection.close()
                 sqlite_file.keep_head(self.location)
                 connection = self.location.connect(self._limits)
                 self._choose_journal(connection)
             self.keeper.watch(connection)
+            self.table_names = drift.tables(connection)
         except BaseException:
             connection.close()
             raise
@@ -251,6 +262,7 @@ class SqliteDatabase(Database):
         self._reads: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._healing: _Healing | None = None
+        self._unchecked: list[str] = []
         self._down = ""
         self._is_closed = False
 
@@ -261,6 +273,20 @@ class SqliteDatabase(Database):
         if self._files.has_wal:
             for number, reader in enumerate(self._files.readers):
                 self._start_thread(f"store-reader-{number}", self._read_forever, reader)
+
+        if self._files.is_large():
+            self._loop.call_later(CHECK_AFTER_SECONDS, self._check_soon, None)
+
+    def _check_soon(self, before: asyncio.Future[None] | None) -> None:
+        """Check the next table of a large file; a table that is not sound is healed as any damage is."""
+        if before is None:
+            self._unchecked = list(self._files.table_names)
+        if self._is_closed or not self._unchecked:
+            return
+        job: Job[None] = Job("read", sqlite_file.check_table, (self._unchecked.pop(),), {}, self._loop.create_future())
+        job.future.add_done_callback(_say_if_failed)
+        job.future.add_done_callback(self._check_soon)
+        self._submit(job)
 
     def _start_thread(self, name: str, run: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=run, args=args, name=name, daemon=True)
@@ -410,6 +436,8 @@ class SqliteDatabase(Database):
         job.fail(self._in_words(error))
 
     def _fail_all(self, group: list[Job[Any]], error: BaseException) -> None:
+        if isinstance(error, GatewayError) and not isinstance(error, StoreIsDownError):
+            error = StoreIsDownError(str(error))  # a file that is another's by now: who writes can only wait
         self._say_down(error)
         told = self._in_words(error)
         for job in group:
@@ -436,7 +464,8 @@ class SqliteDatabase(Database):
 
     def _heal(self, reason: str) -> None:
         """Have the file opened anew, recovered if need be; raises StoreIsDownError when that takes too long."""
-        log.warning("Opening the store again", extra={"path": str(self._files.path), "reason": reason})
+        if not self._down:
+            log.warning("Opening the store again", extra={"path": str(self._files.path), "reason": reason})
         self._healing = _Healing(self._files)
         self._await_healing(self._limits.heal_wait_seconds)
 

@@ -24,8 +24,6 @@ APPLICATION_ID = 0x48524D53
 
 MAGIC = b"SQLite format 3\x00"
 SUFFIXES = ("", "-wal", "-shm")
-CHECKED_AT_OPEN_BYTES = 8 * 1024 * 1024
-"""Files up to this size are checked whole at every start; that takes milliseconds."""
 
 
 class DamagedError(Exception):
@@ -158,19 +156,35 @@ def _has_our_tables(path: Path) -> bool:
 
 def keep_head(location: Location) -> None:
     """Keep page 1 for a later recovery. Only while no connection of this process is open."""
-    with location.path.open("rb") as file:
+    page = _first_page(location.path)
+    if page[:16] == MAGIC:
+        home.write_private(location.head, page)
+
+
+def is_head_current(location: Location) -> bool:
+    """Whether the kept page 1 leads to the same tables as the file's own. Only before the first connect."""
+    try:
+        kept = location.head.read_bytes()
+    except FileNotFoundError:
+        return False
+    page = _first_page(location.path)
+    # The header's counters change all the time; the schema's cookie and its tree of tables must agree.
+    return kept[40:44] == page[40:44] and kept[100:] == page[100:]
+
+
+def kept_schema_version(location: Location) -> int:
+    try:
+        return int.from_bytes(location.head.read_bytes()[40:44], "big")
+    except FileNotFoundError:
+        return -1
+
+
+def _first_page(path: Path) -> bytes:
+    with path.open("rb") as file:
         header = file.read(100)
-        if header[:16] != MAGIC:
-            return
         size = int.from_bytes(header[16:18], "big")
         file.seek(0)
-        page = file.read(65536 if size == 1 else size)
-    try:
-        is_kept = location.head.read_bytes() == page
-    except FileNotFoundError:
-        is_kept = False
-    if not is_kept:
-        home.write_private(location.head, page)
+        return file.read(65536 if size == 1 else size)
 
 
 # With a connection
@@ -187,6 +201,13 @@ def check(connection: sqlite3.Connection, *, whole: bool) -> None:
         raise
     if answer != "ok":
         raise DamagedError(answer.splitlines()[-1])
+
+
+def check_table(tx: Tx, table: str) -> None:
+    """Raise DamagedError unless every page of one table is where it belongs."""
+    answer = tx.value(f"PRAGMA quick_check({table})")
+    if answer != "ok":
+        raise DamagedError(str(answer))
 
 
 def claim(connection: sqlite3.Connection) -> None:
@@ -255,7 +276,11 @@ def error_code(error: BaseException) -> int:
 
 
 def is_damage(error: BaseException) -> bool:
-    return error_code(error) in DAMAGE or getattr(error, "sqlite_errorcode", 0) in LOST_PAGES
+    return (
+        isinstance(error, DamagedError)
+        or error_code(error) in DAMAGE
+        or getattr(error, "sqlite_errorcode", 0) in LOST_PAGES
+    )
 
 
 # Setting aside

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -156,3 +158,23 @@ def test_parameters_are_translated_and_everything_else_is_left_alone() -> None:
     assert translate("SELECT :a::text, ':b', '%', x % 2 WHERE c = :c_1") == (
         "SELECT %(a)s::text, ':b', '%%', x %% 2 WHERE c = %(c_1)s"
     )
+
+
+async def test_a_server_that_falls_silent_is_cut_off(url: str, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.05)
+    store = await open_database(url, migrations=notes, limits=Limits(connections=1, statement_seconds=0.2))
+    stopped: list[int] = []
+
+    def be_met_with_silence(tx: Tx) -> None:
+        put(tx, "a")
+        stopped.append(backend(tx))
+        os.kill(stopped[-1], signal.SIGSTOP)
+        tx.value("SELECT 1")
+
+    try:
+        with pytest.raises(StoreIsDownError):
+            await store.write(be_met_with_silence)
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        await store.close()

@@ -424,3 +424,38 @@ async def test_one_broken_statement_is_the_callers_own_error(store: Store) -> No
         )
         assert [type(outcome) for outcome in outcomes] == [type(None), sqlite3.OperationalError, type(None)]
         assert await database.read(count) == 2
+
+
+async def test_a_large_file_is_checked_after_the_start_and_healed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.store.sqlite.CHECK_AFTER_SECONDS", 0.01)
+    await store.plant(300)
+    overwrite(store.path, store.path.stat().st_size // PAGE // 2 * PAGE, b"\xa5" * PAGE)
+    async with store.open(limits=Limits(checked_at_open_bytes=0)) as database:
+        async with asyncio.timeout(5):
+            while not store.told("damage"):  # noqa: ASYNC110 - the check has no caller to answer
+                await asyncio.sleep(0.01)
+        await database.write(put, "new")
+
+
+async def test_the_kept_first_page_follows_a_changed_schema_and_a_replaced_file(store: Store) -> None:
+    await store.plant(10)
+    connection = sqlite3.connect(store.path)
+    connection.execute("CREATE TABLE more AS SELECT * FROM notes")
+    connection.execute("VACUUM")
+    connection.close()
+    async with store.open() as database:
+        await database.write(put, "new")
+    overwrite(store.path, 0, bytes(PAGE))
+    async with store.open() as database:
+        assert await database.read(count) == 11
+
+
+async def test_a_recovered_file_can_be_recovered_again(store: Store) -> None:
+    await store.plant(500)
+    for _ in range(3):
+        overwrite(store.path, 0, bytes(PAGE))
+        async with store.open() as database:
+            assert await database.read(count) == 500
+    assert len(corrupt_files(store.path)) == 3
