@@ -19,7 +19,7 @@ from hermes.agent.models.fetch import Fetcher
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit import Toolbox, ToolContext, tools_of
 from hermes.agent.tools import read_file, search_files
-from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded
+from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
 from hermes.core.errors import ConfigError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.manifest import Manifest
@@ -194,8 +194,7 @@ class _Builder:
         clock, config, home = self._setting.clock, self._config, self._setting.home
         bus, hub = EventBus(), LocalHub()
         embedded = EmbeddedModel(home, self.fetcher, wait_seconds=self._setting.model_wait_seconds)
-        env_files = EnvFiles([home / ".env", self._setting.cwd / ".env"])
-        models = Models(config, embedded, self._setting.environ, env_files, clock)
+        models = Models(config, embedded, clock)
         supervisor = Supervisor(
             self._manifests, db, config, clock, {"local": {"hub": hub}}, self._setting.paused_because
         )
@@ -262,7 +261,7 @@ class _Builder:
 
 
 async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
-    """Be the gateway until asked to stop; returns the exit code. A home or setting it cannot use raises at the start."""
+    """Be the gateway until asked to stop; returns the exit code. A home it cannot use raises at the start."""
     is_new = make_home(options.home).whose is Whose.NEW
     _print(banner.opening())
     setting = Setting(

@@ -294,11 +294,12 @@ class Toolbox:
         self, tools: Iterable[Tool], *, redact: Redactor | None = None, output_bytes: int = OUTPUT_BYTES
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        self._specs = tuple(tool.spec for tool in self._tools.values())
         self._redact = redact or Redactor()
         self._output_bytes = output_bytes
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(tool.spec for tool in self._tools.values())
+        return self._specs
 
     def get(self, name: str) -> Tool:
         """The tool, or a ToolError that names the nearest one."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Self
 
 MAIN = "main"
@@ -50,6 +51,7 @@ class SessionKey:
         return text
 
     @classmethod
+    @lru_cache(maxsize=4096)  # the same few keys come back with every message
     def parse(cls, text: str) -> Self:
         word, agent, where, kind, chat, *rest = text.split(":")
         if word != "agent":
@@ -92,6 +94,7 @@ class Target:
         return f"{text}:{quote(self.thread)}" if self.thread else text
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def parse(cls, text: str) -> Self:
         where, _, rest = text.partition(":")
         chat, _, thread = rest.partition(":")

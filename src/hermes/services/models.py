@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import aiohttp
 
@@ -10,7 +10,7 @@ from hermes.agent.models.chain import Chain
 from hermes.agent.models.chat_completions import ChatCompletions
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.endpoint import Endpoint, bare_model
-from hermes.config import EMBEDDED, Config, EnvFiles, ProviderConfig, resolve_key
+from hermes.config import EMBEDDED, Config, ProviderConfig
 from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock, Model
 from hermes.core.secret import Secret
@@ -24,14 +24,10 @@ class Models:
         self,
         config: Callable[[], Config],
         embedded: EmbeddedModel,
-        environ: Mapping[str, str],
-        env_files: EnvFiles,
         clock: Clock,
     ) -> None:
         self._config = config
         self._embedded = embedded
-        self._environ = environ
-        self._env_files = env_files
         self._clock = clock
         self._built_from: object = None
         self._model: Model = embedded
@@ -61,12 +57,14 @@ class Models:
             provider=provider,
             base_url=(config.model.base_url if is_first else "") or known.base_url,
             model=bare_model(model or known.default_model, provider, config.providers),
-            key=lambda: self._key(known),
+            key=lambda: self._key(provider),
         )
         return ChatCompletions(endpoint, self._session(config, known))
 
-    def _key(self, provider: ProviderConfig) -> Secret | None:
-        return resolve_key(provider, self._environ, self._env_files)
+    def _key(self, provider: str) -> Secret | None:
+        """The key as the configuration has it now: a key added to `.env` is in it within a second."""
+        known = self._config().providers.get(provider)
+        return known.api_key if known else None
 
     def _session(self, config: Config, provider: ProviderConfig) -> aiohttp.ClientSession:
         """One session for each way out, kept until the end."""

@@ -78,7 +78,7 @@ class Presenter:
     def _saw(self, event: TurnEvent) -> None:
         match event:
             case TurnStarted(lane=lane, turn_id=turn_id):
-                self._begin(SessionKey.parse(lane), turn_id)
+                self._begin(lane, turn_id)
             case TextArrived(turn_id=turn_id, text=text):
                 self._change(turn_id, text=text)
             case SegmentEnded(turn_id=turn_id):
@@ -90,9 +90,9 @@ class Presenter:
             case _:
                 pass
 
-    def _begin(self, key: SessionKey, turn_id: str) -> None:
+    def _begin(self, lane: str, turn_id: str) -> None:
         loop = asyncio.get_running_loop()
-        show = self._shows[turn_id] = _Show(key, turn_id, loop.time())
+        show = self._shows[turn_id] = _Show(SessionKey.parse(lane), turn_id, loop.time())
         show.timer = loop.call_later(FIRST_SIGN_SECONDS, self._start, show)
 
     def _start(self, show: _Show) -> None:

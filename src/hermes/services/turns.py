@@ -81,7 +81,6 @@ class Work:
     key: SessionKey
     history: list[ChatMessage]
     calls: list[Call]
-    steps: int
     control: TurnControl = field(default_factory=TurnControl)
     partial: str = ""
     notices: list[str] = field(default_factory=list)
@@ -89,7 +88,14 @@ class Work:
 
     @property
     def turn(self) -> turns.Turn:
-        return replace(self.begun.turn, steps=self.steps)
+        return self.begun.turn
+
+    @property
+    def steps(self) -> int:
+        return self.begun.turn.steps
+
+    def step_added(self) -> None:
+        self.begun = replace(self.begun, turn=replace(self.begun.turn, steps=self.steps + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,7 @@ class TurnRunner:
         turn as it is stored, for the next process.
         """
         key = SessionKey.parse(begun.turn.lane)
-        work = Work(begun, key, list(begun.history), list(begun.calls), begun.turn.steps, control)
+        work = Work(begun, key, list(begun.history), list(begun.calls), control)
         work.made = calls_of_this_turn(begun.history)
         self._bus.publish(TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed))
         try:
@@ -150,7 +156,7 @@ class TurnRunner:
 
     async def fail(self, begun: Begun, error: Exception) -> bool:
         """End a turn that broke our own code, in words, so that its lane goes on."""
-        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [], begun.turn.steps)
+        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [])
         reason = f"{type(error).__name__}: {error}"
         text = words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
         return await self._end(work, TurnState.FAILED, reason, text=text)
@@ -220,7 +226,7 @@ class TurnRunner:
             questions=questions,
             now=self._parts.clock.now(),
         )
-        work.steps += 1
+        work.step_added()
         work.history.append(message)
         work.partial = ""
         self._bus.publish(SegmentEnded(work.turn.lane, work.turn.id, reply.text))
