@@ -234,7 +234,7 @@ class FakeTelegram:
         self._presses.add(press_id)
         press = {
             "id": press_id,
-            "from": self._person(user or max(int(sent.chat), 7), name),
+            "from": self._person(user or (int(sent.chat) if int(sent.chat) > 0 else 7), name),
             "message": self._message_of(sent),
             "chat_instance": "-1",
             "data": button.data,

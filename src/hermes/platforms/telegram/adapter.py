@@ -63,7 +63,7 @@ class TelegramAdapter:
 
     async def _updates(self, offset: int, wait: float) -> list[Json]:
         params = {"offset": offset, "timeout": int(wait), "limit": 100, "allowed_updates": _WANTED}
-        updates = await self._bot.call("getUpdates", params, seconds=wait + wire.CALL_SECONDS)
+        updates = await self._bot.call("getUpdates", params, seconds=wait + wire.POLL_GRACE_SECONDS)
         if not isinstance(updates, list) or not all(isinstance(update, dict) for update in updates):
             raise UnreachableError("Telegram answered getUpdates with something that is no list of updates.")
         return updates

@@ -11,7 +11,7 @@ from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
 
 DEFAULT_BASE_URL = "https://api.telegram.org"
-DEFAULT_POLL_SECONDS = 30
+DEFAULT_POLL_SECONDS = 20
 LONGEST_POLL_SECONDS = 50  # Telegram holds a request no longer than this
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,200}")

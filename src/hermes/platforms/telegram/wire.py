@@ -35,6 +35,8 @@ TEXT_LIMIT = 4096  # UTF-16 units that are shown, marks not counted
 CAPTION_LIMIT = 1024
 PRESS_ANSWER_LIMIT = 200
 CALL_SECONDS = 20.0
+# A poll that is this late hangs. With the usual 20 s of waiting, a dead connection is noticed within 30 s.
+POLL_GRACE_SECONDS = 8.0
 CONNECT_SECONDS = 10.0
 REPEAT_MARK = "↻ "
 GENERAL_TOPIC = "1"

@@ -9,7 +9,7 @@ import pytest
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
-from hermes.platforms.telegram import MANIFEST
+from hermes.platforms.telegram import MANIFEST, wire
 from hermes.platforms.telegram.config import TelegramConfig
 
 
@@ -20,7 +20,7 @@ def config(**values: Any) -> TelegramConfig:
 
 def test_a_token_is_all_it_needs() -> None:
     made = config()
-    assert (made.base_url, made.poll_seconds, made.bot_id) == ("https://api.telegram.org", 30, "123")
+    assert (made.base_url, made.poll_seconds, made.bot_id) == ("https://api.telegram.org", 20, "123")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,10 @@ def test_what_does_not_look_like_a_token_is_refused_without_repeating_it(token: 
 def test_no_token_is_told_with_where_to_put_it(token: object) -> None:
     with pytest.raises(ConfigError, match="has no token"):
         config(token=token)
+
+
+def test_a_hung_poll_is_noticed_within_half_a_minute() -> None:
+    assert config().poll_seconds + wire.POLL_GRACE_SECONDS < 30
 
 
 def test_spaces_around_a_token_are_forgiven() -> None:

@@ -253,6 +253,9 @@ async def test_a_call_has_a_deadline(fake: FakeTelegram, adapter: TelegramAdapte
     with pytest.raises(OutcomeUnknownError, match="TimeoutError"):
         await adapter._bot.call("sendMessage", {"chat_id": 7, "text": "hi"}, seconds=0.05)
     assert fake.texts() == ["hi"]
+    fake.hold("getUpdates")
+    with pytest.raises(UnreachableError, match="TimeoutError"):
+        await adapter._bot.call("getUpdates", {}, seconds=0.05)
 
 
 async def test_text_that_cannot_be_encoded_is_made_sendable(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
