@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hermes.core.messages import ChatMessage
 from hermes.store import codec
@@ -140,3 +142,88 @@ def delete(tx: Tx, session_id: str) -> bool:
     tx.run("DELETE FROM transcript WHERE session_id = :id", id=session_id)
     tx.run("UPDATE lanes SET session_id = '' WHERE session_id = :id", id=session_id)
     return tx.run("DELETE FROM sessions WHERE id = :id", id=session_id) == 1
+
+
+def find(tx: Tx, name: str) -> list[Session]:
+    """By id, by the beginning of an id, or by title; the newest first, a handful at most."""
+    exact = get(tx, name)
+    if exact is not None:
+        return [exact]
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM sessions
+        WHERE substr(id, 1, :length) = :name OR (title = :name AND title <> '') ORDER BY updated_at DESC LIMIT 10
+        """,  # noqa: S608
+        Session,
+        name=name,
+        length=len(name),
+    )
+
+
+def stale(tx: Tx, before: float) -> list[str]:
+    """Sessions that have ended and were not touched since then."""
+    return tx.all(
+        "SELECT id FROM sessions WHERE ended_at IS NOT NULL AND updated_at < :before ORDER BY updated_at LIMIT 10000",
+        str,
+        before=before,
+    )
+
+
+def put_back(tx: Tx, session_id: str, session: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> int:
+    """Add lines of a transcript's file that the store lacks, and say how many. A session that is gone is made again.
+
+    A lane that has a session keeps it.
+    """
+    known = get(tx, session_id)
+    if known is None:
+        if not lines or not session.get("key"):
+            return 0
+        _make_again(tx, session_id, session, lines)
+    present = set(tx.all("SELECT seq FROM transcript WHERE session_id = :id", int, id=session_id))
+    missing = [line for line in lines if line["seq"] not in present]
+    for line in missing:
+        body = line["body"]
+        tx.run(
+            """
+            INSERT INTO transcript (session_id, seq, turn_id, kind, body, at)
+            VALUES (:session_id, :seq, :turn_id, :kind, :body, :at)
+            """,
+            session_id=session_id,
+            seq=line["seq"],
+            turn_id=line.get("turn") or "",
+            kind=line.get("kind") or "message",
+            body=body if isinstance(body, str) else json.dumps(body, ensure_ascii=False),
+            at=line["at"],
+        )
+    if missing:
+        tx.run(
+            "UPDATE sessions SET seq = (SELECT MAX(seq) FROM transcript WHERE session_id = :id) WHERE id = :id",
+            id=session_id,
+        )
+    return len(missing)
+
+
+def _make_again(tx: Tx, session_id: str, session: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> None:
+    tx.run(
+        """
+        INSERT INTO sessions (id, key, title, created_at, updated_at, ended_at, end_reason)
+        VALUES (:id, :key, :title, :created_at, :updated_at, :ended_at, :end_reason)
+        """,
+        id=session_id,
+        key=str(session["key"]),
+        title=str(session.get("title") or ""),
+        created_at=float(session.get("created_at") or lines[0]["at"]),
+        updated_at=float(lines[-1]["at"]),
+        ended_at=session.get("ended_at"),
+        end_reason=str(session.get("end_reason") or ""),
+    )
+    if session.get("ended_at") is None:
+        # The conversation goes on where it was, unless its lane has another session by now.
+        tx.run(
+            """
+            INSERT INTO lanes (key, session_id) VALUES (:key, :id)
+            ON CONFLICT (key) DO UPDATE SET session_id = excluded.session_id WHERE lanes.session_id = ''
+            """,
+            key=str(session["key"]),
+            id=session_id,
+        )

@@ -1,0 +1,244 @@
+"""The verb ``say``: a message from the command line, and everything it causes, as it happens.
+
+The message goes the way of every message: through the local platform into the inbox. What is told here is only
+watched, so a client that goes away stops nothing, and one that comes back with the same key is told the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes.config import ToolProgress
+from hermes.core.errors import GatewayError
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.messages import OutboundMessage
+from hermes.hosting.control_server import Reply
+from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.gateway import Gateway
+from hermes.services.presenter import progress_line
+from hermes.store import approvals, inbox, outbox, trace, turns
+from hermes.store.db import Tx
+from hermes.store.ids import new_id
+from hermes.store.inbox import InboxRow, InboxState
+from hermes.store.outbox import OutboxKind, OutboxState
+from hermes.store.turns import TurnState
+
+LONGEST_SECONDS = 2 * 3600.0
+LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store
+LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the outbox
+
+_OPEN_INBOX = frozenset({InboxState.QUEUED, InboxState.ACTING, InboxState.TAKEN})
+_OPEN_OUTBOX = frozenset({OutboxState.READY, OutboxState.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a message is: its row, its turn, what waits for a person, what is still to be delivered."""
+
+    event: InboxRow | None
+    turn_id: str = ""
+    state: str = ""
+    reason: str = ""
+    pending: tuple[approvals.Approval, ...] = ()
+    undelivered: frozenset[str] = frozenset()
+    is_over: bool = False
+
+
+@dataclass(slots=True)
+class _Said:
+    """One message being followed. Only its own task touches this."""
+
+    chat: str
+    key: str
+    lane: str
+    news: asyncio.Queue[TurnEvent | OutboundMessage] = field(default_factory=asyncio.Queue)
+    delivered: set[str] = field(default_factory=set)
+    turns: set[str] = field(default_factory=set)
+    woken: str = ""  # a turn that slept on an approval when this message came
+    is_command: bool = False
+
+
+class Saying:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def say(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        """``{chat, text, key?}``. Events on the way; the result says how the message ended."""
+        chat, text = _text(args, "chat"), _text(args, "text")
+        key = str(args.get("key") or new_id("k"))
+        said = _Said(chat, key, str(SessionKey("local", ChatKind.DM, chat)), is_command=text.lstrip().startswith("/"))
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS), self._watched(said):
+                said.woken = await self._gateway.db.read(_sleeping_turn, said.lane)
+                await self._gateway.hub.submit(chat, text, key)
+                standing = await self._follow(said, reply)
+        except TimeoutError:
+            raise GatewayError(f"No end after {LONGEST_SECONDS / 3600:.0f} hours; it goes on without you.") from None
+        return {
+            "event": standing.event.id if standing.event else "",
+            "turn": standing.turn_id,
+            "state": standing.state,
+            "reason": standing.reason,
+            "approvals": [{"code": asked.code, "question": asked.question} for asked in standing.pending],
+        }
+
+    @asynccontextmanager
+    async def _watched(self, said: _Said) -> AsyncIterator[None]:
+        """Listen before anything is said, so that nothing is missed."""
+        async with self._gateway.hub.listen(said.chat) as sent:
+            forwarding = asyncio.create_task(_forward(sent, said.news), name=f"listen to {said.chat}")
+            try:
+                with self._gateway.bus.watch(said.news.put_nowait, said.lane):
+                    yield
+            finally:
+                forwarding.cancel()
+
+    async def _follow(self, said: _Said, reply: Reply) -> Standing:
+        patience = asyncio.get_running_loop().time() + LAST_WORDS_SECONDS
+        while True:
+            if await self._tell_news(said, reply):
+                standing = await self._gateway.db.read(_standing, said.key, said.lane, said.woken, said.turns)
+                missing = standing.undelivered - said.delivered
+                now = asyncio.get_running_loop().time()
+                if not standing.is_over:
+                    patience = now + LAST_WORDS_SECONDS
+                elif not missing or now >= patience:
+                    await self._tell_rest(said, reply)
+                    return standing
+
+    async def _tell_news(self, said: _Said, reply: Reply) -> bool:
+        """Tell one thing that happened. True when it is worth a look into the store."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                news = await said.news.get()
+        except TimeoutError:
+            return True
+        return await self._tell(news, said, reply)
+
+    async def _tell_rest(self, said: _Said, reply: Reply) -> None:
+        await asyncio.sleep(0)  # whatever was handed over just now is still on its way through the queue
+        while not said.news.empty():
+            await self._tell(said.news.get_nowait(), said, reply)
+
+    async def _tell(self, news: TurnEvent | OutboundMessage, said: _Said, reply: Reply) -> bool:
+        if isinstance(news, OutboundMessage):
+            await self._tell_delivered(news, said, reply)
+            return True
+        if said.is_command and not said.woken:
+            return False  # another window's turn in this chat
+        said.turns.add(news.turn_id)
+        match news:
+            case TextArrived(text=text):
+                await reply.event({"kind": "delta", "text": text})
+                return False
+            case SegmentEnded():
+                await reply.event({"kind": "segment"})
+            case ToolStarted(name=name, arguments=arguments):
+                if self._gateway.config.agent.tool_progress is not ToolProgress.OFF:
+                    await reply.event({"kind": "tool", "name": name, "label": progress_line(name, arguments)})
+            case TurnStarted(turn_id=turn_id):
+                await reply.event({"kind": "turn", "id": turn_id})
+            case _:
+                pass
+        return isinstance(news, TurnEnded | SegmentEnded)
+
+    async def _tell_delivered(self, message: OutboundMessage, said: _Said, reply: Reply) -> None:
+        """What arrived in the chat. Previews are left out: their text was told token by token."""
+        row = await self._gateway.db.read(_letter, message.idempotency_key) if message.idempotency_key else None
+        if row is None or row.kind == OutboxKind.PREVIEW:
+            return
+        said.delivered.add(row.id)
+        match row.kind:
+            case OutboxKind.QUESTION:
+                asked = await self._gateway.db.read(_asked_in, row.turn_id, message.text)
+                await reply.event({"kind": "approval", "text": message.text, **asked})
+            case OutboxKind.NOTICE:
+                await reply.event({"kind": "notice", "text": message.text})
+            case _:
+                await reply.event({"kind": "reply", "text": message.text})
+
+
+async def _forward(sent: asyncio.Queue[OutboundMessage], news: asyncio.Queue[TurnEvent | OutboundMessage]) -> None:
+    while True:
+        news.put_nowait(await sent.get())
+
+
+def _text(args: Mapping[str, Any], name: str) -> str:
+    value = args.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise GatewayError(f"say needs a {name}.")
+    return value
+
+
+# What the store knows
+
+
+def _standing(tx: Tx, key: str, lane: str, woken: str, seen: Collection[str]) -> Standing:
+    event = trace.event_of_key(tx, f"local/local/{key}")
+    if event is None:
+        return Standing(None, state="lost", reason="it was never stored", is_over=True)
+    if event.kind == "command" and event.state not in _OPEN_INBOX and woken:
+        return _after_answer(tx, event, lane, {woken, *seen})
+    turn = turns.get(tx, event.turn_id) if event.turn_id else None
+    if turn is None:
+        return _without_turn(tx, event, lane)
+    pending = _pending(tx, turn.id)
+    if turn.state == TurnState.WAITING and pending:
+        letters = outbox.of_turn(tx, turn.id)
+        return Standing(event, turn.id, turn.state, pending=pending, undelivered=_undelivered(letters), is_over=True)
+    is_over = event.state not in _OPEN_INBOX
+    letters = outbox.of_turn(tx, turn.id)
+    return Standing(event, turn.id, turn.state, turn.reason, (), _undelivered(letters), is_over)
+
+
+def _without_turn(tx: Tx, event: InboxRow, lane: str) -> Standing:
+    letters = outbox.of_group(tx, f"{trace.REPLY_TO_COMMAND}{event.id}")
+    if event.state == InboxState.QUEUED:
+        ahead = turns.of_lane(tx, lane)
+        pending = _pending(tx, ahead.id) if ahead is not None and ahead.state == TurnState.WAITING else ()
+        return Standing(event, "", event.state, pending=pending, is_over=bool(pending))
+    is_over = event.state not in _OPEN_INBOX
+    return Standing(event, "", event.state, event.reason, (), _undelivered(letters), is_over)
+
+
+def _after_answer(tx: Tx, event: InboxRow, lane: str, seen: Collection[str]) -> Standing:
+    """A command that may have answered an approval: what it set going belongs to it."""
+    letters = outbox.of_group(tx, f"{trace.REPLY_TO_COMMAND}{event.id}")
+    letters += [row for turn_id in seen for row in outbox.of_turn(tx, turn_id)]
+    turn = turns.of_lane(tx, lane)
+    if turn is None and inbox.has_queued(tx, lane):
+        return Standing(event, "", "running", undelivered=_undelivered(letters))
+    if turn is None:
+        return Standing(event, "", event.state, undelivered=_undelivered(letters), is_over=True)
+    pending = _pending(tx, turn.id)
+    is_over = turn.state == TurnState.WAITING and bool(pending)
+    return Standing(event, turn.id, turn.state, turn.reason, pending, _undelivered(letters), is_over)
+
+
+def _pending(tx: Tx, turn_id: str) -> tuple[approvals.Approval, ...]:
+    return tuple(asked for asked in approvals.of_turn(tx, turn_id) if asked.state == approvals.ApprovalState.PENDING)
+
+
+def _undelivered(letters: list[outbox.OutboxRow]) -> frozenset[str]:
+    return frozenset(row.id for row in letters if row.state in _OPEN_OUTBOX and row.kind != OutboxKind.PREVIEW)
+
+
+def _sleeping_turn(tx: Tx, lane: str) -> str:
+    turn = turns.of_lane(tx, lane)
+    return turn.id if turn is not None and turn.state == TurnState.WAITING else ""
+
+
+def _letter(tx: Tx, idempotency_key: str) -> outbox.OutboxRow | None:
+    group, _, index = idempotency_key.rpartition(".")
+    return outbox.get(tx, group if index == "0" else idempotency_key)
+
+
+def _asked_in(tx: Tx, turn_id: str, text: str) -> dict[str, str]:
+    for asked in approvals.of_turn(tx, turn_id):
+        if asked.code in text:
+            return {"code": asked.code, "question": asked.question}
+    return {"code": "", "question": ""}

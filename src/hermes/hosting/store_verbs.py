@@ -1,0 +1,215 @@
+"""Verbs that need only the store: the same over the socket of a running gateway and in a command that works alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from hermes.core.errors import GatewayError
+from hermes.core.ports import Clock
+from hermes.hosting.control_server import Handler, Reply
+from hermes.store import backup, codec, outbox, overview, sessions, trace
+from hermes.store.db import Database, Tx
+from hermes.store.journal import Journal
+from hermes.store.outbox import OutboxRow
+from hermes.store.trace import Life
+
+
+class NotFoundError(GatewayError):
+    """There is nothing with this id; the text says where to look."""
+
+
+class StoreVerbs:
+    """What can be read and changed with a database in hand."""
+
+    def __init__(self, home: Path, db: Database, clock: Clock) -> None:
+        self._home = home
+        self._db = db
+        self._clock = clock
+
+    def mapping(self) -> Mapping[str, Handler]:
+        return {
+            "trace": self.trace,
+            "outbox.dead": self.dead,
+            "sessions.list": self.listed,
+            "sessions.show": self.show,
+            "sessions.rename": self.rename,
+            "sessions.delete": self.delete,
+            "sessions.prune": self.prune,
+            "sessions.rebuild": self.rebuild,
+            "doctor.stores": self.stores,
+            "store.counts": self.counts,
+        }
+
+    async def trace(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{id}``: the whole life of a message, as plain data."""
+        name = _word(args, "id")
+        life = await self._db.read(trace.life_of, name)
+        if life is None:
+            raise NotFoundError(f"There is no message, turn or delivery {name!r} in this home.")
+        return told(life)
+
+    async def dead(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
+        rows = await self._db.read(outbox.dead_letters, limit=_number(args, "limit", 50))
+        return [letter_told(row) for row in rows]
+
+    # Sessions
+
+    async def listed(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
+        key, limit = str(args.get("key") or ""), _number(args, "limit", 50)
+        return await self._db.read(_listed, key, limit)
+
+    async def show(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
+        """``{id, after?}``: the session; its lines are told as events, since there may be very many."""
+        session = await self._session(args)
+        after = _number(args, "after", 0)
+        while lines := await self._db.read(sessions.lines, session["id"], after=after, limit=200):
+            for line in lines:
+                await reply.event({"seq": line.seq, "turn": line.turn_id, "at": line.at, "message": _json(line.body)})
+            after = lines[-1].seq
+        return session
+
+    async def rename(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        session = await self._session(args)
+        await self._db.write(sessions.rename, session["id"], str(args.get("title") or "").strip())
+        await self._db.read(self._journal().note_session, session["id"])
+        return {**session, "title": str(args.get("title") or "").strip(), "was": session["title"]}
+
+    async def delete(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        session = await self._session(args)
+        await self._delete(session["id"])
+        return session
+
+    async def prune(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{older_than_seconds, dry_run?}``: delete ended sessions nobody touched for so long."""
+        before = self._clock.now() - float(args.get("older_than_seconds") or 0)
+        found = await self._db.read(sessions.stale, before)
+        if not args.get("dry_run"):
+            for session_id in found:
+                await self._delete(session_id)
+        return {"sessions": found}
+
+    async def rebuild(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{id?}``: put back what the transcripts' files hold and the store lacks."""
+        wanted = str(args.get("id") or "")
+        journal = self._journal()
+        files = [wanted] if wanted else await asyncio.to_thread(self._files)
+        restored: dict[str, int] = {}
+        for session_id in files:
+            rebuilt = await asyncio.to_thread(journal.rebuild, session_id)
+            if wanted and not rebuilt.lines:
+                raise NotFoundError(f"There is no transcript sessions/{wanted}.jsonl in this home.")
+            count = await self._db.write(sessions.put_back, rebuilt.session_id, rebuilt.session, rebuilt.lines)
+            if count:
+                restored[session_id] = count
+        return {"looked_at": len(files), "restored": restored}
+
+    async def _session(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        name = _word(args, "id")
+        found = await self._db.read(_find_session, name)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise NotFoundError(f"{name!r} begins {len(found)} session ids; type more of it.")
+        raise NotFoundError(f"There is no session {name!r}. Look: hermes sessions list")
+
+    async def _delete(self, session_id: str) -> None:
+        await self._db.write(sessions.delete, session_id)
+        await asyncio.to_thread(self._journal().remove, session_id)
+
+    def _journal(self) -> Journal:
+        return Journal(self._home / "sessions")
+
+    def _files(self) -> list[str]:
+        return sorted(path.stem for path in (self._home / "sessions").glob("*.jsonl"))
+
+    # Soundness
+
+    async def stores(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """Whether the stores are sound, asked of the database itself."""
+        began = time.monotonic()
+        verdict = await self._db.read(overview.check)
+        copies = await asyncio.to_thread(backup.newest, self._home / "state.db")
+        newest = copies[0].stat().st_mtime if copies else None
+        return {
+            "name": "state.db" if verdict["engine"] == "sqlite" else "PostgreSQL",
+            **verdict,
+            "seconds": round(time.monotonic() - began, 3),
+            "last_backup": newest,
+        }
+
+    async def counts(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        return await self._db.read(overview.counts, now=self._clock.now())
+
+
+# As plain data
+
+
+def told(life: Life) -> dict[str, Any]:
+    return {
+        "events": [_event_told(row) for row in life.events],
+        "turn": asdict(life.turn) if life.turn else None,
+        "lines": [{"seq": line.seq, "at": line.at, "message": _json(line.body)} for line in life.lines],
+        "calls": [asdict(call) for call in life.calls],
+        "approvals": [asdict(approval) for approval in life.approvals],
+        "letters": [letter_told(row) for row in life.letters],
+    }
+
+
+def _event_told(row: Any) -> dict[str, Any]:
+    body = _json(row.body)
+    text = body.get("text", body.get("data", "")) if isinstance(body, dict) else str(body)
+    return {**asdict(row), "body": body, "text": text}
+
+
+def letter_told(row: OutboxRow) -> dict[str, Any]:
+    try:
+        text = codec.load_outbound(row.body).text
+    except ValueError:
+        text = row.body
+    return {**{name: value for name, value in asdict(row).items() if name != "body"}, "text": text}
+
+
+def _json(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return text
+
+
+def _word(args: Mapping[str, Any], name: str) -> str:
+    value = args.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise GatewayError(f"An {name} is missing.")
+    return value.strip()
+
+
+def _number(args: Mapping[str, Any], name: str, default: int) -> int:
+    value = args.get(name)
+    return default if value is None else int(value)
+
+
+# In the store
+
+
+def _listed(tx: Tx, key: str, limit: int) -> list[dict[str, Any]]:
+    return [_session_told(tx, session) for session in sessions.newest(tx, key=key, limit=limit)]
+
+
+def _session_told(tx: Tx, session: sessions.Session) -> dict[str, Any]:
+    first = ""
+    if not session.title:
+        for line in sessions.lines(tx, session.id, limit=1):
+            body = _json(line.body)
+            first = str(body.get("text", "")) if isinstance(body, dict) else ""
+    return {**asdict(session), "first": first}
+
+
+def _find_session(tx: Tx, name: str) -> list[dict[str, Any]]:
+    return [_session_told(tx, session) for session in sessions.find(tx, name)]
