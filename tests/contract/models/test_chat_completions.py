@@ -195,6 +195,20 @@ async def test_paced_stream_arrives_whole(server: FakeModel, http: aiohttp.Clien
     assert {reply.text for reply in replies} == {"".join(f"w{number} " for number in range(20))}
 
 
+async def test_crowd_of_streams_is_read_in_fewer_and_larger_pieces(
+    server: FakeModel, http: aiohttp.ClientSession
+) -> None:
+    server.streams(30, tokens_per_second=300)
+    model = model_at(server, http)
+
+    async def pieces() -> list[str]:
+        return [event.text async for event in model.stream(ask()) if isinstance(event, TextDelta)]
+
+    heard = await asyncio.gather(*(pieces() for _ in range(80)))
+    assert {"".join(texts) for texts in heard} == {"".join(f"w{number} " for number in range(30))}
+    assert sum(map(len, heard)) < 80 * 30 * 0.7
+
+
 # What goes wrong, in words
 
 

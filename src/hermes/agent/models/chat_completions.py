@@ -18,7 +18,7 @@ from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkErro
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
 from hermes.agent.models.sse import LineTooLongError
-from hermes.agent.models.watch import Expired, Watchdog
+from hermes.agent.models.watch import Crowd, Expired, Watchdog, let_gather
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from hermes.core.secret import Redactor, Secret
@@ -47,6 +47,7 @@ class ChatCompletions:
         self._url = URL(endpoint.base_url.rstrip("/") + "/chat/completions")
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect)
         self._refused_fields: tuple[str, ...] = ()
+        self._crowd = Crowd()
 
     @property
     def label(self) -> str:
@@ -62,9 +63,10 @@ class ChatCompletions:
         response = await self._open(call)
         try:
             if request.stream:
-                async with aclosing(call.read_stream(response)) as events:
-                    async for event in events:
-                        yield event
+                with self._crowd.joined():
+                    async with aclosing(call.read_stream(response, self._crowd)) as events:
+                        async for event in events:
+                            yield event
             else:
                 await call.read_whole(response)
         finally:
@@ -125,7 +127,7 @@ class _Call:
             raise self._failure(Kind.AUTH, words.ODD_KEY)  # here, since aiohttp's own error would print it
         return value
 
-    async def read_stream(self, response: aiohttp.ClientResponse) -> AsyncGenerator[ModelEvent, None]:
+    async def read_stream(self, response: aiohttp.ClientResponse, crowd: Crowd) -> AsyncGenerator[ModelEvent, None]:
         answer, reader, content = self._answer, self._reader, response.content
         timeouts = self._endpoint.timeouts
         watch = Watchdog(response, idle=timeouts.first_byte, ends_at=self.ends_at)
@@ -151,6 +153,8 @@ class _Call:
                 if answer.is_finished and not is_ending:
                     is_ending = True
                     watch.allow(timeouts.after_finish)
+                if (pause := crowd.pause_seconds) and not reader.is_done:
+                    await let_gather(response, pause)
             if reader.is_done:
                 await _read_to_end(content)
         except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:

@@ -73,7 +73,7 @@ def test_whatever_a_provider_sends_becomes_a_sentence(status: int, body: bytes) 
     assert len(str(told)) < 600
 
 
-ODD = (None, True, 0, 403, "x", [], {}, [None], ["x"], [[]], {"message": ["x"]}, {"raw": {"message": 1}})
+ODD: tuple[Any, ...] = (None, True, 403, "x", [], {}, [None], ["x"], [[]], {"message": ["x"]}, {"raw": {"message": 1}})
 PLACES = ("error", "errors", "message", "code", "detail", "metadata", "msg", "status", "type")
 
 
