@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.keys import Path as KeyPath
-from hermes.config.keys import Schema, platform_keys
+from hermes.config.keys import Schema
 from hermes.config.providers import EMBEDDED, KNOWN, KnownProvider
 from hermes.config.schema import (
     AccountConfig,
@@ -152,6 +152,8 @@ class _Builder:
 
     def _providers(self) -> dict[str, ProviderConfig]:
         names = dict.fromkeys((*KNOWN, *self._names_under("providers")))
+        if self._get("model", "base_url") and self._get("model", "provider"):
+            names.setdefault(self._get("model", "provider"))  # `model:` alone describes it
         return {name: self._provider(name) for name in names}
 
     def _provider(self, name: str) -> ProviderConfig:
@@ -258,7 +260,7 @@ class _Builder:
         own_only = {setting.key for setting in manifest.settings if setting.required}
         own_only |= {"enabled", "home_channel", "home_channel_name"}
         given: dict[str, Any] = {}
-        for key in platform_keys(manifest, prefix):
+        for key in self._schema.of_platform[manifest.id]:
             last = key.path[-1]
             found = self._resolved.get((*prefix, last))
             if found is None and prefix != main and last not in own_only:

@@ -251,6 +251,7 @@ class Schema:
         self.root = Node()
         general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER)
         self.keys: dict[Path, Key] = {}
+        self.of_platform = {manifest.id: platform_keys(manifest) for manifest in self.manifests}
         for key in general:
             self._add(key)
         for manifest in self.manifests:

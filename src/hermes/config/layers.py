@@ -104,7 +104,8 @@ def load(
     A bad value is a Problem and leaves its key at the value it had in ``previous``, else at its default;
     all other keys are as if nothing had happened.
     """
-    schema = Schema(manifests)
+    is_same = previous is not None and previous.schema.manifests == tuple(manifests)
+    schema = previous.schema if previous is not None and is_same else Schema(manifests)
     problems: list[Problem] = []
     layers = _read_files(home, cwd, previous.layers if previous else Layers(), problems)
     entries = _TreeWalk(schema, problems).entries(layers)
@@ -245,6 +246,8 @@ def _providers_named(entries: Iterable[Entry]) -> dict[str, str]:
     """Every provider, each with the variable that its ``api_key_env`` names."""
     providers = dict.fromkeys(KNOWN, "")
     for entry in entries:
+        if entry.key.path == ("model", "provider") and isinstance(entry.raw, str):
+            providers.setdefault(entry.raw.strip(), "")
         if entry.key.path[0] == "providers":
             variable = providers.setdefault(entry.key.path[1], "")
             if entry.key.path[2] == "api_key_env" and not variable:
@@ -290,11 +293,17 @@ def _unknown_names(schema: Schema, names: Names, environ: Mapping[str, str], lay
             if name in known or not name.isupper():
                 continue
             is_ours = name.startswith(prefixes)
-            meant = nearest(name, known, cutoff=0.75 if is_ours else 0.92)
+            meant = nearest(name, known, cutoff=0.75) if is_ours else _slip_of(name, known)
             # The process environment holds other programs' names too, so there only a near miss counts.
             if meant or (is_ours and rank is not Rank.ENVIRONMENT):
                 where = f"{label} line {line.line}" if line.line else label
                 yield Problem("warning", where, f"{name} is unknown.", f"→ {meant}?" if meant else "")
+
+
+def _slip_of(name: str, known: Iterable[str]) -> str:
+    """The name of ours that this one misses by a letter or so. The environment holds dozens of others' names."""
+    alike = [one for one in known if one[0] == name[0] and abs(len(one) - len(name)) <= 2]
+    return nearest(name, alike, cutoff=0.92) if alike else ""
 
 
 def _resolve(

@@ -118,6 +118,17 @@ class TestPrefix:
         assert "model.provider: names 'nowhere', which is not configured." in home.said
 
 
+def test_the_model_section_alone_can_describe_a_provider(home: Home) -> None:
+    home.write(
+        yaml="model: {default: x, provider: openkey, base_url: 'https://relay.example/v1'}",
+        env="OPENKEY_API_KEY=sk-by-custom",
+    )
+    config = home.config
+    assert (config.model.provider, config.model.base_url) == ("openkey", "https://relay.example/v1")
+    assert config.providers["openkey"].api_key == Secret("sk-by-custom")
+    assert home.problems == ()
+
+
 def test_fallbacks_in_both_forms(home: Home) -> None:
     home.write(yaml="model: {default: x, fallbacks: [openrouter/a, {provider: embedded, model: b}, nowhere/c]}")
     assert home.config.model.fallbacks == ("openrouter/a", "embedded/b", "nowhere/c")
