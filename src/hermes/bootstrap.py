@@ -33,6 +33,7 @@ from hermes.platforms.local.hub import LocalHub
 from hermes.servers.app import HttpServer, make_app
 from hermes.services import words
 from hermes.services.approvals import Approvals
+from hermes.services.attachments import Attachments
 from hermes.services.clock import SystemClock
 from hermes.services.commands import about, approve, busy, session
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
@@ -85,12 +86,13 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
     """Own the home, open the store, build every service and run them until the end of the block."""
     make_home(setting.home)
     async with AsyncExitStack() as stack:
-        stack.enter_context(_owned(setting.home))
+        stack.enter_context(_owned(setting.home, "gateway" if setting.only is None else "hermes command"))
         builder = _Builder(setting)
         db = await open_database(
             builder.watch.current.database_url or setting.home / "state.db", on_trouble=builder.note_trouble
         )
         stack.push_async_callback(db.close)
+        await db.own()
         owner = new_id("inc")
         await db.write(_take_over, owner, now=setting.clock.now())
         await _kill_leftovers(db)
@@ -109,8 +111,8 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
 
 
 @contextlib.contextmanager
-def _owned(home: Path) -> Iterator[None]:
-    lock = locks.take(paths.owner_lock(str(home)), "gateway", wait_seconds=LOCK_WAIT_SECONDS)
+def _owned(home: Path, what: str) -> Iterator[None]:
+    lock = locks.take(paths.owner_lock(str(home)), what, wait_seconds=LOCK_WAIT_SECONDS)
     if lock is None:
         holder = locks.holder(paths.owner_lock(str(home)))
         who = f"process {holder.pid}" if holder is not None and holder.pid else "another process"
@@ -207,7 +209,17 @@ class _Builder:
         toolbox = Toolbox(tools_of(*self._setting.tools), redact=self._setting.redactor)
         runner = TurnRunner(
             TurnParts(
-                db, clock, bus, letters, presenter, config, models.model_for, toolbox, prompts, self._tool_context
+                db,
+                clock,
+                bus,
+                letters,
+                presenter,
+                config,
+                models.model_for,
+                toolbox,
+                prompts,
+                self._tool_context,
+                Attachments(supervisor.adapter_of),
             )
         )
         lanes = Lanes(db, runner, prompts.compose, config, clock, owner)

@@ -34,7 +34,8 @@ class PromptBuilder:
         messages = [codec.load_message(row.body) for row in rows]
         last = messages[-1]
         text = "\n".join(spoken(message) for message in messages)
-        return Prompt(ChatMessage(Role.USER, text), last.session_key.platform, last.sender_id, last.message_id)
+        files = tuple(item for message in messages for item in message.attachments)
+        return Prompt(ChatMessage(Role.USER, text), last.session_key.platform, last.sender_id, last.message_id, files)
 
 
 def spoken(message: InboundMessage) -> str:

@@ -122,7 +122,7 @@ class Intake:
                 case InboundMessage():
                     return self._message(source, _clean(event))
                 case Press():
-                    return self._press(source, event)
+                    return self._press(source, _clean_press(event))
         except Exception as error:
             log.exception("Event could not be judged", extra={"platform": source.account.platform})
             return self._unreadable(source, repr(event), f"{type(error).__name__}: {error}", ())
@@ -342,6 +342,10 @@ def lane_key(message: InboundMessage) -> SessionKey:
     if key.kind is ChatKind.GROUP and not key.thread:
         return key.for_person(message.sender_id)
     return key
+
+
+def _clean_press(press: Press) -> Press:
+    return replace(press, data=storable(press.data[:1000]), sender_name=storable(press.sender_name))
 
 
 def _clean(message: InboundMessage) -> InboundMessage:

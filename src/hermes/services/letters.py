@@ -39,7 +39,7 @@ class Letters:
         ``key`` names the letter, so that writing it twice stores it once.
         """
         limits = self._capabilities(message.target) or UNKNOWN_PLATFORM
-        parts = split(storable(message.text), limits.text_limit, limits.text_unit)
+        parts = split(storable(message.text), limits.text_limit, limits.text_unit) or [""]
         group = key or new_id("ob")
         expires_at = self._clock.now() + self._lifetime(kind)
         rows = []

@@ -22,10 +22,11 @@ from hermes.core.approval import button_data
 from hermes.core.errors import ModelError, ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.lane import BusyMode
-from hermes.core.messages import Button, ChatMessage, OutboundMessage, Role, ToolCall, Usage
+from hermes.core.messages import Attachment, Button, ChatMessage, OutboundMessage, Role, ToolCall, Usage
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.text import visible
-from hermes.services import words
+from hermes.services import attachments, words
+from hermes.services.attachments import Attachments
 from hermes.services.events import (
     ApprovalAsked,
     EventBus,
@@ -38,8 +39,8 @@ from hermes.services.events import (
 )
 from hermes.services.letters import Letters
 from hermes.services.processes import birth_of
-from hermes.store import approvals, outbox, turns
-from hermes.store.db import Database
+from hermes.store import approvals, codec, inbox, outbox, turns
+from hermes.store.db import Database, Tx
 from hermes.store.ids import new_code, new_id
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -112,6 +113,7 @@ class TurnParts:
     toolbox: Toolbox
     prompts: PromptBuilder
     context: Callable[[SessionKey, str, str], ToolContext]
+    attachments: Attachments
 
 
 class TurnRunner:
@@ -162,6 +164,7 @@ class TurnRunner:
         return await self._end(work, TurnState.FAILED, reason, text=text)
 
     async def _carry(self, work: Work) -> bool:
+        await self._fetch_files(work)
         limit = self._parts.config().agent.max_iterations
         while True:
             repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
@@ -180,6 +183,18 @@ class TurnRunner:
                     if not reply.tool_calls or wants_summary:
                         return await self._finish(work, reply)
                     await self._add_step(work, reply)
+
+    async def _fetch_files(self, work: Work) -> None:
+        """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""
+        files = work.begun.attachments
+        if work.begun.is_resumed and work.steps == 0:
+            files = await self._db.read(_files_of_turn, work.turn.id)
+        if not files or work.history[-1].text.startswith(attachments.MARK):
+            return
+        workspace = self._context(work, "").workspace
+        note = await self._parts.attachments.fetch(work.key.target, files, workspace, work.turn.id)
+        await self._db.write(turns.add_message, work.begun.claim, work.turn, note, now=self._parts.clock.now())
+        work.history.append(note)
 
     # The model
 
@@ -384,6 +399,11 @@ class TurnRunner:
     def _replies(self, work: Work, text: str, preview: str) -> list[Outgoing]:
         message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to)
         return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
+
+
+def _files_of_turn(tx: Tx, turn_id: str) -> tuple[Attachment, ...]:
+    rows = inbox.of_turn(tx, turn_id)
+    return tuple(item for row in rows for item in codec.load_message(row.body).attachments)
 
 
 def calls_of_this_turn(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:

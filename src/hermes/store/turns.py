@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hermes.core.messages import ChatMessage, Role, ToolCall, Usage
+from hermes.core.messages import Attachment, ChatMessage, Role, ToolCall, Usage
 from hermes.store import approvals, claims, inbox, outbox, people, sessions
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
@@ -91,6 +91,7 @@ class Prompt:
     platform: str
     sender_id: str
     reply_to: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Begun:
     calls: list[Call]
     is_resumed: bool
     renewed: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -165,8 +167,10 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
             return None
         # Something arrived between the two statements: look again instead of sleeping on it.
     session, renewed = _session(tx, held.key, lane.session_id, session_id, rules, now)
-    turn = _insert(tx, held.key, session, turn_id, rules.compose(pick.rows), pick.rows, now)
-    return Begun(held, turn, sessions.history(tx, session), [], is_resumed=False, renewed=renewed)
+    prompt = rules.compose(pick.rows)
+    turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
+    history = sessions.history(tx, session)
+    return Begun(held, turn, history, [], is_resumed=False, renewed=renewed, attachments=prompt.attachments)
 
 
 def _lane(tx: Tx, held: Claim) -> _Lane:
@@ -239,6 +243,12 @@ def consume(tx: Tx, turn_id: str, rows: Sequence[InboxRow]) -> None:
             turn_id=turn_id,
             id=row.id,
         )
+
+
+def add_message(tx: Tx, held: Claim, turn: Turn, message: ChatMessage, *, now: float) -> None:
+    """One more line before the model speaks: what became of the files that came along."""
+    _lane(tx, held)
+    sessions.append(tx, turn.session_id, turn.id, [message], now=now)
 
 
 def steer(
