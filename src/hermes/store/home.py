@@ -140,7 +140,8 @@ def describe_foreign(home: Path, names: set[str]) -> str:
     if "kanban.db" in names:
         found += _counted(home / "kanban.db", "tasks", "task")
     found += _platforms(home)
-    looks_like_hermes_agent = bool(names & {"state.db", "kanban.db"}) or {"config.yaml", "skills"} <= names
+    its_own = {"state.db", "kanban.db", ".update_check", "gateway_state.json"}
+    looks_like_hermes_agent = bool(names & its_own) or {"config.yaml", "skills"} <= names
     who = "hermes-agent" + _version(home) if looks_like_hermes_agent else "another program"
     if not found:
         shown = sorted(names)[:4]
@@ -188,10 +189,9 @@ def _platforms(home: Path) -> list[str]:
 
 
 def _version(home: Path) -> str:
-    """The version another gateway wrote down, where it did."""
-    for name in ("gateway_state.json", ".update_check"):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            told = json.loads((home / name).read_text(encoding="utf-8"))
-            if version := told.get("version") or told.get("ver"):
-                return f" {version}"
-    return ""
+    """The version that hermes-agent wrote down when it last looked for updates."""
+    try:
+        told = json.loads((home / ".update_check").read_text(encoding="utf-8"))["ver"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f" {str(told).removesuffix('.0')}"

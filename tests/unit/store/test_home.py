@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import ForeignHomeError
-from hermes.store.home import Whose, inspect_home, make_home, narrow, write_private
+from hermes.store.db import open_database
+from hermes.store.home import HomeState, Whose, inspect_home, make_home, narrow, write_private
+from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
 
 
 @pytest.fixture(autouse=True)
@@ -31,18 +32,6 @@ def folder(tmp_path: Path) -> Path:
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
-
-
-def snapshot(folder: Path) -> dict[str, tuple[bytes, int, int]]:
-    """Every byte, mode and time below a folder."""
-    return {
-        str(path.relative_to(folder)): (
-            path.read_bytes() if path.is_file() else b"",
-            path.stat().st_mode,
-            path.stat().st_mtime_ns,
-        )
-        for path in sorted([folder, *folder.rglob("*")])
-    }
 
 
 def test_a_home_that_is_not_there_is_new_and_made_private(folder: Path) -> None:
@@ -69,29 +58,22 @@ def test_a_damaged_marker_is_still_ours(folder: Path) -> None:
     assert inspect_home(folder).whose is Whose.OURS
 
 
-def another_home(folder: Path) -> Path:
-    """A home as hermes-agent lays it out, tables and all, made small."""
-    for name in ("sessions", "skills", "cron", "memories"):
-        (folder / name).mkdir(parents=True)
-    (folder / "config.yaml").write_text("model:\n  default: x\n")
-    (folder / ".env").write_text("TELEGRAM_BOT_TOKEN=1:abc\nWEIXIN_TOKEN=abc\nSLACK_BOT_TOKEN=\n")
-    for name, table, rows in (("state.db", "sessions", 3), ("kanban.db", "tasks", 1)):
-        connection = sqlite3.connect(folder / name)
-        connection.execute("PRAGMA journal_mode = wal")
-        connection.execute(f"CREATE TABLE {table} (id TEXT PRIMARY KEY)")
-        connection.executemany(f"INSERT INTO {table} VALUES (?)", [(str(number),) for number in range(rows)])
-        connection.commit()
-        connection.close()
-    return folder
-
-
-def test_another_programs_home_is_described_and_not_touched_by_a_byte(folder: Path) -> None:
-    home = another_home(folder / ".hermes")
+async def test_a_home_of_hermes_agent_is_described_and_not_touched_by_a_byte(folder: Path) -> None:
+    home = unpack_hermes_agent_home(folder / ".hermes")
     before = snapshot(home)
-    assert inspect_home(home).description == "hermes-agent (3 sessions, 1 task, telegram, weixin)"
+    assert inspect_home(home).description == "hermes-agent 0.19 (1 session, 1 task, telegram)"
     with pytest.raises(ForeignHomeError, match="I have changed nothing there"):
         make_home(home)
+    for name in ("state.db", "kanban.db"):
+        with pytest.raises(ForeignHomeError, match="I have changed nothing there"):
+            await open_database(home / name)
     assert snapshot(home) == before
+
+
+def test_a_home_where_hermes_agent_only_told_its_version_is_its_home_too(folder: Path) -> None:
+    (folder / ".update_check").write_text('{"ts": 1, "ver": "0.19.0"}')
+    (folder / "logs").mkdir()
+    assert inspect_home(folder) == HomeState(Whose.FOREIGN, "hermes-agent 0.19 (.update_check, logs)")
 
 
 def test_a_folder_of_something_else_is_foreign_too(folder: Path) -> None:
