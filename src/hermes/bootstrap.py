@@ -54,6 +54,7 @@ from hermes.store import claims, outbox, turns
 from hermes.store.db import Database, Trouble, Tx, open_database
 from hermes.store.home import Whose, make_home
 from hermes.store.ids import new_id
+from hermes.store.turns import TurnState
 
 log = logging.getLogger(__name__)
 
@@ -284,7 +285,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
             gateway.fetcher.begin()
         http = await _listen(gateway, options, stack)
         options.heartbeat.describe = lambda: _describe(gateway)
-        stack.enter_context(gateway.bus.watch(lambda event: _count(event, options)))
+        stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
         await _adapters_settled(gateway)
         ready()
         _print(_facts(gateway, http, is_new=is_new))
@@ -359,9 +360,11 @@ def _describe(gateway: Gateway) -> tuple[str, int]:
     return (f"turn {running[0][1]}" if running else "", len(running))
 
 
-def _count(event: TurnEvent, options: WorkerOptions) -> None:
+def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
     if isinstance(event, TurnEnded):
         options.heartbeat.settle()
+        if event.state == TurnState.DONE:
+            gateway.models.answered()
 
 
 async def _say_goodbye(gateway: Gateway) -> None:

@@ -89,7 +89,7 @@ class Gateway:
         waiting = await self.db.read(_waiting)
         return {
             "platforms": [state for state in self.supervisor.status() if state["account"] != "local"],
-            "model": {"label": self.models.model_for().label},
+            "model": self.models.status(),
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
             "troubles": list(self.troubles[-5:]),
@@ -102,4 +102,8 @@ def _log_failure(task: asyncio.Future[None]) -> None:
 
 
 def _waiting(tx: Tx) -> dict[str, int]:
-    return {"messages": inbox.waiting_count(tx), "approvals": approvals.pending_count(tx)}
+    return {
+        "messages": inbox.waiting_count(tx),
+        "approvals": approvals.pending_count(tx),
+        "answers": outbox.waiting_count(tx),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import aiohttp
 
@@ -31,7 +32,8 @@ class Models:
         self._clock = clock
         self._built_from: object = None
         self._model: Model = embedded
-        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._sessions: dict[ProxyRules, aiohttp.ClientSession] = {}
+        self._answered_at: float | None = None
 
     def model_for(self, _: SessionKey | None = None) -> Model:
         config = self._config()
@@ -39,6 +41,14 @@ class Models:
         if self._built_from != basis:
             self._model, self._built_from = self._build(config), basis
         return self._model
+
+    def answered(self) -> None:
+        """A turn ended with an answer: what status shows as the model's last sign of life."""
+        self._answered_at = self._clock.monotonic()
+
+    def status(self) -> dict[str, Any]:
+        age = None if self._answered_at is None else self._clock.monotonic() - self._answered_at
+        return {"label": self.model_for().label, "last_answer_age": age}
 
     def _build(self, config: Config) -> Model:
         names = [(config.model.provider, config.model.default)]
@@ -69,10 +79,9 @@ class Models:
     def _session(self, config: Config, provider: ProviderConfig) -> aiohttp.ClientSession:
         """One session for each way out, kept until the end."""
         rules = ProxyRules.of(config.proxies, provider.proxy)
-        name = repr((provider.proxy, config.proxies.https, config.proxies.http, config.proxies.all))
-        if name not in self._sessions:
-            self._sessions[name] = make_session(rules, limit=0, total_seconds=None)
-        return self._sessions[name]
+        if rules not in self._sessions:
+            self._sessions[rules] = make_session(rules, limit=0, total_seconds=None)
+        return self._sessions[rules]
 
     async def close(self) -> None:
         """Close what this opened; the embedded model belongs to its maker."""

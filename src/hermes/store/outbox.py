@@ -356,6 +356,10 @@ def counts(tx: Tx, *, since: float) -> dict[str, int]:
     return {str(state): int(count) for state, count in rows}
 
 
+def waiting_count(tx: Tx) -> int:
+    return int(tx.value("SELECT COUNT(*) FROM outbox WHERE state IN ('ready', 'unknown', 'parked')"))
+
+
 def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:
     return tx.all(
         f"SELECT {COLUMNS} FROM outbox WHERE state = 'dead' ORDER BY settled_at DESC LIMIT :limit",  # noqa: S608
