@@ -1,0 +1,304 @@
+"""The one way a command asks: the running gateway, or the same functions in this process when none runs.
+
+Which of the two it is can change while a chat is open. A gateway that is started takes the home over, and one that
+ends leaves its work in the store, so the same question with the same key goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from hermes.cli.words import command_name
+from hermes.core.errors import ForeignHomeError, GatewayError
+from hermes.hosting import control, locks, paths
+from hermes.hosting.control import GatewayIsDownError, OnEvent
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from hermes.hosting.control_server import Handler
+
+    Opened = AbstractAsyncContextManager[Mapping[str, Handler]]
+
+NOT_RUNNING = 3
+ANSWER_SECONDS = 10.0  # of silence: a gateway at work sends a sign of life every 2 s
+BACK_SECONDS = 15.0  # a worker that was killed is up again long before
+OWNER_SECONDS = 30.0  # another command that works alone here is let finish
+OPEN_SECONDS = 60.0
+CLOSE_SECONDS = 15.0
+LOOK_SECONDS = 0.25
+
+
+class Alone(Enum):
+    """What a command does when no gateway runs."""
+
+    NEVER = "needs one"
+    STORE = "opens the database"
+    GATEWAY = "is a small gateway itself, with the local platform only"
+
+
+def home_folder() -> Path:
+    return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
+
+
+class Asker:
+    """``with Asker(home, Alone.GATEWAY) as asker: asker.ask("say", {...}, on_event)``. Closes what it opened."""
+
+    def __init__(self, home: Path, alone: Alone) -> None:
+        self.home = home
+        self._alone = alone
+        self._inside: Inside | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        return self._inside is not None
+
+    def ask(
+        self,
+        verb: str,
+        args: Mapping[str, Any] | None = None,
+        on_event: OnEvent | None = None,
+        timeout: float = ANSWER_SECONDS,
+    ) -> Any:
+        """Ask, wherever the answer is to be had. A question that is asked again after a restart carries its own key."""
+        for _ in range(3):
+            self.connect()
+            try:
+                if self._inside is not None:
+                    return self._inside.ask(verb, args or {}, on_event)
+                return control.call(self.home, verb, args, timeout, on_event)
+            except GatewayIsDownError:
+                self._forget()
+        raise GatewayIsDownError("The gateway ended again and again before it had answered.")
+
+    def connect(self) -> None:
+        """Find out who answers; open what is needed when nobody does. Raises GatewayIsDownError for Alone.NEVER."""
+        if self._inside is not None and self._inside.is_over:
+            self._forget()
+        if self._inside is not None:
+            return
+        if control.is_running(self.home):
+            _wait(lambda: is_listening(self.home) or not control.is_running(self.home), BACK_SECONDS)
+            if control.is_running(self.home):
+                return
+        if self._alone is Alone.NEVER:
+            raise GatewayIsDownError(f"The gateway is not running. Start it: {command_name()} gateway run")
+        self._inside = self._open()
+
+    def _open(self) -> Inside:
+        refuse_foreign(self.home)
+        _wait(lambda: locks.holder(paths.owner_lock(str(self.home))) is None, OWNER_SECONDS)
+        if (holder := locks.holder(paths.owner_lock(str(self.home)))) is not None:
+            raise GatewayError(
+                f"Another hermes command (process {holder.pid or 'unknown'}) works alone in this home. "
+                f"Any number can work at once while the gateway runs: {command_name()} gateway start"
+            )
+        opened = alone_gateway(self.home) if self._alone is Alone.GATEWAY else alone_store(self.home)
+        inside = Inside(self.home, opened)
+        inside.start()
+        return inside
+
+    def _forget(self) -> None:
+        inside, self._inside = self._inside, None
+        if inside is not None:
+            inside.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._forget()
+
+
+def refuse_foreign(home: Path) -> None:
+    """Raise, with the words, when the home is another program's: nothing is written there, not even a lock."""
+    from hermes.store.home import Whose, inspect_home
+
+    state = inspect_home(home)
+    if state.whose is Whose.FOREIGN:
+        from hermes.hosting import banner
+
+        shown = banner.short_home(str(home), os.path.expanduser("~"))
+        raise ForeignHomeError(banner.foreign_home(shown, state.description, command_name()))
+
+
+def is_listening(home: Path) -> bool:
+    """Whether somebody answers at the socket: a killed gateway leaves the file behind."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line, suppress(OSError):
+        line.settimeout(1.0)
+        with control.short_address(paths.socket(str(home))) as address:
+            line.connect(address)
+        return True
+    return False
+
+
+def _wait(ask: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not ask():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.03)
+    return True
+
+
+# In this process
+
+
+@asynccontextmanager
+async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
+    from hermes.bootstrap import Setting, open_gateway
+    from hermes.core.secret import Redactor
+    from hermes.hosting.logs import Logs
+    from hermes.hosting.verbs import verbs_of
+    from hermes.store.home import make_home
+
+    make_home(home)
+    redactor = Redactor()
+    with Logs.open(str(home), redactor, console=False):
+        setting = Setting(home, os.environ, Path.cwd(), redactor=redactor, only=frozenset({"local"}))
+        async with open_gateway(setting) as gateway:
+            yield verbs_of(gateway)
+
+
+@asynccontextmanager
+async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
+    from hermes.hosting.store_verbs import StoreVerbs
+    from hermes.services.clock import SystemClock
+    from hermes.store.db import open_database
+
+    where = load_config(home).config.database_url or home / "state.db"
+    if isinstance(where, Path) and not where.exists():
+        raise GatewayError(f"Nothing is stored in {home} yet.")
+    lock = locks.take(paths.owner_lock(str(home)), "hermes command")
+    if lock is None:
+        raise GatewayIsDownError("Another process has just taken the home.")
+    try:
+        db = await open_database(where)
+        try:
+            yield StoreVerbs(home, db, SystemClock()).mapping()
+        finally:
+            await db.close()
+    finally:
+        lock.release()
+
+
+def load_config(home: Path) -> Any:
+    """The configuration as the gateway would see it: a ``hermes.config.Loaded``."""
+    from hermes.config import load
+    from hermes.services.registry import find_platforms
+
+    return load(home, os.environ, Path.cwd(), tuple(find_platforms().manifests.values()))
+
+
+class Inside:
+    """Handlers on an event loop in a thread of their own, so that the terminal keeps the main one.
+
+    It leaves as soon as a gateway wants the home: what is unfinished goes on there.
+    """
+
+    def __init__(self, home: Path, opened: Opened) -> None:
+        self._home = home
+        self._opened = opened
+        self._thread = threading.Thread(target=self._run, name="gateway in this process", daemon=True)
+        self._is_ready = threading.Event()
+        self._error: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._verbs: Mapping[str, Handler] = {}
+        self._answering: set[asyncio.Task[Any]] = set()
+
+    @property
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread.start()
+        if not self._is_ready.wait(OPEN_SECONDS):
+            raise GatewayError(f"The home did not open within {OPEN_SECONDS:.0f} s. Look: {command_name()} logs")
+        if self._error is not None:
+            raise self._error
+
+    def ask(self, verb: str, args: Mapping[str, Any], on_event: OnEvent | None) -> Any:
+        import asyncio
+
+        if self._loop is None or self.is_over or verb not in self._verbs:
+            raise GatewayIsDownError(f"{verb} needs the gateway, and it is not running.")
+        told: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        answering = asyncio.run_coroutine_threadsafe(self._answer(verb, args, told), self._loop)
+        try:
+            while (event := told.get()) is not None:
+                if on_event is not None:
+                    on_event(event)
+            return answering.result(ANSWER_SECONDS)
+        except (asyncio.CancelledError, TimeoutError):
+            raise GatewayIsDownError("It ended before it had answered.") from None
+        finally:
+            answering.cancel()
+
+    def close(self) -> None:
+        """End it and wait. The first words of an error that ended it were raised where it was asked."""
+        if self._loop is not None and self._stop is not None:
+            with suppress(RuntimeError):  # the loop has ended by itself
+                self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(CLOSE_SECONDS)
+
+    async def _answer(
+        self, verb: str, args: Mapping[str, Any], told: queue.SimpleQueue[Mapping[str, Any] | None]
+    ) -> Any:
+        import asyncio
+
+        task = asyncio.create_task(_answered(self._verbs[verb], args, _Queued(told)), name=verb)
+        self._answering.add(task)
+        try:
+            return await task
+        finally:
+            self._answering.discard(task)
+            told.put(None)
+
+    def _run(self) -> None:
+        import asyncio
+
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for us
+            self._error = error
+        finally:
+            self._is_ready.set()
+
+    async def _live(self) -> None:
+        import asyncio
+
+        async with self._opened as self._verbs:
+            self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+            self._is_ready.set()
+            while not self._stop.is_set() and not control.is_running(self._home):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await self._stop.wait()
+            for task in self._answering:  # whoever still waits asks the gateway that comes instead
+                task.cancel()
+            await asyncio.gather(*self._answering, return_exceptions=True)
+
+
+async def _answered(handler: Handler, args: Mapping[str, Any], reply: _Queued) -> Any:
+    return await handler(args, reply)
+
+
+class _Queued:
+    def __init__(self, told: queue.SimpleQueue[Mapping[str, Any] | None]) -> None:
+        self._told = told
+
+    async def event(self, told: Any) -> None:
+        self._told.put(told)

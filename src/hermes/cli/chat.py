@@ -1,0 +1,213 @@
+"""``hermes`` and ``hermes chat``: talk to the agent; ``hermes -z PROMPT``: ask once."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder, load_config
+from hermes.cli.screen import Screen, note
+from hermes.cli.words import command_name
+from hermes.core.errors import GatewayError
+
+if TYPE_CHECKING:
+    import argparse
+
+    Ask = Callable[[], str]
+
+BANNER = "Welcome to Hermes Agent! Type your message or /help for commands."
+PROMPT = "> "
+LEAVING = frozenset({"/exit", "/quit", "/q"})
+SAY_SECONDS = 600.0  # of silence, where only request files can be exchanged; else a sign of life comes every 2 s
+GOOD = frozenset({"done", "answered"})
+USAGE_ERROR = 2
+
+EXAMPLES = """\
+  hermes                       talk; /help lists the commands, /exit leaves
+  hermes chat --session work   a conversation of its own
+  hermes -z "hello"            ask once, print the answer, end
+  echo "Sum this up: …" | hermes -z -
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--session", default="cli", metavar="NAME", help="which conversation (default: cli)")
+
+
+def run(args: argparse.Namespace) -> int:
+    with Asker(home_folder(), Alone.GATEWAY) as asker:
+        asker.connect()
+        print(BANNER, flush=True)
+        if asker.is_alone and (deaf := configured_platforms(asker.home)):
+            print(deaf_words(deaf), flush=True)
+        return Chat(asker, args.session).talk(_reader(asker.home))
+
+
+def one_shot(prompt: str, *, as_json: bool) -> int:
+    """Print the answer alone on stdout; whatever else there is to say goes to stderr."""
+    if not prompt.strip():
+        note(f'✗ There is nothing to ask. For example: {command_name()} -z "hello"')
+        return USAGE_ERROR
+    chat = f"z-{secrets.token_hex(4)}"
+    replies: list[str] = []
+    with Asker(home_folder(), Alone.GATEWAY) as asker:
+        if not prompt.lstrip().startswith("/"):
+            with Progress() as progress:
+                asker.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
+        said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12)}
+        result = asker.ask("say", said, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
+    return _tell_once(result, "\n".join(replies), chat, as_json=as_json)
+
+
+def _collect(event: Mapping[str, Any], replies: list[str]) -> None:
+    if event["kind"] == "reply":
+        replies.append(event["text"])
+    elif event["kind"] == "notice":
+        note(event["text"])
+
+
+def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bool) -> int:
+    is_good = result["state"] in GOOD
+    if as_json:
+        print(json.dumps({"answer": answer if is_good else "", **_outcome(result, answer)}, ensure_ascii=False))
+    elif is_good:
+        print(answer)
+    if is_good:
+        return 0
+    for asked in result["approvals"]:
+        note(f"✗ It asks first: {asked['question']}")
+        note(f"  Allow it: {command_name()} -z '/approve {asked['code']}'")
+        note(f"  The answer then waits here: {command_name()} chat --session {chat}")
+    if not result["approvals"]:
+        note(f"✗ {answer or result['reason'] or result['state']}")
+        note(f"  What happened: {command_name()} trace {result['turn'] or result['event']}")
+    return 1
+
+
+def _outcome(result: Mapping[str, Any], answer: str) -> dict[str, Any]:
+    reason = "" if result["state"] in GOOD else answer or result["reason"]
+    return {name: result[name] for name in ("state", "turn", "event")} | {"reason": reason}
+
+
+# The conversation
+
+
+class Chat:
+    def __init__(self, asker: Asker, chat: str) -> None:
+        self._asker = asker
+        self._chat = chat
+
+    def talk(self, read: Ask) -> int:
+        """Read and answer until /exit, Ctrl+C or Ctrl+D."""
+        while True:
+            try:
+                text = read()
+            except (EOFError, KeyboardInterrupt):
+                return 0
+            if text.strip().lower() in LEAVING:
+                return 0
+            if text.strip():
+                self._answer(text)
+
+    def _answer(self, text: str) -> None:
+        screen = Screen()
+        try:
+            if not text.lstrip().startswith("/"):
+                self._model_ready(text)
+            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12)}
+            result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
+            screen.end(result)
+        except KeyboardInterrupt:
+            screen.end()
+            self._stop()
+        except GatewayError as error:
+            screen.end()
+            note(f"✗ {error}")
+
+    def _model_ready(self, text: str) -> None:
+        # A fetch that failed is told by the model itself, as the answer to this message.
+        with suppress(GatewayError), Progress() as progress:
+            self._asker.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
+
+    def _stop(self) -> None:
+        screen = Screen()
+        said = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
+        try:
+            screen.end(self._asker.ask("say", said, screen.show))
+        except GatewayError as error:
+            note(f"✗ {error}")
+
+
+class Progress:
+    """How far the fetch of the built-in model is: one line on stderr that is rewritten, or a line now and then."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._told = -1
+        self._width = 0
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        if event.get("kind") != "progress":
+            return
+        text = f"Model    {event['text']}"
+        if self._is_terminal:
+            sys.stderr.write(f"\r{text:<{self._width}}")
+            self._width = len(text)
+        elif event["done_mb"] >= self._told + 20 or self._told < 0:
+            self._told = event["done_mb"]
+            sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            sys.stderr.write(f"\r{'':<{self._width}}\r")
+            sys.stderr.flush()
+
+
+def configured_platforms(home: Path) -> list[str]:
+    """Platforms that somebody set up, and that only a running gateway listens to."""
+    config = load_config(home).config
+    return [
+        name
+        for name, accounts in config.platforms.items()
+        if any(account.is_mentioned and account.is_ready for account in accounts.values())
+    ]
+
+
+def deaf_words(platforms: list[str]) -> str:
+    names = ", ".join(platforms)
+    are = "is configured but deaf" if len(platforms) == 1 else "are configured but deaf"
+    return f"Gateway is not running: {names} {are}. Start it: {command_name()} gateway run"
+
+
+# Reading what is typed
+
+
+def _reader(home: Path) -> Ask:
+    if not sys.stdin.isatty() or os.environ.get("TERM") == "dumb":
+        return _plain_line
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory
+
+    session: PromptSession[str] = PromptSession(history=FileHistory(str(_history_file(home))))
+    return lambda: session.prompt(PROMPT)
+
+
+def _plain_line() -> str:
+    return input(PROMPT if sys.stdin.isatty() else "")
+
+
+def _history_file(home: Path) -> Path:
+    path = home / "history"
+    with suppress(OSError):  # then the library says what is wrong with it
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    return path
