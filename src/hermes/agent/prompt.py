@@ -68,3 +68,13 @@ def window(history: Sequence[ChatMessage]) -> list[ChatMessage]:
         if message.role is Role.USER:
             start = len(kept)
     return kept[:start][::-1] if start else list(history)
+
+
+def newest_half(history: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """What is left to send when the whole is too long for the model: from a user message near the middle on.
+
+    Empty when there is nothing to leave out.
+    """
+    starts = [index for index, message in enumerate(history) if message.role is Role.USER and index > 0]
+    half = [index for index in starts if index >= len(history) // 2] or starts[-1:]
+    return list(history[half[0] :]) if half else []

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
-from hermes.agent.prompt import PromptBuilder
+from hermes.agent.prompt import PromptBuilder, newest_half
 from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext
 from hermes.config import Config
 from hermes.core import turn as rules
 from hermes.core.approval import button_data
-from hermes.core.errors import ModelError, ToolError
+from hermes.core.errors import ModelError, ModelErrorKind, ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.lane import BusyMode
 from hermes.core.messages import Attachment, Button, ChatMessage, OutboundMessage, Role, ToolCall, Usage
@@ -201,17 +201,29 @@ class TurnRunner:
     async def _call_model(self, work: Work, *, wants_summary: bool) -> ModelReply:
         await self._take_steering(work)
         model = self._parts.model(work.key)
-        messages = self._parts.prompts.messages(work.key, work.history)
-        if wants_summary:
-            messages.append(ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST))
         tools = () if wants_summary or not model.has_tools else self._parts.toolbox.specs()
+        last = [ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST)] if wants_summary else []
         work.partial = ""
 
         def arrived(text: str) -> None:
             work.partial += text
             self._bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
 
-        return await ask_model(model, ModelRequest(messages, tools), arrived, work.notices.append)
+        def noticed(text: str) -> None:
+            if text not in work.notices:  # a fallback says so with every call; a person hears it once
+                work.notices.append(text)
+
+        async def ask(history: Sequence[ChatMessage]) -> ModelReply:
+            messages = [*self._parts.prompts.messages(work.key, history), *last]
+            return await ask_model(model, ModelRequest(messages, tools), arrived, noticed)
+
+        try:
+            return await ask(work.history)
+        except ModelError as error:
+            shorter = newest_half(work.history) if error.kind is ModelErrorKind.CONTEXT else []
+            if not shorter:
+                raise
+            return await ask(shorter)
 
     async def _take_steering(self, work: Work) -> None:
         """In steer mode, what was written meanwhile joins the conversation before the model speaks again."""

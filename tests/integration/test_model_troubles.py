@@ -1,0 +1,29 @@
+"""A model that fails is told in the chat; one that finds the talk too long is asked with less of it."""
+
+from __future__ import annotations
+
+from tests.fakes.model import FakeModel
+from tests.fakes.telegram import FakeTelegram
+from tests.integration.conftest import Start
+
+
+async def test_a_talk_too_long_for_the_model_is_asked_again_with_its_newest_half(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    async with start():
+        for number in range(4):
+            telegram.user_says(f"message {number}")
+            await telegram.wait_for(lambda number=number: len(telegram.sent) == number + 1)  # type: ignore[misc]
+        model.fails_next(400, {"error": {"code": "context_length_exceeded", "message": "too long"}})
+        telegram.user_says("the last one")
+        await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: the last one")
+    assert len(model.requests[-1]["messages"]) < len(model.requests[-2]["messages"])
+
+
+async def test_an_account_out_of_credit_is_told_in_words(start: Start, telegram: FakeTelegram, model: FakeModel) -> None:
+    async with start():
+        model.fails_next(429, {"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}})
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+    assert "out of credit" in telegram.texts(7)[0]
+    assert "no fallback" in telegram.texts(7)[0]
