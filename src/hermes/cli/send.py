@@ -1,0 +1,97 @@
+"""``hermes send``: a message to a chat, and what became of those that could not be delivered."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import NOT_RUNNING, Alone, Asker, home_folder
+from hermes.cli.words import command_name
+from hermes.core.text import one_line
+from hermes.hosting.control import GatewayIsDownError
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE_ERROR = 2
+WAIT_SECONDS = 60.0
+
+EXAMPLES = """\
+  hermes send telegram:42 "The backup is done."
+  hermes send -t telegram:42 --wait "Are you there?"     waits until it is delivered, or says why not
+  df -h | hermes send telegram:42 -
+  hermes send --dead                                     what could not be delivered
+  hermes send --retry ob_1k4m9x2c7qf4b                   try one of those again
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-t", "--target", help="<platform>[@<account>]:<chat>[:<thread>], for example telegram:42")
+    parser.add_argument("words", nargs="*", metavar="[TARGET] TEXT", help="what to send; - reads it from stdin")
+    parser.add_argument("--wait", action="store_true", help="wait until it is delivered, at most a minute")
+    parser.add_argument("--dead", action="store_true", help="list what could not be delivered")
+    parser.add_argument("--retry", metavar="ID", help="try a dead letter again")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.dead:
+        return _dead(as_json=args.as_json)
+    if args.retry:
+        return _asked("outbox.retry", {"id": args.retry}, as_json=args.as_json)
+    words = list(args.words)
+    target = args.target or (words.pop(0) if words else "")
+    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    if not target or not text.strip():
+        print(f'✗ Say where and what: {command_name()} send telegram:42 "hello"', file=sys.stderr)
+        return USAGE_ERROR
+    wait = WAIT_SECONDS if args.wait else 0.0
+    asked = {"target": target, "text": text, "key": secrets.token_hex(12), "wait_seconds": wait}
+    return _asked("send", asked, as_json=args.as_json)
+
+
+def _asked(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
+    try:
+        with Asker(home_folder(), Alone.NEVER) as asker:
+            told = asker.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
+    except GatewayIsDownError as error:
+        print(f"✗ Nothing was sent: {error}", file=sys.stderr)
+        return NOT_RUNNING
+    letters = told.get("letters", [told])
+    if as_json:
+        print(json.dumps(told, ensure_ascii=False))
+    else:
+        print("\n".join(map(_told, letters)))
+    is_bad = any(letter["state"] == "dead" for letter in letters)
+    return 1 if is_bad or (asked.get("wait_seconds") and any(letter["state"] != "sent" for letter in letters)) else 0
+
+
+def _told(letter: Mapping[str, Any]) -> str:
+    where = f"{letter['id']} → {letter['target']}"
+    reason = f": {letter['reason']}" if letter["reason"] else ""
+    match letter["state"]:
+        case "sent":
+            return f"✓ {where}, delivered"
+        case "dead":
+            return f"✗ {where}, not delivered{reason}"
+        case "parked":
+            return f"! {where}, waits until its chat is open{reason}"
+        case _:
+            return f"✓ {where}, on its way{reason}. Look: {command_name()} trace {letter['id']}"
+
+
+def _dead(*, as_json: bool) -> int:
+    with Asker(home_folder(), Alone.STORE) as asker:
+        letters = asker.ask("outbox.dead")
+    if as_json:
+        print(json.dumps(letters, ensure_ascii=False))
+        return 0
+    for letter in letters:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(letter["settled_at"] or letter["created_at"]))
+        print(f"{letter['id']}  {when}  {letter['target']}  {letter['reason']}\n    {one_line(letter['text'], 100)}")
+    print(f"Try one again: {command_name()} send --retry {letters[0]['id']}" if letters else "✓ No dead letters.")
+    return 0

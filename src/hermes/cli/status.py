@@ -1,0 +1,86 @@
+"""``hermes status``: how everything is, on one screen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder, load_config
+from hermes.cli.words import command_name
+from hermes.core.errors import GatewayError
+from hermes.hosting.spans import count
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  hermes status           exit code 0 running, 1 degraded or stalled, 3 not running
+  hermes status --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    from hermes.hosting import lifecycle, status
+
+    home = home_folder()
+    facts = lifecycle.look(home, command_name())
+    judged = status.judge(facts)
+    overview = look(home)
+    if args.as_json:
+        told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
+        print(json.dumps(told, ensure_ascii=False))
+    else:
+        print("\n".join([*judged.lines, *screen(overview, has_model=facts.snapshot is not None)]))
+    return judged.exit_code
+
+
+def look(home: Path) -> dict[str, Any]:
+    loaded = load_config(home)
+    config = loaded.config
+    return {
+        "home": str(home),
+        "model_configured": f"{config.model.provider} / {config.model.default}",
+        "store": "PostgreSQL" if config.database_url else "state.db",
+        "store_bytes": store_bytes(home),
+        "counts": _counts(home),
+        "config_problems": [str(problem) for problem in loaded.problems],
+    }
+
+
+def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
+    from hermes.hosting import banner
+
+    counts = overview["counts"]
+    rows = [f"home       {banner.short_home(overview['home'], os.path.expanduser('~'))}"]
+    size = f", {overview['store_bytes'] / 1_000_000:.1f} MB" if overview["store_bytes"] else ""
+    held = f", {count(counts['sessions'], 'session')}" if counts else ""
+    rows.append(f"store      {overview['store']}{size}{held}")
+    if counts and counts["dead_letters"]:
+        rows.append(f"dead       {count(counts['dead_letters'], 'letter')} → {command_name()} send --dead")
+    if not has_model:
+        rows.append(f"model      {overview['model_configured']}")
+    if problems := overview["config_problems"]:
+        rows.append(f"config     {count(len(problems), 'problem')} → {command_name()} config check")
+    return [f"  {row}" for row in rows]
+
+
+def store_bytes(home: Path) -> int:
+    """What the store takes on disk, told by its folder: a database file is never opened for this."""
+    return sum(path.stat().st_size for path in home.glob("*.db*") if path.is_file())
+
+
+def _counts(home: Path) -> dict[str, Any] | None:
+    """None when nothing is stored yet, or the one who has the store open does not answer."""
+    try:
+        with Asker(home, Alone.STORE) as asker:
+            told: dict[str, Any] = asker.ask("store.counts")
+            return told
+    except GatewayError:
+        return None

@@ -1,0 +1,171 @@
+"""``hermes trace ID``: the whole life of a message, as a timeline."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder
+from hermes.core.text import one_line
+from hermes.hosting.spans import count, span
+
+if TYPE_CHECKING:
+    import argparse
+
+SHOWN = 70
+
+EXAMPLES = """\
+  hermes trace t_1k4m9x2c7qf4b      a turn
+  hermes trace ev_1k4m9x2c7qf4b     a message that came in
+  hermes trace ob_1k4m9x2c7qf4b     a message that goes out
+  hermes trace msg:42:1001          a message by its platform's own id (chat 42, message 1001)
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="of an event (ev_…), a turn (t_…), a delivery (ob_…), an approval (ap_…)")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    with Asker(home_folder(), Alone.STORE) as asker:
+        life = asker.ask("trace", {"id": args.id})
+    if args.as_json:
+        print(json.dumps(life, ensure_ascii=False))
+    else:
+        print("\n".join(timeline(life)))
+    return 0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Moment:
+    """Something that happened. ``order`` settles what is first among things of one instant."""
+
+    at: float
+    order: int
+    what: str
+    words: str
+
+
+def timeline(life: Mapping[str, Any]) -> list[str]:
+    moments = sorted(_moments(life))
+    start = moments[0].at if moments else 0.0
+    rows = [f"  {_since(moment.at - start):>8}  {moment.what:<7} {moment.words}" for moment in moments]
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(start))
+    return [*_headline(life), f"  began {when}", *rows, *_open(life)]
+
+
+def _headline(life: Mapping[str, Any]) -> Iterator[str]:
+    turn = life["turn"]
+    if turn is None:
+        state = life["events"][0]["state"] if life["events"] else life["letters"][0]["state"]
+        yield f"No turn: {_spoken(state)}"
+        return
+    took = f" in {_took(turn['ended_at'] - turn['created_at'])}" if turn["ended_at"] else ""
+    reason = f" ({turn['reason']})" if turn["reason"] else ""
+    yield f"Turn {turn['id']}: {_spoken(turn['state'])}{took}{reason}"
+    facts = [turn["model"] or "no model answered", f"{turn['prompt_tokens']} + {turn['completion_tokens']} tokens"]
+    if turn["steps"]:
+        facts.append(f"{count(turn['steps'], 'step')} with tools")
+    facts.append(count(turn["attempts"], "attempt"))
+    yield f"  {', '.join(facts)}"
+    yield f"  {turn['lane']}, session {turn['session_id']}"
+
+
+def _moments(life: Mapping[str, Any]) -> Iterator[Moment]:
+    for event in life["events"]:
+        yield from _of_event(event)
+    if turn := life["turn"]:
+        yield Moment(turn["created_at"], 2, "turn", "begins")
+        if turn["ended_at"]:
+            yield Moment(turn["ended_at"], 7, "turn", _spoken(turn["state"]))
+    for line in life["lines"]:
+        yield from _of_line(line)
+    for call in life["calls"]:
+        yield from _of_call(call)
+    for approval in life["approvals"]:
+        yield from _of_approval(approval)
+    for letter in life["letters"]:
+        yield from _of_letter(letter)
+
+
+def _of_event(event: Mapping[str, Any]) -> Iterator[Moment]:
+    yield Moment(
+        event["received_at"],
+        0,
+        "in",
+        f"{event['id']} {event['kind']} from {event['sender_id']}: {_quoted(event['text'])}",
+    )
+    if event["settled_at"]:
+        reason = f": {event['reason']}" if event["reason"] else ""
+        yield Moment(event["settled_at"], 8, "in", f"{event['id']} {_spoken(event['state'])}{reason}")
+
+
+def _of_line(line: Mapping[str, Any]) -> Iterator[Moment]:
+    message = line["message"]
+    if isinstance(message, Mapping) and message.get("role") == "assistant":
+        asks = ", ".join(call["name"] for call in message.get("tool_calls", ()))
+        words = _quoted(message.get("text", "")) + (f" asks for {asks}" if asks else "")
+        yield Moment(line["at"], 3, "model", words)
+
+
+def _of_call(call: Mapping[str, Any]) -> Iterator[Moment]:
+    name = f"{call['name']} {one_line(call['arguments'], SHOWN)}"
+    if call["started_at"]:
+        yield Moment(call["started_at"], 5, "tool", f"{name} started")
+    if call["ended_at"]:
+        took = f" after {_took(call['ended_at'] - call['started_at'])}" if call["started_at"] else ""
+        yield Moment(call["ended_at"], 6, "tool", f"{call['name']} {call['outcome']}{took}: {_quoted(call['result'])}")
+    elif not call["started_at"]:
+        yield Moment(call["created_at"], 5, "tool", f"{name} {call['state']}")
+
+
+def _of_approval(approval: Mapping[str, Any]) -> Iterator[Moment]:
+    yield Moment(approval["created_at"], 4, "ask", f"{approval['code']} {_quoted(approval['question'])}")
+    if approval["answered_at"]:
+        by = f" by {approval['answered_by']}" if approval["answered_by"] else ""
+        reason = f": {approval['reason']}" if approval["reason"] else ""
+        yield Moment(approval["answered_at"], 4, "ask", f"{approval['code']} {approval['state']}{by}{reason}")
+
+
+def _of_letter(letter: Mapping[str, Any]) -> Iterator[Moment]:
+    where = f"{letter['id']} {letter['kind']} → {letter['target']}"
+    yield Moment(letter["created_at"], 8, "out", f"{where}: {_quoted(letter['text'])}")
+    if letter["settled_at"]:
+        receipt = f" as message {letter['message_id']}" if letter["message_id"] else ""
+        tries = f" at attempt {letter['attempts']}" if letter["attempts"] > 1 else ""
+        reason = f" ({letter['reason']})" if letter["reason"] else ""
+        yield Moment(letter["settled_at"], 9, "out", f"{letter['id']} {letter['state']}{receipt}{tries}{reason}")
+
+
+def _open(life: Mapping[str, Any]) -> Iterator[str]:
+    """What has not ended yet."""
+    for event in life["events"]:
+        if not event["settled_at"]:
+            yield f"  still {_spoken(event['state'])}: {event['id']}"
+    for approval in life["approvals"]:
+        if approval["state"] == "pending":
+            yield f"  waits for an answer: /approve {approval['code']} or /deny {approval['code']}"
+    for letter in life["letters"]:
+        if not letter["settled_at"]:
+            reason = f" ({letter['reason']})" if letter["reason"] else ""
+            yield f"  still {letter['state']}, {count(letter['attempts'], 'attempt')}: {letter['id']}{reason}"
+
+
+def _quoted(text: str) -> str:
+    return f"“{one_line(text, SHOWN)}”" if text else "(no text)"
+
+
+def _spoken(state: str) -> str:
+    return state.replace("_", " ")
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.3f} s" if seconds < 10 else span(seconds)
+
+
+def _since(seconds: float) -> str:
+    return f"+{seconds:.3f} s" if seconds < 60 else f"+{span(seconds)}"
