@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from hermes.cli.main import main
-
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["supervisor"]:
+        # The process parent lives as long as the gateway: nothing of the CLI is loaded into it.
+        from hermes.hosting import parent
+
+        sys.exit(parent.main(sys.argv[2:]))
+    from hermes.cli.main import main
+
     sys.exit(main())

@@ -131,10 +131,18 @@ def test_ctrl_c_twice_kills(tmp_path: Path) -> None:
 def test_a_second_supervisor_waits_and_then_says_that_one_is_running(tmp_path: Path) -> None:
     with Kept(tmp_path, "steady") as kept:
         worker = kept.worker()
-        with Kept(tmp_path, "steady") as second:
+        with Kept(tmp_path, "steady", options=("--lock-seconds", "0.2")) as second:
             assert second.process.wait(6) == 1
             assert f"already running for {tmp_path} (pid {kept.process.pid})" in second.output()
         assert processes.is_alive(worker, "")
+
+
+def test_a_supervisor_started_while_the_old_one_ends_takes_over(tmp_path: Path) -> None:
+    with Kept(tmp_path, "steady") as kept:
+        worker = kept.worker()
+        with Kept(tmp_path, "steady") as second:
+            kept.process.terminate()
+            assert second.worker(other_than=worker)
 
 
 def test_replace_stops_the_holder_of_our_lock_and_takes_over(tmp_path: Path) -> None:

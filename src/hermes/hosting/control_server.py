@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
@@ -55,16 +56,16 @@ class ControlServer:
             server = await asyncio.start_unix_server(
                 lambda reader, writer: self._keep(tasks, self._talk(reader, writer)), sock=line, limit=LONGEST_LINE
             )
-        looking = asyncio.create_task(self._look_for_files(tasks), name="control requests")
+        is_over = self._look_for_files(tasks)
         try:
             yield
         finally:
-            looking.cancel()
+            is_over.set()
             if server is not None:
                 server.close()
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(looking, *tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
@@ -124,13 +125,26 @@ class ControlServer:
             log.exception("Request failed")
             await reply.error(f"The gateway failed at this: {type(error).__name__}: {error}", "Failure")
 
-    async def _look_for_files(self, tasks: set[asyncio.Task[None]]) -> None:
-        seen = -1
-        while True:
-            found, seen = await asyncio.to_thread(_take_requests, paths.requests(self._home), seen)
+    def _look_for_files(self, tasks: set[asyncio.Task[None]]) -> threading.Event:
+        """Watch the folder of requests from a thread of its own, which wakes the loop only when there is one."""
+        loop = asyncio.get_running_loop()
+        is_over = threading.Event()
+
+        def take(found: list[tuple[str, bytes]]) -> None:
             for stem, raw in found:
-                self._keep(tasks, self._answer_file(stem, raw))
-            await asyncio.sleep(LOOK_SECONDS)
+                if not is_over.is_set():
+                    self._keep(tasks, self._answer_file(stem, raw))
+
+        def look() -> None:
+            seen = -1
+            while not is_over.wait(LOOK_SECONDS):
+                found, seen = _take_requests(paths.requests(self._home), seen)
+                if found:
+                    with contextlib.suppress(RuntimeError):  # the loop has just ended
+                        loop.call_soon_threadsafe(take, found)
+
+        threading.Thread(target=look, name="control requests", daemon=True).start()
+        return is_over
 
     async def _answer_file(self, stem: str, raw: bytes) -> None:
         reply = _Collected()

@@ -16,13 +16,13 @@ from collections.abc import AsyncIterator, Callable
 
 from hermes.hosting import beat, paths
 
-BEAT_SECONDS = 0.5
+BEAT_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """``async with heart.beating():`` beats twice a second until the end of the block.
+    """``async with heart.beating():`` beats once a second until the end of the block.
 
     ``describe`` is asked, on the loop, what the gateway is doing and how many messages wait; `gateway
     status` shows it when the heart has stopped. ``on_beat`` is called on the loop with every beat.

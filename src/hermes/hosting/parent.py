@@ -32,6 +32,7 @@ class Settings:
         self.worker = list(worker)
         self.replace = False
         self.detached = False
+        self.lock_seconds = WAIT_FOR_LOCK_SECONDS
         self.stall_seconds = 30.0
         self.drain_seconds = 8.0
 
@@ -170,6 +171,8 @@ class Parent:
     def _ask_to_stop(self, worker: Worker) -> None:
         self._kill_at = time.monotonic() + self._settings.drain_seconds
         _kill(worker.pid, signal.SIGTERM)
+        if os.isatty(2):
+            _tell("Stopping. What is unfinished goes on after the next start. Ctrl+C again ends it at once.")
 
     def _pause(self, seconds: float) -> bool:
         """Wait before the next start; False when we are asked to stop meanwhile."""
@@ -200,7 +203,7 @@ def take_over(settings: Settings) -> locks.Lock | None:
     path = paths.parent_lock(settings.home)
     if settings.replace:
         _stop_holder(path)
-    lock = locks.take(path, "supervisor", WAIT_FOR_LOCK_SECONDS)
+    lock = locks.take(path, "supervisor", settings.lock_seconds)
     if lock is None:
         holder = locks.holder(path)
         who = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
@@ -285,7 +288,7 @@ def _feed_watchdog() -> None:
 
 
 def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Settings:
-    """``[--replace] [--detached] [--stall-seconds N] [--drain-seconds N] [-- WORKER COMMAND…]``"""
+    """``[--replace] [--detached] [--lock-seconds N] [--stall-seconds N] [--drain-seconds N] [-- WORKER COMMAND…]``"""
     home = environ.get("HERMES_HOME") or os.path.expanduser("~/.hermes")
     isolation = ["-P"] if sys.flags.safe_path else []  # as we were started ourselves
     settings = Settings(os.path.abspath(home), [sys.executable, *isolation, "-m", "hermes", "gateway", "worker"])
@@ -296,6 +299,8 @@ def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Setting
                 settings.replace = True
             case "--detached":
                 settings.detached = True
+            case "--lock-seconds":
+                settings.lock_seconds = float(rest.pop(0))
             case "--stall-seconds":
                 settings.stall_seconds = float(rest.pop(0))
             case "--drain-seconds":

@@ -57,6 +57,15 @@ def send_signal(pid: int, mark: str, number: int) -> bool:
     return True
 
 
+def started_at(pid: int) -> float:
+    """When a process began, in seconds since the epoch, to a hundredth; now, where the system does not say."""
+    mark = start_mark(pid)
+    if not mark:
+        return time.time()
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.time() - since_boot + int(mark) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_bytes(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:

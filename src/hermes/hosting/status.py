@@ -16,7 +16,7 @@ from typing import Any
 from hermes.hosting.beat import Beat
 from hermes.hosting.spans import count, span
 
-HEART_STOPPED_SECONDS = 4.0  # it beats twice a second
+HEART_STOPPED_SECONDS = 4.0  # it beats once a second
 RESTARTED_AFTER_SECONDS = 30.0
 QUIET_SECONDS = 30.0  # no good frame for so long: the connection is only said to be there
 CONNECTING_SECONDS = 30.0

@@ -26,6 +26,7 @@ from hermes.hosting.restarts import CONFIGURATION, RESTART_ASKED, STOP_ASKED
 PROCESS_NAME = "hermes"
 DRAIN_SECONDS = 7.0  # less than the 8 s after which the parent kills
 ORPHAN_SECONDS = 0.6  # what is left for finishing when the parent is gone
+SAME_START_SECONDS = 2.0
 CRASHED = 1
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
 
     ``load`` imports what serves; it is called when logs stand, so that a broken import is told there too.
     """
-    started_at = time.time()
+    started_at = _began()
     os.umask(0o077)
     processes.rename_process(PROCESS_NAME)
     redactor = Redactor()
@@ -115,6 +116,12 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
             log.critical("Worker failed", exc_info=True)
             _tell(redactor(f"✗ The gateway failed: {type(error).__name__}: {error}"))
             return CRASHED
+
+
+def _began() -> float:
+    """When the start began that a person waited for: with the supervisor, if this is its first worker."""
+    ours, parents = processes.started_at(os.getpid()), processes.started_at(os.getppid())
+    return parents if 0 <= ours - parents < SAME_START_SECONDS else ours
 
 
 def _tell(words: str) -> None:
