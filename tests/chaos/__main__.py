@@ -1,0 +1,133 @@
+"""./scripts/chaos: the accidents of the promises in full length; writes its section of docs/figures.md."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import figures
+from tests.chaos.kills import Series
+from tests.chaos.ledger import Kill
+from tests.chaos.world import opened
+
+SECTION = "Chaos"
+PROGRESS_EVERY = 10
+
+Row = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one part found: its rows of the table, and whether the promise held."""
+
+    rows: Sequence[Row]
+    is_good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    kills: int
+    seed: int
+    folder: Path
+
+
+async def kill_again_and_again(options: Options) -> Told:
+    started = time.monotonic()
+    async with opened(options.folder / "kills", options.seed) as world:
+        series = Series(world)
+        async for kill in series.run(options.kills):
+            if (kill.number + 1) % PROGRESS_EVERY == 0:
+                _tell_progress(series, time.monotonic() - started)
+        waiting = await series.settle()
+    verdict = series.verdict()
+    stuck = sum(kill.is_stuck for kill in series.kills)
+    missed = sum(not kill.was_reached for kill in series.kills)
+    rows = [
+        ("kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
+        ("lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
+        ("doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
+        ("repeated with ↻", f"{verdict.repeats}, of these {verdict.repeats_in_flight} not answered at the kill"),
+        ("points that were not reached", str(missed)),
+        *_times_back(series.kills),
+    ]
+    for name in ("lost", "doubled", "unmarked", "out_of_order"):
+        for said in getattr(verdict, name):
+            print(f"  {name}: {said}")
+    return Told(rows, verdict.is_good and not stuck and not waiting)
+
+
+def _tell_progress(series: Series, seconds: float) -> None:
+    verdict = series.verdict()
+    back = sorted(kill.back_seconds for kill in series.kills)
+    print(
+        f"{len(series.kills):>4} kills in {seconds:.0f} s: {len(verdict.lost)} lost, {len(verdict.doubled)} doubled, "
+        f"{verdict.repeats} repeated; back after {quantile(back, 0.5):.2f} s (p50), {back[-1]:.2f} s (longest)",
+        flush=True,
+    )
+
+
+def _times_back(kills: Sequence[Kill]) -> list[Row]:
+    groups = [("worker", "of the kill of the worker"), ("parent", "of the start, parent killed")]
+    groups.append(("both", "of the start, both killed"))
+    rows = []
+    for victim, words in groups:
+        back = sorted(kill.back_seconds for kill in kills if kill.victim == victim)
+        if back:
+            figures_of = f"{quantile(back, 0.5):.2f} / {quantile(back, 0.99):.2f} / {back[-1]:.2f} s"
+            rows.append((f"answering again, counted from the time {words}: p50 / p99 / max", figures_of))
+    return rows
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def _counts(*lists: Sequence[object]) -> str:
+    return ", ".join(str(len(each)) for each in lists)
+
+
+PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
+    "kills": kill_again_and_again,
+}
+
+
+async def run(names: Sequence[str], options: Options) -> int:
+    rows: list[Row] = []
+    failed: list[str] = []
+    for name in names:
+        print(f"— {name}", flush=True)
+        told = await PARTS[name](options)
+        rows += told.rows
+        if not told.is_good:
+            failed.append(name)
+    width = max(len(name) for name, _ in rows)
+    print()
+    for name, value in rows:
+        print(f"{name:<{width}}  {value}")
+    if len(names) == len(PARTS):
+        figures.record(SECTION, rows)
+    else:
+        print("\ndocs/figures.md is left as it is: only a run of every part is recorded there.")
+    print(f"✗ Broken promises: {', '.join(failed)}" if failed else "✓ Every promise held.")
+    return 1 if failed else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./scripts/chaos", description=__doc__)
+    parser.add_argument("--kills", type=int, default=200, help="how often kill -9 (default: 200)")
+    parser.add_argument("--seed", type=int, default=1, help="which accidents; the same seed plans the same ones")
+    parser.add_argument("--only", choices=[*PARTS], help="one part alone")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hermes-chaos-") as folder:
+        options = Options(arguments.kills, arguments.seed, Path(folder))
+        return asyncio.run(run([arguments.only] if arguments.only else [*PARTS], options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""kill -9, again and again, on one home: at random times and at each place where a message could fall through."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tests.chaos.ledger import Kill, Said, Verdict, judge
+from tests.chaos.world import Deaths, Victim, World, until
+
+MESSAGES = 10
+WHILE_DOWN = 3  # of these ten
+REACH_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
+CHATS = range(1000, 1040)
+ONE_CHAT = 999
+PROBES = 100_000
+APART_SECONDS = (0.2, 0.4)  # so that the answers of one kill are noted down before the next
+
+
+class Point(StrEnum):
+    RANDOM = "at random"
+    AFTER_RECEIVE = "after receive"
+    BEFORE_COMMIT = "before commit"
+    AFTER_COMMIT = "after commit"
+    MID_MODEL = "mid-model"
+    MID_TOOL = "mid-tool"
+    IN_FLIGHT = "send in flight"
+    NOT_RECORDED = "sent, not recorded"
+
+
+RANDOM_PER_ROUND = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    number: int
+    point: Point
+    victim: Victim
+    in_one_chat: bool
+
+
+def plans(count: int, chance: random.Random) -> Iterator[Plan]:
+    """Rounds in which each named point comes once; over three rounds it meets each victim."""
+    points = [*Point, *[Point.RANDOM] * (RANDOM_PER_ROUND - 1)]
+    victims = list(Victim)
+    for first in range(0, count, len(points)):
+        turn = first // len(points)
+        drawn = [(point, victims[(index + turn) % 3], (index + turn) % 4 == 0) for index, point in enumerate(points)]
+        chance.shuffle(drawn)
+        for index, (point, victim, in_one_chat) in enumerate(drawn[: count - first]):
+            yield Plan(first + index, point, victim, in_one_chat)
+
+
+@dataclass(slots=True)
+class Series:
+    """What was said and what was killed so far."""
+
+    world: World
+    said: list[Said] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+
+    def verdict(self) -> Verdict:
+        return judge(self.said, self.world.telegram.flights, self.kills)
+
+    async def run(self, count: int) -> AsyncIterator[Kill]:
+        for plan in plans(count, self.world.chance):
+            kill = await self._kill_once(plan)
+            self.kills.append(kill)
+            yield kill
+
+    async def settle(self) -> int:
+        """After the last kill: wait for stragglers, then ask the gateway how many messages wait."""
+        await self._answered(self.said)
+        await asyncio.sleep(1.0)  # a second answer to anything would come now
+        waiting = await asyncio.to_thread(self.world.gateway.status)
+        return int(waiting["waiting"]["messages"])
+
+    async def _kill_once(self, plan: Plan) -> Kill:
+        await asyncio.sleep(self.world.chance.uniform(*APART_SECONDS))
+        messages = self._messages(plan)
+        count = len(messages) - WHILE_DOWN
+        paused_at, was_reached = await self._reach(plan.point, messages[:count])
+        deaths = asyncio.create_task(self.world.gateway.kill(plan.victim))
+        await asyncio.sleep(0)  # the signal is sent
+        for message in messages[count:]:
+            self._say(message)
+        probe = Said(PROBES + plan.number, f"probe{plan.number}", plan.number)
+        self._say(probe)
+        counted_from = self.world.gateway.start() if plan.victim is not Victim.WORKER else 0.0
+        died = await deaths
+        self.world.calm()
+        back = await self._first_answer(probe, counted_from or died.killed_at)
+        is_stuck = not await self._answered([*messages, probe])
+        await self._new_worker()
+        return self._noted(plan, died, paused_at, back, was_reached=was_reached, is_stuck=is_stuck)
+
+    def _noted(
+        self, plan: Plan, died: Deaths, paused_at: float, back: float, *, was_reached: bool, is_stuck: bool
+    ) -> Kill:
+        return Kill(
+            plan.number,
+            plan.point.value,
+            plan.victim.value,
+            died.killed_at,
+            died.gone_at,
+            min(paused_at or died.killed_at, died.killed_at),
+            back,
+            was_reached,
+            is_stuck,
+        )
+
+    def _messages(self, plan: Plan) -> list[Said]:
+        chats = [ONE_CHAT] * MESSAGES if plan.in_one_chat else self.world.chance.sample(CHATS, MESSAGES)
+        verb = "read" if plan.point is Point.MID_TOOL else "say"
+        return [Said(chat, f"{verb} k{plan.number}m{index}", plan.number) for index, chat in enumerate(chats)]
+
+    def _say(self, message: Said) -> None:
+        self.said.append(message)
+        self.world.telegram.user_says(message.text, chat=message.chat)
+
+    # Reaching a point
+
+    async def _reach(self, point: Point, messages: Sequence[Said]) -> tuple[float, bool]:
+        """Say the messages and come back at the point; also says since when the store stood still (0.0: it did not)."""
+        if point is Point.RANDOM:
+            for message in messages:
+                self._say(message)
+                await asyncio.sleep(self.world.chance.uniform(0.0, 0.03))
+            await asyncio.sleep(self.world.chance.uniform(0.0, 0.1))
+            return 0.0, True
+        paused: list[float] = []
+        is_there = self._arm(point, paused)
+        for message in messages:
+            self._say(message)
+        try:
+            await until(is_there, REACH_SECONDS)
+        except TimeoutError:
+            return (paused or [0.0])[0], False
+        await asyncio.sleep(self._lingering(point))
+        return (paused or [0.0])[0], True
+
+    def _arm(self, point: Point, paused: list[float]) -> Callable[[], bool]:
+        """Set the trap; the answer tells whether the gateway is in it."""
+        world = self.world
+
+        def stop_before() -> None:
+            paused.append(time.monotonic())
+            world.before_commit.touch()
+
+        def stop_after() -> None:
+            paused.append(time.monotonic())
+            world.after_commit.touch()
+
+        match point:
+            case Point.AFTER_RECEIVE | Point.BEFORE_COMMIT | Point.AFTER_COMMIT:
+                stop_after() if point is Point.AFTER_COMMIT else stop_before()
+                batches = world.telegram.batches
+                return lambda: world.telegram.batches > batches
+            case Point.MID_MODEL:
+                world.model.hold()
+                return lambda: world.model.open_now > 0
+            case Point.MID_TOOL:
+                world.model.on_tool_call = stop_after
+                calls = world.model.tool_calls
+                return lambda: world.model.tool_calls > calls
+            case Point.IN_FLIGHT:
+                hold = world.telegram.hold_sends()
+                return lambda: hold.waiting > 0
+            case _:
+                world.telegram.on_send = stop_before
+                return lambda: bool(paused)
+
+    def _lingering(self, point: Point) -> float:
+        """How long after the sign from outside the gateway is surely at the point, with some chance in it."""
+        match point:
+            case Point.AFTER_RECEIVE:
+                return self.world.chance.uniform(0.0, 0.01)
+            case Point.MID_MODEL | Point.IN_FLIGHT:
+                return self.world.chance.uniform(0.02, 0.2)
+            case _:
+                return self.world.chance.uniform(0.05, 0.12)
+
+    # Afterwards
+
+    async def _first_answer(self, probe: Said, since: float) -> float:
+        try:
+            await until(lambda: self.world.telegram.has_answered(probe.chat, probe.answer), ANSWER_SECONDS)
+        except TimeoutError:
+            return ANSWER_SECONDS
+        return time.monotonic() - since
+
+    async def _answered(self, messages: Sequence[Said]) -> bool:
+        open_ones = {(message.chat, message.answer) for message in messages}
+
+        def all_answered() -> bool:
+            done = {(chat, text) for chat, text in open_ones if self.world.telegram.has_answered(chat, text)}
+            open_ones.difference_update(done)
+            return not open_ones
+
+        try:
+            await until(all_answered, ANSWER_SECONDS)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _new_worker(self) -> None:
+        await self.world.gateway.ready()

@@ -1,0 +1,33 @@
+"""The short form of ./scripts/chaos: twenty times kill -9, and nobody notices but by a ↻."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.kills import Series
+from tests.chaos.world import Victim, opened
+
+KILLS = 20
+BACK_SECONDS = 20.0  # the promise is 2 s; a machine shared with others is given ten times as much
+
+
+@pytest.mark.timeout(180)
+async def test_nothing_is_lost_or_doubled_by_twenty_kills(tmp_path: Path) -> None:
+    async with opened(tmp_path / "world", seed=2) as world:
+        series = Series(world)
+        kills = [kill async for kill in series.run(KILLS)]
+        waiting = await series.settle()
+
+    verdict = series.verdict()
+    assert verdict.messages == KILLS * 11  # ten, and the one that asks whether it is back
+    assert verdict.lost == []
+    assert verdict.doubled == []
+    assert verdict.unmarked == []
+    assert verdict.out_of_order == []
+    assert [kill for kill in kills if kill.is_stuck] == []
+    assert waiting == 0
+    assert [kill for kill in kills if not kill.was_reached] == []
+    assert {kill.victim for kill in kills} == {victim.value for victim in Victim}
+    assert max(kill.back_seconds for kill in kills) < BACK_SECONDS
