@@ -79,6 +79,8 @@ class Asker:
                 return control.call(self.home, verb, args, timeout, on_event)
             except GatewayIsDownError:
                 self._forget()
+                if on_event is not None:
+                    on_event({"kind": "again"})
         raise GatewayIsDownError("The gateway ended again and again before it had answered.")
 
     def connect(self) -> None:
@@ -232,6 +234,7 @@ class Inside:
 
     def ask(self, verb: str, args: Mapping[str, Any], on_event: OnEvent | None) -> Any:
         import asyncio
+        from concurrent.futures import CancelledError
 
         if self._loop is None or self.is_over or verb not in self._verbs:
             raise GatewayIsDownError(f"{verb} needs the gateway, and it is not running.")
@@ -242,7 +245,7 @@ class Inside:
                 if on_event is not None:
                     on_event(event)
             return answering.result(ANSWER_SECONDS)
-        except (asyncio.CancelledError, TimeoutError):
+        except (CancelledError, TimeoutError):
             raise GatewayIsDownError("It ended before it had answered.") from None
         finally:
             answering.cancel()

@@ -124,8 +124,7 @@ class Chat:
             result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
         except KeyboardInterrupt:
-            screen.end()
-            self._stop()
+            self._stop(screen)
         except GatewayError as error:
             screen.end()
             note(f"✗ {error}")
@@ -135,8 +134,8 @@ class Chat:
         with suppress(GatewayError), Progress() as progress:
             self._asker.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
 
-    def _stop(self) -> None:
-        screen = Screen()
+    def _stop(self, screen: Screen) -> None:
+        """Ctrl+C while it answers ends the turn; at the prompt it leaves."""
         said = {"chat": self._chat, "text": "/stop", "key": secrets.token_hex(12)}
         try:
             screen.end(self._asker.ask("say", said, screen.show))

@@ -24,10 +24,18 @@ class Screen:
         self._streamed = ""  # of the text being written now
         self._column = 0
         self._was_told = False
+        self._is_listening = True
         self._has_colour = self._out.isatty() and "NO_COLOR" not in os.environ
 
     def show(self, event: Mapping[str, Any]) -> None:
         match event.get("kind"):
+            case "again":  # the gateway changed hands: the rest comes with the next beginning, or whole
+                self._line(self._dim("  (the gateway was restarted; going on)"))
+                self._streamed, self._is_listening = "", False
+            case "turn":
+                self._is_listening = True
+            case "delta" if not self._is_listening:
+                pass
             case "delta":
                 self._write(event["text"] if self._streamed else event["text"].lstrip("\n"))
                 self._streamed += event["text"]
@@ -60,6 +68,10 @@ class Screen:
         """The delivered answer. What was streamed already is not shown again; what came before it is."""
         streamed, self._streamed = self._streamed.strip(), ""
         self._was_told = True
+        if streamed and text.startswith(streamed):
+            self._write(text.removeprefix(streamed))
+            self._end_line()
+            return
         if streamed and text.strip().endswith(streamed):
             self._end_line()
             if before := text.strip().removesuffix(streamed).strip():
