@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes.hosting.worker import Serve
 
 CONFIGURATION = 78
+MARKER = ".hermes-home"
 USAGE = 2
 
 EXAMPLES = """\
@@ -68,16 +69,18 @@ def home_folder() -> Path:
 
 
 def _run(home: Path, *, replace: bool) -> int:
-    from hermes.hosting import lifecycle
+    from hermes.hosting import launch
 
     if not _is_usable(home):
         return CONFIGURATION
-    if replace and lifecycle.is_inside(home):
+    if replace and launch.is_inside(str(home)):
+        from hermes.hosting import lifecycle
+
         # Stopping the gateway ends this very command, so the new one is set free first.
         lifecycle.start_detached(home, replace=True).returncode = 0
         print(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status")
         return 0
-    return lifecycle.become_supervisor(home, replace=replace)
+    return launch.become_supervisor(str(home), replace=replace)
 
 
 def _start(home: Path) -> int:
@@ -117,6 +120,8 @@ def _status(home: Path, *, as_json: bool) -> int:
 
 def _is_usable(home: Path) -> bool:
     """False, with the words, when the home is another program's: nothing is written there, not even a lock."""
+    if (home / MARKER).exists():
+        return True  # ours; the worker reads what the marker says, and every start is quicker by a sqlite3
     from hermes.store.home import Whose, inspect_home
 
     state = inspect_home(home)

@@ -6,15 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import hermes
-from hermes.hosting import beat, control, locks, paths, processes, status
+from hermes.hosting import beat, control, launch, locks, paths, processes, status
 from hermes.hosting.spans import span
 
 READY_SECONDS = 30.0
@@ -31,25 +29,6 @@ class Outcome:
     exit_code: int = 0
 
 
-def supervisor_command(*, replace: bool = False, detached: bool = False) -> list[str]:
-    """Its command line names it `hermes supervisor`, so that whoever looks for `hermes gateway` finds the worker."""
-    command = [sys.executable, *_isolation(), "-m", "hermes", "supervisor"]
-    return command + ["--replace"] * replace + ["--detached"] * detached
-
-
-def become_supervisor(home: Path, *, replace: bool) -> NoReturn:
-    """Turn this process into the supervisor; nothing of the CLI stays in memory."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execve(sys.executable, supervisor_command(replace=replace), _environ(home))  # noqa: S606 - no shell, on purpose
-
-
-def is_inside(home: Path) -> bool:
-    """Whether the gateway of this home is what started us: we are a command in the agent's own terminal."""
-    holder = locks.holder(paths.parent_lock(str(home)))
-    return holder is not None and holder.pid in processes.ancestors(os.getpid())
-
-
 def start_detached(home: Path, *, replace: bool = False) -> subprocess.Popen[bytes]:
     """Start the supervisor in a session of its own: no terminal and no turn takes it along when it ends."""
     log = paths.log(str(home))
@@ -57,8 +36,8 @@ def start_detached(home: Path, *, replace: bool = False) -> subprocess.Popen[byt
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         return subprocess.Popen(
-            supervisor_command(replace=replace, detached=True),
-            env=_environ(home),
+            launch.supervisor_command(replace=replace, detached=True),
+            env=launch.environ_for(str(home)),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -96,7 +75,7 @@ def stop(home: Path, command: str) -> Outcome:
     holder = locks.holder(paths.parent_lock(str(home)))
     began = time.monotonic()
     asked = _ask(home, "stop")
-    if is_inside(home):
+    if launch.is_inside(str(home)):
         return Outcome("✓ The gateway stops when this turn has ended.")
     if not asked and holder is not None:
         processes.send_signal(holder.pid, holder.mark, signal.SIGTERM)
@@ -122,7 +101,7 @@ def restart(home: Path, command: str) -> Outcome:
     before = beat.read(paths.heartbeat(str(home)))
     began, began_wall = time.monotonic(), time.time()
     asked = _ask(home, "restart")
-    if is_inside(home):
+    if launch.is_inside(str(home)):
         return Outcome("✓ The gateway restarts when this turn has drained, and goes on after it.")
     if not asked and before is not None:
         holder = locks.holder(paths.parent_lock(str(home)))
@@ -203,13 +182,3 @@ def _tail(log: Path, offset: int) -> str:
     except OSError:
         return ""
     return "\n".join(f"  {row}" for row in told[-10:])
-
-
-def _isolation() -> list[str]:
-    """``-P`` keeps a file called like one of our modules, in the folder we are started in, from being run instead."""
-    package_folder = Path(hermes.__file__).resolve().parents[1]
-    return [] if package_folder == Path.cwd() else ["-P"]
-
-
-def _environ(home: Path) -> dict[str, str]:
-    return {**os.environ, "HERMES_HOME": str(home)}

@@ -1,0 +1,42 @@
+"""How the supervisor is started. On the way of every start, so it loads as little as the supervisor itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import hermes
+from hermes.hosting import locks, paths, processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def supervisor_command(*, replace: bool = False, detached: bool = False) -> list[str]:
+    """Its command line names it `hermes supervisor`, so that whoever looks for `hermes gateway` finds the worker."""
+    command = [sys.executable, *_isolation(), "-m", "hermes", "supervisor"]
+    return command + ["--replace"] * replace + ["--detached"] * detached
+
+
+def become_supervisor(home: str, *, replace: bool) -> NoReturn:
+    """Turn this process into the supervisor; nothing of the CLI stays in memory."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, supervisor_command(replace=replace), environ_for(home))  # noqa: S606 - no shell, on purpose
+
+
+def is_inside(home: str) -> bool:
+    """Whether the gateway of this home is what started us: we are a command in the agent's own terminal."""
+    holder = locks.holder(paths.parent_lock(home))
+    return holder is not None and holder.pid in processes.ancestors(os.getpid())
+
+
+def environ_for(home: str) -> dict[str, str]:
+    return {**os.environ, "HERMES_HOME": home}
+
+
+def _isolation() -> list[str]:
+    """``-P`` keeps a file called like one of our modules, in the folder we are started in, from being run instead."""
+    package_folder = os.path.dirname(os.path.dirname(os.path.realpath(hermes.__file__)))
+    return [] if package_folder == os.getcwd() else ["-P"]
