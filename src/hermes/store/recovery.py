@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hermes.store import backup, drift, home, journal, migrate, rawpages
+from hermes.store import backup, drift, home, journal, migrate, rawpages, wal
 from hermes.store.sqlite_file import MAGIC, SUFFIXES, apply_migrations, beside, set_aside, transaction
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ def rebuild(path: Path, steps: Sequence[migrate.Migration], now: float, *, rescu
         if path.exists():
             with _copied(path) as copy:
                 _salvage(copy, target, found)
+                found.about = max(found.about, round(found.rows * _share_cut_off(copy)))
         if rescued is not None:
             found.rows += _import(rescued, target, drift.tables(target))
         _fill_gaps(path, target, found)
@@ -99,6 +100,7 @@ def _copied(path: Path) -> Iterator[Path]:
         for suffix in SUFFIXES[:2]:  # without -shm: SQLite makes a new one from the -wal
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(beside(path, suffix), beside(copy, suffix))
+        wal.merge(copy)
         _mend_header(copy, beside(path, ".head"))
         yield copy
     finally:
@@ -136,6 +138,15 @@ def _is_readable(copy: Path) -> bool:
         return False
 
 
+def _share_cut_off(copy: Path) -> float:
+    """How many times more pages the header tells of than the file still has."""
+    with copy.open("rb") as file:
+        header = file.read(100)
+    size = int.from_bytes(header[16:18], "big") or 4096
+    told = int.from_bytes(header[28:32], "big")
+    return min(max(1.0, told * size / max(1, copy.stat().st_size)), 1000.0)
+
+
 def _salvage(copy: Path, target: sqlite3.Connection, found: Recovered) -> None:
     try:
         with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
@@ -163,9 +174,10 @@ def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table
         return
     reader = _TableReader(source, table, names)
     kept = _insert(target, table, names, reader.rows())
+    counted = _count(source, table)
     found.rows += kept
-    found.about += max(kept, _count(source, table))
-    found.is_broken = found.is_broken or reader.is_broken
+    found.about += max(kept, counted)
+    found.is_broken = found.is_broken or reader.is_broken or kept < counted
 
 
 def _count(source: sqlite3.Connection, table: str) -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from hermes.core.errors import ForeignHomeError
-from hermes.store import home, migrate
+from hermes.store import home, migrate, wal
 from hermes.store.db import SQLITE, Limits, Tx
 
 APPLICATION_ID = 0x48524D53
@@ -106,6 +106,8 @@ def prepare(location: Location) -> bool:
     else:
         is_fresh = False
         _refuse_foreign_or_damaged(location, header)
+        if wal.lost_commits(path):
+            raise DamagedError("its write-ahead log is damaged")
     for suffix in SUFFIXES:
         home.narrow_one(beside(path, suffix))
     return is_fresh
@@ -194,7 +196,7 @@ def check(connection: sqlite3.Connection, *, whole: bool) -> None:
     """Raise DamagedError unless the schema can be read and, if ``whole``, every page is where it belongs."""
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if whole else "ok"
+        answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] if whole else "ok"
     except sqlite3.DatabaseError as error:
         if error_code(error) in DAMAGE:
             raise DamagedError(str(error)) from error

@@ -128,19 +128,50 @@ async def test_the_damaged_set_is_kept_together_and_can_be_opened_as_it_was(stor
     assert len(names[0].removeprefix("state.db.corrupt.")) == 14
 
 
-async def test_a_truncated_wal_keeps_the_transactions_before_the_cut(store: Store) -> None:
+async def crash_with_wal(store: Store, *, with_index: bool) -> Path:
+    """Leave the files as a killed process does: ten keys in the database's log, not yet in the database."""
+    suffixes = ("", "-wal", "-shm") if with_index else ("", "-wal")
+    await store.plant(200)
     async with store.open() as database:
-        for number in range(20):
-            await database.write(put, f"k{number}")
-        for suffix in ("", "-wal"):
+        for number in range(10):
+            await database.write(put, f"w{number}")
+        for suffix in suffixes:
             shutil.copy(beside(store.path, suffix), beside(store.path, f".copy{suffix}"))
-    for suffix in ("", "-wal"):
+    for suffix in suffixes:
         beside(store.path, f".copy{suffix}").replace(beside(store.path, suffix))
-    wal = beside(store.path, "-wal")
+    return beside(store.path, "-wal")
+
+
+async def test_after_a_kill_the_log_is_read_and_nothing_is_told(store: Store) -> None:
+    await crash_with_wal(store, with_index=True)
+    async with store.open() as database:
+        assert await database.read(count) == 210
+    assert not store.troubles
+
+
+async def test_a_truncated_wal_keeps_the_transactions_before_the_cut_and_the_loss_is_told(store: Store) -> None:
+    wal = await crash_with_wal(store, with_index=True)
     os.truncate(wal, wal.stat().st_size * 2 // 3)
     async with store.open() as database:
-        assert 5 < await database.read(count) < 20
+        assert 202 < await database.read(count) < 210
         await database.write(put, "new")
+    assert "its write-ahead log is damaged" in store.told("damage")[0]
+
+
+async def test_a_frame_of_garbage_in_the_wal_costs_that_frame_only(store: Store) -> None:
+    wal = await crash_with_wal(store, with_index=False)
+    frame = PAGE + 24
+    overwrite(wal, 32 + 2 * frame + 24, b"\xa5" * PAGE)
+    async with store.open() as database:
+        assert await database.read(count) >= 208
+    assert "its write-ahead log is damaged" in store.told("damage")[0]
+
+
+async def test_a_wal_whose_header_is_gone_is_read_by_its_frames(store: Store) -> None:
+    wal = await crash_with_wal(store, with_index=False)
+    overwrite(wal, 0, bytes(32))
+    async with store.open() as database:
+        assert await database.read(count) >= 209
 
 
 async def test_a_wal_cut_while_running_does_not_stop_the_store(store: Store) -> None:

@@ -1,0 +1,165 @@
+"""Finds out whether a write-ahead log lost committed transactions, and saves what lies behind the break.
+
+SQLite reads a log up to its first bad frame and silently forgets the rest. Three things tell that there was more:
+the shared-memory index of a killed process counts the frames it had committed; frames behind the break carry the
+log's own salts and a commit mark; and each frame can be checked on its own against its forerunner's checksum.
+Follows the published file format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+_HEADER = 32
+_FRAME_HEADER = 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    number: int  # from 1
+    page: int
+    commit: int  # the size of the database in pages after this commit, or 0
+    checksum: tuple[int, int]
+
+
+class _Log:
+    def __init__(self, file: BinaryIO, page_size: int = 4096) -> None:
+        self._file = file
+        header = file.read(_HEADER + _FRAME_HEADER)
+        if len(header) < _HEADER + _FRAME_HEADER:
+            raise ValueError("no frame")
+        self.words = ">" if header[3] & 1 else "<"
+        self.checksum: tuple[int, int] = struct.unpack(">II", header[24:32])
+        self.has_header = header[:3] == b"\x37\x7f\x06" and self._sum(header[:24], (0, 0)) == self.checksum
+        if self.has_header:
+            self.page_size = int.from_bytes(header[8:12], "big")
+            self.salts = header[16:24]
+        else:  # every frame repeats the salts
+            self.page_size = page_size
+            self.salts = header[_HEADER + 8 : _HEADER + 16]
+            self.words = "<" if sys.byteorder == "little" else ">"
+        if not 512 <= self.page_size <= 65536:
+            raise ValueError("no page size")
+
+    def frames(self) -> Iterator[_Frame]:
+        """The frames written since the log was last begun anew, sound or not."""
+        number = 0
+        while True:
+            self._file.seek(_HEADER + number * (self.page_size + _FRAME_HEADER))
+            header = self._file.read(_FRAME_HEADER)
+            number += 1
+            if len(header) < _FRAME_HEADER:
+                return
+            if header[8:16] == self.salts:
+                page, commit = struct.unpack_from(">II", header)
+                yield _Frame(number, page, commit, struct.unpack_from(">II", header, 16))
+
+    def content(self, frame: _Frame) -> bytes:
+        self._file.seek(_HEADER + (frame.number - 1) * (self.page_size + _FRAME_HEADER) + _FRAME_HEADER)
+        return self._file.read(self.page_size)
+
+    def is_sound(self, frame: _Frame, content: bytes, before: tuple[int, int]) -> bool:
+        """Whether the frame's checksum follows from its forerunner's."""
+        data = struct.pack(">II", frame.page, frame.commit) + content
+        if len(data) != self.page_size + 8:
+            return False
+        return self._sum(data, before) == frame.checksum
+
+    def _sum(self, data: bytes, before: tuple[int, int]) -> tuple[int, int]:
+        """The log's own checksum: it goes on from frame to frame."""
+        first, second = before
+        values = struct.unpack(f"{self.words}{len(data) // 4}I", data)
+        for index in range(0, len(values), 2):
+            first = (first + values[index] + second) & 0xFFFFFFFF
+            second = (second + values[index + 1] + first) & 0xFFFFFFFF
+        return first, second
+
+
+def lost_commits(database: Path) -> bool:
+    """Whether transactions that were committed to the log of this database cannot be read from it any more.
+
+    Only before the first connect: a connection would clear the log.
+    """
+    log = database.with_name(database.name + "-wal")
+    counted, salts = _counted_by_the_index(database.with_name(database.name + "-shm"))
+    try:
+        with log.open("rb") as file:
+            found = _Log(file)
+            frames = list(found.frames())
+    except (OSError, ValueError):
+        return counted > 0  # the log is gone, and the index says that it held something
+    if not found.has_header:
+        return True
+    readable = _readable_frames(database, log)
+    if readable is None:
+        return False
+    if salts == found.salts and counted > readable:
+        return True
+    # The last frame may be a commit that was never finished; one before it was.
+    return any(frame.commit and frame.number > readable for frame in frames[:-1])
+
+
+def _counted_by_the_index(shm: Path) -> tuple[int, bytes]:
+    """How many committed frames wait to be copied into the database, and the salts of their log."""
+    try:
+        head = shm.read_bytes()[:136]
+    except OSError:
+        return 0, b""
+    if len(head) < 136 or head[:48] != head[48:96] or not head[12]:
+        return 0, b""
+    order = "<" if sys.byteorder == "little" else ">"
+    (frames,) = struct.unpack_from(f"{order}I", head, 16)
+    (copied,) = struct.unpack_from(f"{order}I", head, 96)
+    return (0 if copied >= frames else frames), head[32:40]
+
+
+def _readable_frames(database: Path, log: Path) -> int | None:
+    """How many frames SQLite itself would read: asked over a copy, since asking changes the log."""
+    with tempfile.TemporaryDirectory(prefix=".wal-", dir=database.parent) as folder:
+        copy = Path(folder) / "copy.db"
+        with database.open("rb") as file:
+            first = file.read(65536)
+        copy.write_bytes(first)
+        os.truncate(copy, database.stat().st_size)  # SQLite compares the sizes; the hole costs nothing
+        shutil.copyfile(log, copy.with_name("copy.db-wal"))
+        try:
+            with contextlib.closing(sqlite3.connect(copy)) as connection:
+                return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+        except sqlite3.Error:
+            return None
+
+
+def merge(database: Path) -> None:
+    """Copy every sound frame of the log, also those behind a break, into the database; the log is then removed."""
+    log = database.with_name(database.name + "-wal")
+    try:
+        with log.open("rb") as source, database.open("r+b") as target:
+            found = _Log(source)
+            before = found.checksum
+            waiting: list[_Frame] = []
+            for frame in found.frames():
+                if found.is_sound(frame, found.content(frame), before):
+                    waiting.append(frame)
+                before = frame.checksum
+                if frame.commit:
+                    _apply(found, waiting, target)
+                    waiting = []
+    except (OSError, ValueError):
+        return
+    log.unlink()
+
+
+def _apply(log: _Log, frames: list[_Frame], target: BinaryIO) -> None:
+    for frame in frames:
+        target.seek((frame.page - 1) * log.page_size)
+        target.write(log.content(frame))
