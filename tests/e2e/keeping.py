@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -32,13 +32,16 @@ def until(ask: Callable[[], T], seconds: float = 5.0) -> T:
 class Kept:
     """``with Kept(home, "steady") as kept:`` a supervisor of its own, ended with the block."""
 
-    def __init__(self, home: Path, *modes: str, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, home: Path, *modes: str, options: tuple[str, ...] = (), environ: Mapping[str, str] | None = None
+    ) -> None:
         self.home = home
+        self._environ = environ or {}
         self._command = [sys.executable, "-P", "-m", "hermes", "supervisor", *options, "--"]
         self._command += [sys.executable, str(STAND_IN), *modes]
 
     def __enter__(self) -> Self:
-        environ = {**os.environ, "HERMES_HOME": str(self.home), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+        environ = {**os.environ, **self._environ, "HERMES_HOME": str(self.home), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         self.process = subprocess.Popen(
             self._command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

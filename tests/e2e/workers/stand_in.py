@@ -2,14 +2,17 @@
 
 ``python stand_in.py MODE… -- (what the parent adds)``. Modes: ``steady``, ``crash`` (before it is ready, every
 time but in safe mode), ``exit=N`` (at the first life only), ``hang`` (the loop blocks once, after it is ready),
-``deaf`` (no control socket, request files only), ``stubborn`` (never ends when asked).
+``deaf`` (no control socket, request files only), ``stubborn`` (never ends when asked), ``replaced-from-inside``
+(types `hermes gateway run --replace` as the agent's terminal would, and kills that command's group when it drains).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -61,10 +64,22 @@ async def live(options: WorkerOptions, ready: Callable[[], None], modes: set[str
         if "hang" in modes and is_first_life(options.home):
             await asyncio.sleep(0.1)
             time.sleep(60)  # noqa: ASYNC251 - blocking the loop is what this mode is for
+        if "replaced-from-inside" in modes:
+            return await replaced_from_inside(options)
         code = await options.stop.wait()
         if "stubborn" in modes:
             time.sleep(60)  # noqa: ASYNC251 - the same
         return code
+
+
+async def replaced_from_inside(options: WorkerOptions) -> int:
+    words = (sys.executable, "-P", "-m", "hermes", "gateway", "run", "--replace")
+    command = await asyncio.create_subprocess_exec(*words, start_new_session=True)
+    code = await options.stop.wait()
+    with contextlib.suppress(ProcessLookupError):  # it has ended already
+        os.killpg(command.pid, signal.SIGKILL)
+    await command.wait()
+    return code
 
 
 def main() -> int:

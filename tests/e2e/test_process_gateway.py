@@ -1,0 +1,108 @@
+"""The real gateway from its command line: run, start, replace from the inside, and what `ps` shows of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.hosting import beat, control, locks, paths, processes
+from hermes.store.home import make_home
+from tests.e2e.keeping import ROOT, Kept, until
+
+
+def free_port() -> int:
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        port: int = line.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A machine without a network: nothing is fetched, and everything is ended afterwards."""
+    home = tmp_path / "hermes"
+    given = {"HERMES_HOME": str(home), "API_SERVER_PORT": str(free_port()), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+    yield {**os.environ, **given, **nowhere}
+    holder = locks.holder(paths.parent_lock(str(home)))
+    if holder:
+        processes.send_signal(holder.pid, holder.mark, signal.SIGKILL)
+        until(lambda: not control.is_running(home))
+
+
+def hermes(environ: dict[str, str], *words: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "hermes", *words]
+
+
+def typed(environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(hermes(environ, *words), env=environ, capture_output=True, text=True, timeout=25, check=False)
+
+
+def health(environ: dict[str, str]) -> object:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{environ['API_SERVER_PORT']}/health", timeout=2) as answer:
+            return json.load(answer)
+    except OSError:
+        return None
+
+
+def ready_worker(environ: dict[str, str]) -> int:
+    seen = beat.read(paths.heartbeat(environ["HERMES_HOME"]))
+    return seen.pid if seen and seen.ready_at and processes.is_alive(seen.pid, "") else 0
+
+
+def test_run_serves_until_it_is_told_to_stop(environ: dict[str, str]) -> None:
+    with subprocess.Popen(hermes(environ, "gateway"), env=environ, stdout=subprocess.PIPE, text=True) as gateway:
+        assert until(lambda: health(environ), 10) == {"status": "ok"}
+        worker = until(lambda: ready_worker(environ))
+        # What people look for: `pgrep -f "hermes gateway" | head -1` is the process that holds the sockets.
+        assert b"hermes\0gateway\0worker" in Path(f"/proc/{worker}/cmdline").read_bytes()
+        assert Path(f"/proc/{worker}/comm").read_text() == "hermes\n"
+        supervisor = Path(f"/proc/{gateway.pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        assert b"hermes supervisor" in supervisor
+        assert b"hermes gateway" not in supervisor
+        assert typed(environ, "gateway", "status").returncode in (0, 1)
+        began = time.monotonic()
+        gateway.terminate()
+        assert gateway.wait(9) == 0
+        assert time.monotonic() - began < 8
+        assert gateway.stdout is not None
+        screen = gateway.stdout.read()
+    assert "Hermes Gateway Starting..." in screen
+    assert "Gateway started in" in screen
+    log = Path(paths.log(environ["HERMES_HOME"])).read_text()
+    assert "INFO Gateway started" in log
+    assert "INFO Gateway started" in screen  # no terminal: the journal has the log too
+
+
+def test_start_runs_it_in_the_background_and_stop_ends_it(environ: dict[str, str]) -> None:
+    told = typed(environ, "gateway", "start")
+    assert told.returncode == 0, told.stderr
+    assert "✓ Gateway started in" in told.stdout
+    assert health(environ) == {"status": "ok"}
+    again = typed(environ, "gateway", "start")
+    assert again.returncode == 0
+    assert "running already" in again.stdout
+    assert typed(environ, "gateway", "stop").returncode == 0
+    assert health(environ) is None
+
+
+def test_a_new_gateway_replaces_the_one_whose_own_terminal_asked_for_it(environ: dict[str, str]) -> None:
+    home = Path(environ["HERMES_HOME"])
+    make_home(home)
+    with Kept(home, "replaced-from-inside", environ=environ) as kept:
+        old = kept.worker()
+        assert kept.process.wait(12) == 0
+        worker = until(lambda: ready_worker(environ), 10)
+        assert worker != old
+        assert health(environ) == {"status": "ok"}
