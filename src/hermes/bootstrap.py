@@ -60,6 +60,8 @@ log = logging.getLogger(__name__)
 
 LOCK_WAIT_SECONDS = 3.0
 SETTLE_SECONDS = 3.0
+PAUSED_SECONDS = 60.0
+"""After a crash loop the platforms rest this long before they are tried again."""
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
 
@@ -130,6 +132,7 @@ async def _drain(gateway: Gateway) -> None:
     await gateway.intake.close()
     await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
     await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
+    await gateway.supervisor.close()
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
@@ -296,8 +299,10 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
                 is_terminal=sys.stdout.isatty(),
             )
         )
+        if options.safe_reason:
+            asyncio.get_running_loop().call_later(PAUSED_SECONDS, gateway.supervisor.resume_paused)
         code = await options.stop.wait()
-        await _say_goodbye(gateway)
+        await say_goodbye(gateway)
         return code
 
 
@@ -367,7 +372,7 @@ def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
             gateway.models.answered()
 
 
-async def _say_goodbye(gateway: Gateway) -> None:
+async def say_goodbye(gateway: Gateway) -> None:
     """Tell the chats whose turn is running, once each; the note is gone after a minute if it cannot be sent."""
     rows = []
     for lane, turn_id in gateway.lanes.running():

@@ -38,9 +38,15 @@ from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
 
-BACKOFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-CONFLICT_SECONDS = 30.0
-WATCH_SECONDS = 1.0
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How an account is kept up. An attempt at a dead network takes 20 s to fail; with the longest pause after it,
+    an account hears again within 30 s of the network's return, however long that was away."""
+
+    backoff_seconds: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 6.0)
+    conflict_seconds: float = 30.0
+    watch_seconds: float = 1.0
 
 
 class Link(StrEnum):
@@ -72,6 +78,7 @@ class _Account:
     capabilities: Capabilities | None = None
     adapter: Adapter | None = None
     task: asyncio.Task[None] | None = None
+    running: asyncio.Task[None] | None = None
     failures: int = 0
     reconnects: int = 0
     frames_this_run: int = 0
@@ -90,6 +97,7 @@ class Supervisor:
         clock: Clock,
         extras: Mapping[str, Mapping[str, Any]],
         paused_because: str = "",
+        pace: Pace = Pace(),  # noqa: B008 - frozen
     ) -> None:
         """``extras`` are values that come from us and not from the configuration (the local hub)."""
         self._manifests = manifests
@@ -98,10 +106,12 @@ class Supervisor:
         self._clock = clock
         self._extras = extras
         self._paused_because = paused_because
+        self._pace = pace
         self._accounts: dict[AccountKey, _Account] = {}
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
         self._telling: set[asyncio.Future[None]] = set()
+        self._is_stopping = False
 
     def connect(
         self, emit_for: Callable[[AccountKey, Adapter], Emit], on_connected: Callable[[str], Awaitable[None]]
@@ -204,6 +214,15 @@ class Supervisor:
 
     async def stop_intake(self) -> None:
         """End every ``run``; adapters can still send until ``close``."""
+        self._is_stopping = True
+        running = [account.running for account in self._accounts.values() if account.running is not None]
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=3)
+
+    async def close(self) -> None:
+        """Close every account's connections."""
         tasks = [account.task for account in self._accounts.values() if account.task is not None]
         for task in tasks:
             task.cancel()
@@ -224,22 +243,26 @@ class Supervisor:
         a broken poll never cuts a send in flight."""
         rules = ProxyRules.of(self._config().proxies, account.config.proxy)
         async with make_session(rules) as http:
-            while True:
+            while not self._is_stopping:
                 pause = await self._run_once(account, http)
-                if pause is None:
-                    return
+                if pause is None or self._is_stopping:
+                    break
                 account.hurry.clear()
                 try:
                     async with asyncio.timeout(pause):
                         await account.hurry.wait()
                 except TimeoutError:
                     continue
+            # Signed out or stopping: nothing is received any more, and what is in flight may still be sent.
+            await asyncio.Event().wait()
 
     async def _run_once(self, account: _Account, http: aiohttp.ClientSession) -> float | None:
         """One life of an adapter. Returns the pause before the next, or None when there is to be none."""
         account.frames_this_run = 0
         try:
             await self._run_adapter(account, http)
+            if self._is_stopping:
+                return None
             return self._broke(account, Link.BROKEN, "run() ended by itself", self._backoff(account))
         except ConfigError as error:
             self._change(account, Link.INCOMPLETE, str(error))
@@ -248,7 +271,7 @@ class Supervisor:
             self._broke(account, Link.SIGNED_OUT, str(error), 0.0)
             return None
         except ConflictError as error:
-            return self._broke(account, Link.CONFLICT, str(error), CONFLICT_SECONDS)
+            return self._broke(account, Link.CONFLICT, str(error), self._pace.conflict_seconds)
         except RateLimitedError as error:
             return self._broke(account, Link.UNREACHABLE, str(error), error.retry_after)
         except (PlatformError, StoreIsDownError) as error:
@@ -263,6 +286,7 @@ class Supervisor:
         account.adapter, account.capabilities = adapter, adapter.capabilities
         assert self._emit_for is not None  # noqa: S101 - connect() comes first
         running = asyncio.create_task(adapter.run(self._emit_for(account.key, adapter)), name=f"run {account.key}")
+        account.running = running
         try:
             await self._watch(account, running)
         finally:
@@ -286,9 +310,9 @@ class Supervisor:
         """Wait for the adapter to end; end it when no good frame came for too long. Half-open sockets die here."""
         started = self._clock.monotonic()
         while True:
-            done, _ = await asyncio.wait({running}, timeout=WATCH_SECONDS)
+            done, _ = await asyncio.wait({running}, timeout=self._pace.watch_seconds)
             if done:
-                return running.result()
+                return None if self._is_stopping else running.result()
             limit = account.capabilities.silence_seconds if account.capabilities else 30.0
             heard = account.last_frame if account.frames_this_run else started
             silent = self._clock.monotonic() - (heard or started)
@@ -340,7 +364,8 @@ class Supervisor:
             log.warning("Not connected", extra={**about, "state": state.value, "reason": reason})
 
     def _backoff(self, account: _Account) -> float:
-        step = BACKOFF_SECONDS[min(account.failures, len(BACKOFF_SECONDS) - 1)]
+        steps = self._pace.backoff_seconds
+        step = steps[min(account.failures, len(steps) - 1)]
         return step * random.uniform(0.75, 1.25)
 
 
