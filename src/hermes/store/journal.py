@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import orjson
+
 from hermes.store import home
 from hermes.store.db import Tx
 
@@ -56,18 +58,27 @@ class Journal:
     def catch_up(self, tx: Tx, session_id: str) -> int:
         """Append what follows the last whole line, and say how many lines that was. A torn line is cut off."""
         path = self.path(session_id)
-        row = _session_row(tx, session_id)
-        if path is None or row is None:
+        if path is None:
             return 0
-        home.make_private_folder(self._folder)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        with open(descriptor, "r+b") as file:
+        with self._open(path) as file:
             end, last = _last_whole_line(file)
             file.truncate(end)
             file.seek(end)
             if end == 0:
+                row = _session_row(tx, session_id)
+                if row is None:  # deleted meanwhile
+                    path.unlink()
+                    return 0
                 file.write(_dump(_session_line(session_id, 0, row)))
             return sum(_write_rows(file, rows) for rows in _rows_after(tx, session_id, last))
+
+    def _open(self, path: Path) -> BinaryIO:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            home.make_private_folder(self._folder)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        return open(descriptor, "r+b")
 
     def note_session(self, tx: Tx, session_id: str) -> None:
         """Append a line that tells the session's title and end as they are now."""
@@ -113,12 +124,14 @@ def _rows_after(tx: Tx, session_id: str, last: int) -> Iterator[list[Json]]:
         limit=_ROWS_AT_ONCE,
     ):
         yield rows
+        if len(rows) < _ROWS_AT_ONCE:
+            return
         last = rows[-1]["seq"]
 
 
 def _line(session_id: str, seq: int, turn_id: str, kind: str, body: str, at: float) -> Json:
     try:
-        told = json.loads(body)
+        told = orjson.loads(body)
     except ValueError:
         told = body
     role = told.get("role", kind) if isinstance(told, dict) else kind
@@ -138,7 +151,7 @@ def _session_line(session_id: str, seq: int, row: Json) -> Json:
 
 
 def _dump(line: Json) -> bytes:
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _last_whole_line(file: BinaryIO) -> tuple[int, int]:
@@ -168,7 +181,7 @@ def _last_whole_line(file: BinaryIO) -> tuple[int, int]:
 
 def _parse(raw: bytes) -> Json | None:
     try:
-        line = json.loads(raw)
+        line = orjson.loads(raw)
     except ValueError:
         return None
     return line if isinstance(line, dict) and isinstance(line.get("seq"), int) else None
