@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench import figures
 from tests.chaos.kills import Series
-from tests.chaos.ledger import Kill
+from tests.chaos.ledger import Kill, story
 from tests.chaos.world import opened
 
 SECTION = "Chaos"
@@ -58,7 +58,7 @@ async def kill_again_and_again(options: Options) -> Told:
     ]
     for name in ("lost", "doubled", "unmarked", "out_of_order"):
         for said in getattr(verdict, name):
-            print(f"  {name}: {said}")
+            print(f"{name}: {story(said, world.telegram.flights, series.kills)}")
     return Told(rows, verdict.is_good and not stuck and not waiting)
 
 

@@ -98,3 +98,16 @@ def _out_of_order(said: Sequence[Said], sends: Mapping[tuple[str, str], Sequence
                 late.append(message)
             latest[message.chat] = max(first, latest[message.chat])
     return late
+
+
+def story(message: Said, flights: Iterable[Flight], kills: Sequence[Kill]) -> str:
+    """What happened to one message, for whoever looks for the reason: times count from its kill."""
+    kill = next(kill for kill in kills if kill.number == message.kill)
+    lines = [f"{message.text!r} in chat {message.chat}, kill {kill.number} {kill.point}, {kill.victim}"]
+    lines.append(f"  gone after {kill.gone_at - kill.at:.3f} s, noted until {kill.noted_until - kill.at:.3f} s")
+    for flight in flights:
+        if flight.sent.chat == str(message.chat) and flight.text == message.answer:
+            answered = "never" if flight.answered_at is None else f"{flight.answered_at - kill.at:.3f} s"
+            taken = flight.taken_at - kill.at
+            lines.append(f"  sent {taken:.3f} s, answered {answered}: {flight.sent.text!r} {flight.sent.edits or ''}")
+    return "\n".join(lines)

@@ -1,0 +1,223 @@
+"""A thousand failed connections, of every kind: no descriptor, task or thread is left behind by any of them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from aiohttp import web
+
+from hermes.config import Config, load
+from hermes.core.keys import AccountKey
+from hermes.core.manifest import AdapterParts
+from hermes.core.messages import InboundEvent, Marks
+from hermes.core.ports import Adapter, Emit
+from hermes.platforms.telegram import MANIFEST
+from hermes.services.supervisor import Link, Pace, Supervisor
+from hermes.store.db import open_database
+from tests.chaos.world import until
+from tests.fakes.clock import FakeClock
+from tests.fakes.telegram import FakeTelegram
+
+QUICK = Pace(backoff_seconds=(0.0,), conflict_seconds=0.0, watch_seconds=0.005)
+WAIT_SECONDS = 20.0
+HALF_OPEN_SHARE = 10  # a half-open connection is waited for, so it gets every tenth part of the tries only
+
+
+class Trouble(StrEnum):
+    NONE = "none"
+    REFUSED = "connection refused"
+    BROKEN_SERVER = "500"
+    DROPPED = "dropped in mid-answer"
+    SIGNED_OUT = "401"
+    GARBAGE = "garbage"
+    HALF_OPEN = "half-open"
+
+
+class TroubledTelegram(FakeTelegram):
+    """Takes every connection and then does the wrong thing with it. Whoever waits too long is told by the clock."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__()
+        self.trouble = Trouble.NONE
+        self._clock = clock
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        match self.trouble:
+            case Trouble.BROKEN_SERVER:
+                return web.Response(status=500, text="<html>Internal Server Error</html>")
+            case Trouble.SIGNED_OUT:
+                return web.json_response({"ok": False, "error_code": 401, "description": "Unauthorized"}, status=401)
+            case Trouble.GARBAGE:
+                return web.Response(body=b'{"ok": tru\xff', content_type="application/json")
+            case Trouble.DROPPED:
+                return await self._drop(request)
+            case Trouble.HALF_OPEN:
+                return await self._say_nothing(request)
+            case _:
+                return await super()._answer(request)
+
+    async def _drop(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"ok": true, "result"')
+        if request.transport is not None:
+            request.transport.abort()
+        return response
+
+    async def _say_nothing(self, request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(0.02)
+        self._clock.advance(60.0)
+        while request.transport is not None and not request.transport.is_closing():
+            await asyncio.sleep(0.005)
+        return web.Response()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What this process holds on to."""
+
+    descriptors: int
+    tasks: int
+    threads: int
+
+    @classmethod
+    def now(cls) -> Held:
+        gc.collect()
+        return cls(len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), threading.active_count())
+
+    def is_within(self, other: Held) -> bool:
+        return self.descriptors <= other.descriptors and self.tasks <= other.tasks and self.threads <= other.threads
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    failures: int
+    before: Held
+    after: Held
+
+    @property
+    def is_good(self) -> bool:
+        return self.after.is_within(self.before)
+
+
+class Account:
+    """One account under a real supervisor, whose attempts are counted."""
+
+    def __init__(self, telegram: TroubledTelegram, configs: Sequence[Config]) -> None:
+        self.telegram = telegram
+        self.attempts = 0
+        self._configs = configs
+        self._which = 0
+        self.manifests = {"telegram": replace(MANIFEST, build=self._build)}
+        self.supervisor: Supervisor | None = None
+
+    def _build(self, parts: AdapterParts) -> Adapter:
+        self.attempts += 1
+        return MANIFEST.build(parts)
+
+    def config(self) -> Config:
+        return self._configs[self._which]
+
+    @property
+    def state(self) -> str:
+        assert self.supervisor is not None
+        return str(self.supervisor.status()[0]["state"])
+
+    def sign_in_again(self) -> None:
+        """Another token: what an operator does about a 401."""
+        assert self.supervisor is not None
+        self._which = 1 - self._which
+        self.supervisor.reconcile()
+
+    async def fail(self, trouble: Trouble, times: int) -> int:
+        """Let so many attempts fail; how many did."""
+        before = self.attempts
+        self.telegram.trouble = trouble
+        if trouble is Trouble.REFUSED:
+            await self.telegram.stop()
+        self.telegram.drop_connection()
+        async with asyncio.timeout(WAIT_SECONDS + times * 0.2):
+            while self.attempts - before < times:
+                if self.state == Link.SIGNED_OUT:
+                    self.sign_in_again()
+                await asyncio.sleep(0.002)
+        if trouble is Trouble.REFUSED:
+            await self.telegram.start()
+        return self.attempts - before
+
+    async def recover(self) -> None:
+        self.telegram.trouble = Trouble.NONE
+        async with asyncio.timeout(WAIT_SECONDS):
+            while self.state != Link.CONNECTED:
+                if self.state == Link.SIGNED_OUT:
+                    self.sign_in_again()
+                await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def connected(folder: Path) -> AsyncIterator[Account]:
+    clock = FakeClock()
+    db = await open_database(folder / "state.db")
+    try:
+        async with TroubledTelegram(clock) as telegram:
+            account = Account(telegram, [_config(folder, telegram, name) for name in ("", "-again")])
+            account.supervisor = Supervisor(account.manifests, db, account.config, clock, {}, pace=QUICK)
+            account.supervisor.connect(_nowhere, _nobody)
+            account.supervisor.reconcile()
+            await until(lambda: account.state == Link.CONNECTED, WAIT_SECONDS)
+            yield account
+            await account.supervisor.stop_intake()
+    finally:
+        await db.close()
+
+
+def _config(folder: Path, telegram: FakeTelegram, path: str) -> Config:
+    # The same server under two names: a change of the account, as a new token would be.
+    environ = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": telegram.url + ("/" if path else "")}
+    return load(folder, environ, folder, (MANIFEST,)).config
+
+
+def _nowhere(_account: AccountKey, _adapter: Adapter) -> Emit:
+    async def emit(_events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        return
+
+    return emit
+
+
+async def _nobody(_account: str) -> None:
+    return
+
+
+async def fail_again_and_again(folder: Path, failures: int) -> Grown:
+    """Count what is held while all is well, fail, and count again when all is well."""
+    kinds = [trouble for trouble in Trouble if trouble not in (Trouble.NONE, Trouble.HALF_OPEN)]
+    half_open = failures // HALF_OPEN_SHARE
+    async with connected(folder) as account:
+        for trouble in (*kinds, Trouble.HALF_OPEN):  # whatever is made once and kept is made now
+            await account.fail(trouble, 1)
+            await account.recover()
+        before = Held.now()
+        failed = await account.fail(Trouble.HALF_OPEN, half_open)
+        for index, trouble in enumerate(kinds):
+            left = failures - failed
+            failed += await account.fail(trouble, left // (len(kinds) - index))
+        await account.recover()
+        after = await _settled(before)
+    return Grown(failed, before, after)
+
+
+async def _settled(before: Held) -> Held:
+    """Closing takes a moment on both sides of a socket."""
+    for _ in range(100):
+        if (now := Held.now()).is_within(before):
+            return now
+        await asyncio.sleep(0.02)
+    return Held.now()
