@@ -154,16 +154,22 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
         serving = asyncio.ensure_future(serve(options, lambda: _ready(heart, started_at)))
         asking = asyncio.create_task(stop.wait())
         await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
+        if stop.is_asked:
+            _say_stopping(stop)
         if serving.done():
             asking.cancel()
             return serving.result()
         return await _drain(serving, asking.result())
 
 
+def _say_stopping(stop: StopRequest) -> None:
+    log.info("Restarting" if stop.will_restart else "Stopping", extra={"reason": stop.reason or "signal"})
+    if not stop.will_restart:  # the service goes on when only its worker changes
+        notify.send("STOPPING=1")
+
+
 async def _drain(serving: asyncio.Future[int], code: int) -> int:
     """Let it finish, but not for ever: the parent's patience ends after 8 s."""
-    notify.send("STOPPING=1")
-    log.info("Stopping", extra={"exit_code": code})
     done, _ = await asyncio.wait({serving}, timeout=DRAIN_SECONDS)
     if done:
         return serving.result()
