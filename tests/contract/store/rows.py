@@ -1,0 +1,147 @@
+"""Rows as the services make them, for tests of the store functions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from hermes.core.keys import SessionKey
+from hermes.core.lane import BusyMode, rows_of_next_prompt
+from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role, ToolCall
+from hermes.core.ports import Usage
+from hermes.store import approvals, claims, codec, inbox, outbox, turns
+from hermes.store.db import Database, Tx
+from hermes.store.inbox import InboxRow, InboxState, Incoming
+from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.sessions import Session
+from hermes.store.turns import BeginRules, Begun, Call, Ending, NewCall, Pick, Prompt, TurnState
+
+LANE = "agent:main:telegram:dm:7"
+TARGET = "telegram:7"
+NOW = 1_000.0
+OWNER = "inc_1"
+_numbers = itertools.count(1)
+
+
+def fresh(prefix: str) -> str:
+    return f"{prefix}_{next(_numbers)}"
+
+
+def incoming(
+    text: str = "hi",
+    *,
+    lane: str = LANE,
+    keys: Sequence[str] | None = None,
+    event_id: str = "",
+    state: InboxState = InboxState.QUEUED,
+    kind: str = "message",
+    ready_at: float = NOW,
+) -> Incoming:
+    event_id = event_id or fresh("ev")
+    message = InboundMessage(
+        keys=(event_id,),
+        session_key=SessionKey.parse(lane) if lane else SessionKey.parse(LANE),
+        sender_id="7",
+        text=text,
+        sent_at=datetime.fromtimestamp(NOW, UTC),
+    )
+    names = (event_id,) if keys is None else tuple(keys)
+    return Incoming(event_id, names, lane, "telegram", "main", kind, "7", codec.dump(message), state, ready_at)
+
+
+def rules(mode: BusyMode = BusyMode.INTERRUPT, renews: str = "") -> BeginRules:
+    """The rules of the services, without their configuration."""
+
+    def pick(rows: Sequence[InboxRow], chosen: str, now: float) -> Pick:
+        return Pick(*rows_of_next_prompt(rows, BusyMode(chosen) if chosen else mode, now))
+
+    def reason(_: Session, __: float) -> str:
+        return renews
+
+    return BeginRules(pick, compose, reason)
+
+
+def compose(rows: Sequence[InboxRow]) -> Prompt:
+    text = "\n".join(codec.load_message(row.body).text for row in rows)
+    return Prompt(ChatMessage(Role.USER, text), "telegram", "7", "")
+
+
+def take(
+    tx: Tx, lane: str = LANE, *, owner: str = OWNER, now: float = NOW, by: BeginRules | None = None
+) -> Begun | None:
+    return turns.take(tx, lane, owner=owner, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s"))
+
+
+def begin_next(tx: Tx, begun: Begun, *, now: float = NOW, by: BeginRules | None = None) -> Begun | None:
+    return turns.begin_next(tx, begun.claim, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s"))
+
+
+async def begun_turn(db: Database, text: str = "hi", *, lane: str = LANE, now: float = NOW) -> Begun:
+    """A message that was accepted and whose turn is in hand."""
+    await db.write(inbox.accept, [incoming(text, lane=lane, ready_at=now)], now=now)
+    begun = await db.write(take, lane, now=now)
+    assert begun is not None
+    return begun
+
+
+DONE = Ending(TurnState.DONE, InboxState.ANSWERED, messages=[ChatMessage(Role.ASSISTANT, "done")])
+
+
+async def finish(db: Database, begun: Begun, ending: Ending = DONE, *, now: float = NOW) -> bool:
+    return await db.write(turns.finish, begun.claim, begun.turn, ending, now=now)
+
+
+def question(approval_id: str = "", *, code: str = "", expires_at: float = NOW + 300) -> approvals.Question:
+    return approvals.Question(approval_id or fresh("ap"), code or fresh("C").upper(), "p_7", True, "May I?", expires_at)
+
+
+async def add_calls(
+    db: Database, begun: Begun, *calls: tuple[str, approvals.Question | None], now: float = NOW
+) -> tuple[Begun, list[Call]]:
+    """One step of the model with these calls; returns the turn as it goes on."""
+    step = begun.turn.steps + 1
+    made = [ToolCall(f"call_{step}_{index}", name, "{}") for index, (name, _) in enumerate(calls)]
+    new = [
+        NewCall(f"{begun.turn.id}:{step}:{index}", call, asked)
+        for index, (call, (_, asked)) in enumerate(zip(made, calls, strict=True))
+    ]
+    message = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(made))
+    rows = await db.write(
+        turns.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), questions=(), now=now
+    )
+    turn = await db.read(turns.get, begun.turn.id)
+    assert turn is not None
+    return Begun(begun.claim, turn, [], rows, is_resumed=False), rows
+
+
+def letter(
+    text: str = "hello",
+    *,
+    target: str = TARGET,
+    row_id: str = "",
+    group: str = "",
+    idx: int = 0,
+    kind: OutboxKind = OutboxKind.REPLY,
+    expires_at: float = NOW + 3600,
+    turn_id: str = "",
+    replaces: str = "",
+) -> Outgoing:
+    row_id = row_id or fresh("ob")
+    from hermes.core.keys import Target
+
+    body = codec.dump(OutboundMessage(Target.parse(target), text))
+    return Outgoing(row_id, target, group or row_id, idx, kind, body, expires_at, turn_id, replaces)
+
+
+async def open_target(db: Database, *rows: Outgoing, now: float = NOW) -> outbox.Begun:
+    """These rows stored, and the first of them in hand."""
+    await db.write(outbox.enqueue, rows, now=now)
+    begun = await db.write(outbox.take, rows[0].target, owner=OWNER, now=now)
+    assert begun is not None
+    return begun
+
+
+async def next_letter(db: Database, held: claims.Claim, *, now: float = NOW) -> outbox.Sending | None:
+    begun = await db.write(outbox.begin_next, held, now=now)
+    return begun.sending if begun is not None else None
