@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -178,7 +179,16 @@ def read(parse: Callable[..., InboundEvent], raw: Json, *args: Any, dump: Callab
     try:
         return parse(raw, *args)
     except Exception as error:  # noqa: BLE001 - the edge "intake of one event": the raw event is kept
-        return Unreadable(raw=dump(raw), reason=f"{type(error).__name__}: {error}")
+        return Unreadable(raw=_shown(raw, dump), reason=f"{type(error).__name__}: {error}")
+
+
+def _shown(raw: Json, dump: Callable[[Json], str]) -> str:
+    try:
+        return dump(raw)
+    except RecursionError:  # nested deeper than anybody follows: the upper levels have to do
+        short = reprlib.Repr()
+        short.maxlevel, short.maxdict, short.maxlist, short.maxstring = 20, 100, 100, 10_000
+        return short.repr(raw)
 
 
 @dataclass(frozen=True, slots=True)
