@@ -18,7 +18,7 @@ from hermes.core.command import read_command
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey, ChatKind, SessionKey
 from hermes.core.lane import BusyMode
-from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Marks, Press, Unreadable
+from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Marks, Press, Unreadable
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.text import storable
@@ -352,8 +352,23 @@ def _clean(message: InboundMessage) -> InboundMessage:
     """Text that every store takes; a message of megabytes is kept to what a model could read."""
     quote = message.quote
     if quote is not None:
-        quote = replace(quote, text=storable(quote.text[:MAX_TEXT]), sender_name=storable(quote.sender_name))
+        quote = replace(
+            quote,
+            text=storable(quote.text[:MAX_TEXT]),
+            sender_name=storable(quote.sender_name),
+            message_id=storable(quote.message_id),
+        )
     text = message.text
     if len(text) > MAX_TEXT:
         text = f"{text[:MAX_TEXT]}\n[cut: {len(message.text) - MAX_TEXT} more characters]"
-    return replace(message, text=storable(text), sender_name=storable(message.sender_name), quote=quote)
+    return replace(
+        message,
+        text=storable(text),
+        sender_name=storable(message.sender_name),
+        quote=quote,
+        attachments=tuple(_clean_file(each) for each in message.attachments),
+    )
+
+
+def _clean_file(file: Attachment) -> Attachment:
+    return replace(file, file_id=storable(file.file_id), name=storable(file.name), mime=storable(file.mime))
