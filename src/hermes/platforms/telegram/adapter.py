@@ -63,10 +63,22 @@ class TelegramAdapter:
 
     async def _updates(self, offset: int, wait: float) -> list[Json]:
         params = {"offset": offset, "timeout": int(wait), "limit": 100, "allowed_updates": _WANTED}
-        updates = await self._bot.call("getUpdates", params, seconds=wait + wire.POLL_GRACE_SECONDS)
-        if not isinstance(updates, list) or not all(isinstance(update, dict) for update in updates):
-            raise UnreachableError("Telegram answered getUpdates with something that is no list of updates.")
-        return updates
+        try:
+            updates = await self._bot.call("getUpdates", params, seconds=wait + wire.POLL_GRACE_SECONDS)
+        except wire.GarbledError:
+            return await self._first_alone({**params, "timeout": 0, "limit": 1})
+        return _checked(updates)
+
+    async def _first_alone(self, params: Json) -> list[Json]:
+        """The first update of a batch that could not be read: one that spoils it must not hold up those behind it."""
+        try:
+            updates = await self._bot.call("getUpdates", params)
+        except wire.GarbledError as error:
+            update = wire.salvage(error.body)
+            if update is None:
+                raise
+            return [update]
+        return _checked(updates)
 
     async def send(self, message: OutboundMessage) -> Receipt:
         call, notes = wire.render(message), list[str]()
@@ -118,6 +130,12 @@ class TelegramAdapter:
     async def _username(self) -> str:
         account = await self._bot.call("getMe", {})
         return str(account.get("username") or "") if isinstance(account, dict) else ""
+
+
+def _checked(updates: Any) -> list[Json]:
+    if not isinstance(updates, list) or not all(isinstance(update, dict) for update in updates):
+        raise UnreachableError("Telegram answered getUpdates with something that is no list of updates.")
+    return updates
 
 
 def _after(updates: list[Json]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -40,6 +41,7 @@ POLL_GRACE_SECONDS = 8.0
 CONNECT_SECONDS = 10.0
 REPEAT_MARK = "↻ "
 GENERAL_TOPIC = "1"
+GARBLED = "garbled"  # where an update that is not JSON keeps its text
 
 # What a SOCKS proxy that could not connect is told as; these share no base.
 _NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
@@ -53,7 +55,7 @@ _REPEATABLE = frozenset(
 
 def understand(update: Json, me: Me, now: datetime) -> InboundEvent:
     """Say what an update holds; whatever is wrong with it, it becomes an event that can be kept."""
-    event = read(parse, update, me, now)
+    event = Unreadable(update[GARBLED], "it is not JSON") if GARBLED in update else read(parse, update, me, now)
     if isinstance(event, Unreadable):
         # The same update offered again must be seen as the same, and nothing in it can be trusted to name it.
         name = hashlib.sha256(event.raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
@@ -197,6 +199,23 @@ def nothing_was_sent(error: BaseException) -> bool:
     return isinstance(error, (*never_connected, *_NO_PROXY))
 
 
+class GarbledError(UnreachableError):
+    """An answer came whole, and it is not JSON."""
+
+    def __init__(self, reason: str, body: bytes) -> None:
+        super().__init__(reason)
+        self.body = body
+
+
+_UPDATE_ID = re.compile(rb'"update_id"\s*:\s*([0-9]{1,18})')
+
+
+def salvage(body: bytes) -> Json | None:
+    """The one update in an answer that is not JSON, with its id, by which it can be confirmed; None: there is none."""
+    found = _UPDATE_ID.search(body)
+    return {"update_id": int(found[1]), GARBLED: body.decode("utf-8", "replace")} if found else None
+
+
 def decode(body: bytes) -> Any:
     """JSON as Telegram meant it: half a surrogate pair or a bad byte spoils one letter, not the batch."""
     try:
@@ -236,10 +255,15 @@ class Bot:
                 timeout=aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds)),
                 allow_redirects=False,
             ) as response:
-                answer = decode(await response.read())
-        except (*_BROKEN, ValueError, RecursionError) as error:
+                said = await response.read()
+        except (*_BROKEN, ValueError) as error:
             # The URL holds the token, so neither it nor the cause's text is repeated here.
             raise _silence(method, error, f"Telegram did not answer {method} ({type(error).__name__})") from None
+        try:
+            answer = decode(said)
+        except (ValueError, RecursionError):
+            reason = f"What answered {method} is not a Bot API server. Check TELEGRAM_BASE_URL and the proxy."
+            raise GarbledError(reason, said) if method in _REPEATABLE else OutcomeUnknownError(reason) from None
         if isinstance(answer, dict) and answer.get("ok") is True and "result" in answer:
             return answer["result"]
         if isinstance(answer, dict) and answer.get("ok") is False:
