@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from hermes.cli.gateway import home_folder
 from hermes.cli.words import command_name
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.hosting import control, locks, paths
@@ -39,16 +40,15 @@ CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
 
 
+__all__ = ["NOT_RUNNING", "Alone", "Asker", "home_folder", "is_listening", "load_config", "refuse_foreign"]
+
+
 class Alone(Enum):
     """What a command does when no gateway runs."""
 
     NEVER = "needs one"
     STORE = "opens the database"
     GATEWAY = "is a small gateway itself, with the local platform only"
-
-
-def home_folder() -> Path:
-    return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
 
 
 class Asker:
@@ -71,12 +71,15 @@ class Asker:
         timeout: float = ANSWER_SECONDS,
     ) -> Any:
         """Ask, wherever the answer is to be had. A question that is asked again after a restart carries its own key."""
+        shown = _shown_by(on_event)
         for _ in range(3):
             self.connect()
             try:
                 if self._inside is not None:
-                    return self._inside.ask(verb, args or {}, on_event)
-                return control.call(self.home, verb, args, timeout, on_event)
+                    return self._inside.ask(verb, args or {}, shown)
+                return control.call(self.home, verb, args, timeout, shown)
+            except _ReaderIsGone:
+                raise BrokenPipeError from None
             except GatewayIsDownError:
                 self._forget()
                 if on_event is not None:
@@ -122,6 +125,23 @@ class Asker:
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._forget()
+
+
+class _ReaderIsGone(Exception):  # noqa: N818 - a fact, not an error
+    """Our own reader (head, less) has seen enough. It must not look as if the gateway had hung up."""
+
+
+def _shown_by(on_event: OnEvent | None) -> OnEvent | None:
+    if on_event is None:
+        return None
+
+    def show(event: Mapping[str, Any]) -> None:
+        try:
+            on_event(event)
+        except BrokenPipeError as error:
+            raise _ReaderIsGone from error
+
+    return show
 
 
 def refuse_foreign(home: Path) -> None:

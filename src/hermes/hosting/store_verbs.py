@@ -78,7 +78,6 @@ class StoreVerbs:
     async def rename(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         session = await self._session(args)
         await self._db.write(sessions.rename, session["id"], str(args.get("title") or "").strip())
-        await self._db.read(self._journal().note_session, session["id"])
         return {**session, "title": str(args.get("title") or "").strip(), "was": session["title"]}
 
     async def delete(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class StoreVerbs:
     async def rebuild(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{id?}``: put back what the transcripts' files hold and the store lacks."""
         wanted = str(args.get("id") or "")
-        journal = self._journal()
+        journal = Journal(self._home / "sessions")
         files = [wanted] if wanted else await asyncio.to_thread(self._files)
         restored: dict[str, int] = {}
         for session_id in files:
@@ -120,11 +119,8 @@ class StoreVerbs:
         raise NotFoundError(f"There is no session {name!r}. Look: hermes sessions list")
 
     async def _delete(self, session_id: str) -> None:
-        await self._db.write(sessions.delete, session_id)
-        await asyncio.to_thread(self._journal().remove, session_id)
-
-    def _journal(self) -> Journal:
-        return Journal(self._home / "sessions")
+        if not await self._db.write(_delete_idle, session_id):
+            raise GatewayError(f"A turn is running in {session_id}. Stop it first: /stop in its chat.")
 
     def _files(self) -> list[str]:
         return sorted(path.stem for path in (self._home / "sessions").glob("*.jsonl"))
@@ -213,3 +209,10 @@ def _session_told(tx: Tx, session: sessions.Session) -> dict[str, Any]:
 
 def _find_session(tx: Tx, name: str) -> list[dict[str, Any]]:
     return [_session_told(tx, session) for session in sessions.find(tx, name)]
+
+
+def _delete_idle(tx: Tx, session_id: str) -> bool:
+    if sessions.is_busy(tx, session_id):
+        return False
+    sessions.delete(tx, session_id)
+    return True

@@ -144,6 +144,11 @@ def delete(tx: Tx, session_id: str) -> bool:
     return tx.run("DELETE FROM sessions WHERE id = :id", id=session_id) == 1
 
 
+def is_busy(tx: Tx, session_id: str) -> bool:
+    """Whether a turn is open in this session, running or waiting."""
+    return tx.value("SELECT 1 FROM lanes WHERE session_id = :id AND turn_id <> '' LIMIT 1", id=session_id) is not None
+
+
 def find(tx: Tx, name: str) -> list[Session]:
     """By id, by the beginning of an id, or by title; the newest first, a handful at most."""
     exact = get(tx, name)

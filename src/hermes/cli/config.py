@@ -1,0 +1,180 @@
+"""``hermes config``: what is set, where it comes from, and one setting changed at a time. Needs no gateway."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.words import command_name
+from hermes.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.config import Explanation, Loaded
+
+EXAMPLES = """\
+  hermes config show                              what is set, and where (--all: every setting there is)
+  hermes config get model.default
+  hermes config set agent.busy_mode queue         the running gateway follows within a second
+  hermes config set TELEGRAM_BOT_TOKEN -          reads the value from stdin; secrets go to .env
+  hermes config explain OPENAI_API_KEY            where its value comes from
+  hermes config check                             what is odd about it; exit code 1 if something is wrong
+"""
+
+VERBS = {
+    "show": "what is set",
+    "get": "one value",
+    "set": "change one value",
+    "explain": "where a value comes from",
+    "check": "look for mistakes",
+    "path": "where the files are",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="|".join(VERBS), required=True)
+    for verb, summary in VERBS.items():
+        of_verb = verbs.add_parser(verb, help=summary, description=summary.capitalize() + ".")
+        if verb in {"get", "set", "explain"}:
+            of_verb.add_argument("key", help="for example agent.busy_mode, or an environment name such as HERMES_MODEL")
+        if verb == "set":
+            of_verb.add_argument("value", help="- reads it from stdin")
+        if verb == "show":
+            of_verb.add_argument("--all", action="store_true", help="also what is left at its default")
+        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        return _run(args, home_folder())
+    except ConfigError as error:
+        print(f"✗ {error}", file=sys.stderr)
+        return 1
+
+
+def _run(args: argparse.Namespace, home: Path) -> int:
+    match args.verb:
+        case "show":
+            return _show(load_config(home), every=args.all, as_json=args.as_json)
+        case "get":
+            return _get(load_config(home), args.key, as_json=args.as_json)
+        case "set":
+            value = sys.stdin.read().strip() if args.value == "-" else args.value
+            return _set(home, args.key, value, as_json=args.as_json)
+        case "explain":
+            return _explain(load_config(home), args.key, as_json=args.as_json)
+        case "check":
+            return _check(load_config(home), as_json=args.as_json)
+        case _:
+            return _path(home, as_json=args.as_json)
+
+
+def _show(loaded: Loaded, *, every: bool, as_json: bool) -> int:
+    from hermes.config import explain, known_keys
+
+    told = [explain(loaded, name) for name in sorted(known_keys(loaded))]
+    shown = [one for one in told if every or one.stated]
+    if as_json:
+        print(json.dumps({one.key: {"value": one.value, "from": one.winner} for one in shown}, ensure_ascii=False))
+        return 0
+    width = max((len(one.key) for one in shown), default=0)
+    for one in shown:
+        print(f"{one.key:<{width}}  {one.value}   ({one.winner})")
+    if not shown:
+        print(f"Nothing is set: all is at its default. See all: {command_name()} config show --all")
+    return 0
+
+
+def _get(loaded: Loaded, key: str, *, as_json: bool) -> int:
+    from hermes.config import explain
+
+    told = explain(loaded, key)
+    print(json.dumps({"key": told.key, "value": told.value}, ensure_ascii=False) if as_json else told.value)
+    return 0
+
+
+def _explain(loaded: Loaded, key: str, *, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    from hermes.config import explain, keys_under
+
+    told = [explain(loaded, name) for name in keys_under(loaded, key) or [key]]
+    if as_json:
+        print(json.dumps([asdict(one) for one in told] if len(told) > 1 else asdict(told[0]), ensure_ascii=False))
+    else:
+        print("\n".join(map(str, told)))
+    return 0
+
+
+def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
+    """Change one value; a change that would make the configuration wrong is taken back."""
+    from hermes.config import explain
+    from hermes.config.edit import set_value
+    from hermes.store.home import make_home
+
+    refuse_foreign(home)
+    before = load_config(home)
+    was = explain(before, name)
+    make_home(home)
+    kept = {path: _bytes(path) for path in (home / ".env", home / "config.yaml")}
+    change = set_value(before, name, value)
+    after = load_config(home)
+    if wrong := [problem for problem in _errors(after) if problem not in _errors(before)]:
+        _put_back(change.file, kept[change.file])
+        raise ConfigError(f"{wrong[0]} Nothing was changed.")
+    _tell_change(explain(after, name), was, change.file, change.note, as_json=as_json)
+    return 0
+
+
+def _tell_change(now: Explanation, was: Explanation, file: Path, note: str, *, as_json: bool) -> None:
+    if as_json:
+        told = {"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note}
+        print(json.dumps(told, ensure_ascii=False))
+        return
+    print(f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})")
+    if note:
+        print(f"! It does not count yet: {note}")
+
+
+def _errors(loaded: Loaded) -> list[Any]:
+    return [problem for problem in loaded.problems if problem.level == "error"]
+
+
+def _bytes(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _put_back(path: Path, content: bytes | None) -> None:
+    from hermes.store.home import write_private
+
+    if content is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_private(path, content)
+
+
+def _check(loaded: Loaded, *, as_json: bool) -> int:
+    from dataclasses import asdict
+
+    if as_json:
+        print(json.dumps([asdict(problem) for problem in loaded.problems], ensure_ascii=False))
+    for problem in () if as_json else loaded.problems:
+        print(f"{'✗' if problem.level == 'error' else '!'} {problem}")
+    if not loaded.problems and not as_json:
+        print("✓ The configuration is in order.")
+    return 1 if _errors(loaded) else 0
+
+
+def _path(home: Path, *, as_json: bool) -> int:
+    from hermes.config import watched_files
+
+    files = watched_files(home, Path.cwd())
+    if as_json:
+        print(json.dumps({str(file): file.exists() for file in files}))
+    for file in () if as_json else files:
+        print(file if file.exists() else f"{file}   (not there)")
+    return 0

@@ -1,0 +1,189 @@
+"""``hermes sessions``: conversations, listed, read, exported, renamed, deleted and put back."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder
+from hermes.cli.spans import seconds_of
+from hermes.cli.words import command_name
+from hermes.core.text import one_line
+from hermes.hosting.spans import count
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE_ERROR = 2
+LONG_SECONDS = 120.0
+
+EXAMPLES = """\
+  hermes sessions list                        the newest first; --key agent:main:telegram:dm:42 for one chat
+  hermes sessions show s_1k4m9x2c7qf4b        a beginning of the id, or the title, is enough
+  hermes sessions export s_1k4m9x2c7qf4b > talk.jsonl
+  hermes sessions rename s_1k4m9x2c7qf4b "Plans for May"
+  hermes sessions prune --older-than 90d --dry-run
+  hermes sessions rebuild                     put back from sessions/*.jsonl what the store has lost
+"""
+
+VERBS = {
+    "list": "the newest conversations",
+    "show": "read one",
+    "export": "print one as JSON lines",
+    "rename": "give one a title",
+    "delete": "remove one for good",
+    "prune": "remove ended ones that nobody touched for long",
+    "rebuild": "put back what the store has lost, from the transcripts' files",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="|".join(VERBS), required=True)
+    added = {
+        verb: verbs.add_parser(verb, help=text, description=text.capitalize() + ".") for verb, text in VERBS.items()
+    }
+    for verb in ("show", "export", "rename", "delete"):
+        added[verb].add_argument("id", help="of the session (s_…)")
+    added["rebuild"].add_argument("id", nargs="?", default="", help="only this one")
+    added["rename"].add_argument("title")
+    added["list"].add_argument("--key", default="", help="only this conversation")
+    added["list"].add_argument("-n", "--limit", type=int, default=20, help="how many (default: 20)")
+    added["prune"].add_argument("--older-than", required=True, metavar="SPAN", help="30d, 12w")
+    added["prune"].add_argument("--dry-run", action="store_true", help="only say which")
+    for verb in ("delete", "prune"):
+        added[verb].add_argument("--yes", action="store_true", help="do not ask")
+    for verb, of_verb in added.items():
+        if verb != "export":
+            of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    with Asker(home_folder(), Alone.STORE) as asker:
+        match args.verb:
+            case "list":
+                return _list(asker, args)
+            case "show":
+                return _show(asker, args.id, as_json=args.as_json)
+            case "export":
+                asker.ask("sessions.show", {"id": args.id}, _print_json, timeout=LONG_SECONDS)
+                return 0
+            case "rename":
+                return _rename(asker, args)
+            case "delete":
+                return _delete(asker, args)
+            case "prune":
+                return _prune(asker, args)
+            case _:
+                return _rebuild(asker, args)
+
+
+def _list(asker: Asker, args: argparse.Namespace) -> int:
+    sessions = asker.ask("sessions.list", {"key": args.key, "limit": max(1, args.limit)})
+    if args.as_json:
+        _print_json(sessions)
+        return 0
+    for session in sessions:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["updated_at"]))
+        state = "" if session["ended_at"] is None else " (ended)"
+        title = one_line(session["title"] or session["first"], 60)
+        print(f"{session['id']}  {when}  {session['seq']:>4} lines  {session['key']}{state}\n    {title}")
+    if not sessions:
+        print(f"No conversations yet. Start one: {command_name()}")
+    return 0
+
+
+def _show(asker: Asker, name: str, *, as_json: bool) -> int:
+    lines: list[Mapping[str, Any]] = []
+    session = asker.ask("sessions.show", {"id": name}, lines.append, timeout=LONG_SECONDS)
+    lines = [line for line in lines if "message" in line]
+    if as_json:
+        _print_json({**session, "lines": lines})
+        return 0
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["created_at"]))
+    print(f"{session['id']}  {session['key']}  began {began}" + (f"  {session['title']}" if session["title"] else ""))
+    for line in lines:
+        print(_spoken(line))
+    return 0
+
+
+def _spoken(line: Mapping[str, Any]) -> str:
+    message: Mapping[str, Any] = line["message"] if isinstance(line["message"], Mapping) else {"text": line["message"]}
+    clock = time.strftime("%H:%M:%S", time.localtime(line["at"]))
+    who = str(message.get("role", "?"))
+    text = str(message.get("text", ""))
+    if who == "tool":
+        text = one_line(text, 200)
+    calls = "".join(
+        f"\n  → {call['name']} {one_line(call['arguments'], 120)}" for call in message.get("tool_calls", ())
+    )
+    return f"\n{clock} {who}\n{text}{calls}".rstrip()
+
+
+def _rename(asker: Asker, args: argparse.Namespace) -> int:
+    told = asker.ask("sessions.rename", {"id": args.id, "title": args.title})
+    if args.as_json:
+        _print_json(told)
+    else:
+        print(f"✓ {told['id']} is called “{told['title']}” now" + (f" (was “{told['was']}”)." if told["was"] else "."))
+    return 0
+
+
+def _delete(asker: Asker, args: argparse.Namespace) -> int:
+    if not args.yes and not _sure(f"Delete {args.id} and its transcript for good?"):
+        return _not_sure("delete ID")
+    told = asker.ask("sessions.delete", {"id": args.id})
+    if args.as_json:
+        _print_json(told)
+    else:
+        print(f"✓ {told['id']} is deleted ({count(told['seq'], 'line')}).")
+    return 0
+
+
+def _prune(asker: Asker, args: argparse.Namespace) -> int:
+    seconds = seconds_of(args.older_than)
+    if seconds is None:
+        print(f"✗ --older-than {args.older_than}: write 30d, 12w or 48h", file=sys.stderr)
+        return USAGE_ERROR
+    asked: dict[str, Any] = {"older_than_seconds": seconds, "dry_run": True}
+    found = asker.ask("sessions.prune", asked)["sessions"]
+    if not args.dry_run and found:
+        if not args.yes and not _sure(f"Delete {count(len(found), 'ended session')} for good?"):
+            return _not_sure("prune --older-than SPAN")
+        found = asker.ask("sessions.prune", {**asked, "dry_run": False}, timeout=LONG_SECONDS)["sessions"]
+    if args.as_json:
+        _print_json({"sessions": found, "deleted": not args.dry_run})
+    else:
+        done = "would be deleted" if args.dry_run else "deleted"
+        print("\n".join([*found[:50], f"✓ {count(len(found), 'session')} {done}."]))
+    return 0
+
+
+def _rebuild(asker: Asker, args: argparse.Namespace) -> int:
+    told = asker.ask("sessions.rebuild", {"id": args.id}, timeout=LONG_SECONDS)
+    if args.as_json:
+        _print_json(told)
+        return 0
+    for session_id, number in told["restored"].items():
+        print(f"{session_id}  {count(number, 'line')} put back")
+    looked = count(told["looked_at"], "transcript")
+    print(f"✓ {looked} read" + ("." if told["restored"] else ": the store lacks nothing of them."))
+    return 0
+
+
+def _sure(question: str) -> bool:
+    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _not_sure(verb: str) -> int:
+    print(
+        f"✗ Nothing was deleted. To do it without being asked: {command_name()} sessions {verb} --yes", file=sys.stderr
+    )
+    return 1
+
+
+def _print_json(told: Any) -> None:
+    if not (isinstance(told, Mapping) and told.get("kind") == "again"):
+        print(json.dumps(told, ensure_ascii=False))
