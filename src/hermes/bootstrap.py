@@ -25,7 +25,7 @@ from hermes.core.keys import SessionKey, Target
 from hermes.core.manifest import Manifest
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
-from hermes.hosting import banner, locks, paths
+from hermes.hosting import banner, lag, locks, paths
 from hermes.hosting.control_server import ControlServer
 from hermes.hosting.verbs import verbs_of
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
@@ -289,6 +289,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         http = await _listen(gateway, options, stack)
         options.heartbeat.describe = lambda: _describe(gateway)
         stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
+        await stack.enter_async_context(lag.sampling(os.environ))
         await _adapters_settled(gateway)
         ready()
         _print(_facts(gateway, http, is_new=is_new))

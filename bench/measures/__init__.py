@@ -1,0 +1,1 @@
+"""One file for each measurement: ``async def measure(plan: Plan) -> Rows``."""
