@@ -27,7 +27,7 @@ def line(at: float, level: str, words: str, fields: Mapping[str, object]) -> str
 
 
 def value_text(value: object) -> str:
-    text = f"{value:.3f}".rstrip("0").ljust(3, "0") if isinstance(value, float) else str(value)
+    text = str(round(value, 3)) if isinstance(value, float) else str(value)
     if text and _PLAIN.issuperset(text):
         return text
     return json.dumps(text, ensure_ascii=False)

@@ -28,6 +28,11 @@ def test_words_come_first_and_fields_after() -> None:
     assert rest == 'WARNING Disconnected platform=qq account=main reason="WebSocket closed: code=4009" reconnect_in=2.0'
 
 
+@pytest.mark.parametrize("value, text", [(10.0, "10.0"), (2.0, "2.0"), (0.1 + 0.2, "0.3"), (7, "7"), ("", '""')])
+def test_figures_are_short_and_an_empty_value_is_seen(value: object, text: str) -> None:
+    assert shown("Tried", value=value).endswith(f" value={text}")
+
+
 def test_a_line_break_in_a_value_cannot_pass_for_a_line() -> None:
     assert "\n" not in shown("Said\nINFO Paired", text="a\nERROR b")
 
