@@ -179,7 +179,7 @@ class Delivery:
         reason = str(error)
         match error:
             case RateLimitedError(retry_after=seconds):
-                return self._later(sending, seconds, reason)
+                return self._later(sending, seconds, f"{outbox.TOLD_TO_WAIT} {seconds:.0f} s: {reason}")
             case OutcomeUnknownError():
                 return self._unknown(sending, reason)
             case WindowClosedError():

@@ -15,6 +15,7 @@ from hermes.store.claims import Claim
 from hermes.store.db import Tx
 
 MAX_REPEATS = 3
+TOLD_TO_WAIT = "told to wait"  # how the reason of a rate limit begins
 
 
 class OutboxState(StrEnum):
@@ -280,15 +281,28 @@ def unpark(tx: Tx, target: str, *, now: float) -> int:
 
 
 def hasten(tx: Tx, account: str, *, now: float) -> int:
-    """An account is connected again: whatever waits for it is due now."""
+    """An account is connected again: whatever waits for it is due now, but for what the platform told to wait."""
+    prefix = f"{account}:"
+    tx.run(
+        """
+        UPDATE outbox SET not_before = :now
+        WHERE state IN ('ready', 'unknown', 'parked') AND state = 'ready' AND not_before > :now
+            AND substr(target, 1, :length) = :prefix AND substr(reason, 1, :told_length) <> :told
+        """,
+        now=now,
+        length=len(prefix),
+        prefix=prefix,
+        told_length=len(TOLD_TO_WAIT),
+        told=TOLD_TO_WAIT,
+    )
     return tx.run(
         """
         UPDATE targets SET next_at = :now
         WHERE owner IS NULL AND next_at > :now AND substr(key, 1, :length) = :prefix
         """,
         now=now,
-        length=len(account) + 1,
-        prefix=f"{account}:",
+        length=len(prefix),
+        prefix=prefix,
     )
 
 
