@@ -75,8 +75,7 @@ class TroubledTelegram(FakeTelegram):
     async def _say_nothing(self, request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(0.02)
         self._clock.advance(60.0)
-        while request.transport is not None and not request.transport.is_closing():
-            await asyncio.sleep(0.005)
+        await until(lambda: request.transport is None or request.transport.is_closing(), WAIT_SECONDS)
         return web.Response()
 
 
@@ -186,7 +185,7 @@ def _config(folder: Path, telegram: FakeTelegram, path: str) -> Config:
 
 
 def _nowhere(_account: AccountKey, _adapter: Adapter) -> Emit:
-    async def emit(_events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
         return
 
     return emit
