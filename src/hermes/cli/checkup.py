@@ -1,0 +1,239 @@
+"""What ``hermes doctor`` looks at. Each check says one thing in words; none changes anything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hermes.cli.asking import Alone, Asker, load_config
+from hermes.core.errors import GatewayError
+from hermes.hosting import banner, lifecycle, status
+from hermes.hosting.spans import count, span
+from hermes.store.home import Whose, inspect_home
+
+if TYPE_CHECKING:
+    from hermes.cli.reaching import Reached
+    from hermes.config import Config, Loaded
+
+Level = Literal["good", "hint", "trouble"]
+
+LEAST_FREE_BYTES = 500_000_000
+ANSWER_SECONDS = 20.0  # a quick look over a database of gigabytes takes a while
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the screen; ``more`` are lines below it."""
+
+    name: str
+    level: Level
+    text: str
+    more: tuple[str, ...] = ()
+
+
+def examine(home: Path, command: str) -> list[Finding]:
+    loaded = load_config(home)
+    first = home_check(home)
+    findings = [first, config_check(loaded)]
+    if inspect_home(home).whose is not Whose.FOREIGN:
+        asked = _ask_store(home)
+        findings += [stores_check(asked), *_outside_checks(home, loaded, command), people_check(asked, loaded.config)]
+    else:
+        findings += _outside_checks(home, loaded, command)
+    return [*findings, service_check(home, command)]
+
+
+# Home and configuration
+
+
+def home_check(home: Path) -> Finding:
+    shown = banner.short_home(str(home), os.path.expanduser("~"))
+    state = inspect_home(home)
+    if state.whose is Whose.FOREIGN:
+        return Finding("home", "trouble", f"{shown} belongs to {state.description}; it was left alone")
+    if not home.exists():
+        return Finding("home", "good", f"{shown}, not there yet: the first start makes it")
+    free = shutil.disk_usage(home).free
+    facts = f"{shown}, {_size(free)} free"
+    if not os.access(home, os.W_OK | os.X_OK):
+        return Finding("home", "trouble", f"{shown} cannot be written by you → chown or chmod it")
+    if open_to_others := list(_open_to_others(home)):
+        names = ", ".join(path.name for path in open_to_others[:3])
+        return Finding("home", "hint", f"{facts}; others can read {names} → chmod -R go= {shown}")
+    if free < LEAST_FREE_BYTES:
+        return Finding("home", "trouble", f"{facts}: too little; nothing can be stored when it is full")
+    return Finding("home", "good", f"{shown}, yours alone, {_size(free)} free")
+
+
+def _open_to_others(home: Path) -> Iterator[Path]:
+    for path in (home, *home.iterdir()):
+        if stat.S_IMODE(path.lstat().st_mode) & 0o077 and not path.is_symlink():
+            yield path
+
+
+def _size(size: float) -> str:
+    number, unit = (size / 1e9, "GB") if size >= 1e9 else (size / 1e6, "MB")
+    return f"{number:.0f} {unit}" if number >= 10 else f"{number:.1f} {unit}"
+
+
+def config_check(loaded: Loaded) -> Finding:
+    problems = sorted(loaded.problems, key=lambda problem: problem.level != "error")
+    if not problems:
+        set_by_owner = sum(1 for resolved in loaded.sources.values() if resolved.entries)
+        return Finding("config", "good", f"{count(set_by_owner, 'value')} set, all understood")
+    level: Level = "trouble" if problems[0].level == "error" else "hint"
+    return Finding("config", level, str(problems[0]), tuple(str(problem) for problem in problems[1:]))
+
+
+# The store
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What the store said of itself, or why it said nothing."""
+
+    sound: Mapping[str, Any] | None = None
+    counts: Mapping[str, Any] | None = None
+    silence: str = ""
+    is_empty: bool = False
+
+
+def _ask_store(home: Path) -> Store:
+    """A database that a gateway has open is asked through it, and never opened beside it."""
+    if not load_config(home).config.database_url and not (home / "state.db").exists():
+        return Store(is_empty=True)
+    try:
+        with Asker(home, Alone.STORE) as asker:
+            sound = asker.ask("doctor.stores", timeout=ANSWER_SECONDS)
+            return Store(sound, asker.ask("store.counts"))
+    except GatewayError as error:
+        return Store(silence=str(error))
+
+
+def stores_check(store: Store) -> Finding:
+    if store.is_empty:
+        return Finding("stores", "good", "nothing stored yet")
+    if store.sound is None:
+        return Finding("stores", "trouble", f"could not be looked at: {store.silence}")
+    sound = store.sound
+    size = f", {_size(sound['bytes'])}" if sound.get("bytes") else ""
+    if not sound["is_sound"]:
+        words = f"{sound['name']} is damaged ({sound['words']}) → the next start recovers what is there"
+        return Finding("stores", "trouble", words)
+    copy = sound["last_backup"]
+    backed_up = f"; last backup {span(time.time() - copy)} ago" if copy else ""
+    letters = store.counts["dead_letters"] if store.counts else 0
+    good = Finding("stores", "good", f"{sound['name']} sound{size}{backed_up}")
+    if letters:
+        return replace(good, level="hint", text=f"{good.text}; {count(letters, 'message')} could not be delivered")
+    return good
+
+
+def people_check(store: Store, config: Config) -> Finding:
+    roles: Mapping[str, int] = store.counts["people"] if store.counts else {}
+    words = ", ".join(count(number, role) for role, number in sorted(roles.items())) or "nobody has written yet"
+    deaf = [
+        name
+        for name, accounts in config.platforms.items()
+        if any(account.is_mentioned and account.is_ready for account in accounts.values())
+        and not any(account.access.admits_somebody for account in accounts.values())
+    ]
+    if deaf:
+        setting = f"{deaf[0].upper()}_ALLOWED_USERS"
+        return Finding("people", "hint", f"{words}; nobody may write on {', '.join(deaf)} → set {setting}")
+    return Finding("people", "good", words)
+
+
+# Outside
+
+
+def _outside_checks(home: Path, loaded: Loaded, command: str) -> list[Finding]:
+    from hermes.cli.reaching import reach_all
+
+    reached = reach_all(loaded)
+    return [model_check(home, loaded, reached.pop("model", None), command), network_check(reached)]
+
+
+def model_check(home: Path, loaded: Loaded, reached: Reached | None, command: str) -> Finding:
+    from hermes.config import EMBEDDED
+
+    model = loaded.config.model
+    if model.provider == EMBEDDED:
+        return _embedded_check(home, command)
+    label = f"{model.provider} / {model.default}"
+    provider = loaded.config.providers.get(model.provider)
+    if reached is None or provider is None:
+        return Finding("model", "trouble", f"{label}: no address is known → set providers.{model.provider}.base_url")
+    if reached.failure:
+        return Finding("model", "trouble", f"{model.provider} cannot be reached at {reached.shown}: {reached.failure}")
+    if reached.status in {401, 403}:
+        return Finding("model", "trouble", f"{model.provider} answers {reached.status}. {_key_words(loaded)}")
+    if reached.status >= 500:
+        return Finding("model", "trouble", f"{model.provider} answers {reached.status}: its own trouble; try later")
+    if reached.status == 200 and reached.models and not _is_listed(model.default, reached.models):
+        return Finding("model", "hint", f"{model.provider} answers, but does not list {model.default}")
+    missing = "" if provider.api_key else ", without a key"
+    return Finding("model", "good", f"{label}, answers in {reached.milliseconds:.0f} ms{missing}")
+
+
+def _is_listed(model: str, known: frozenset[str]) -> bool:
+    return model in known or model.partition("/")[2] in known
+
+
+def _key_words(loaded: Loaded) -> str:
+    from hermes.config import explain
+
+    key = f"providers.{loaded.config.model.provider}.api_key"
+    told = explain(loaded, key)
+    if told.value == "not set":
+        return f"There is no key → set {told.env[0] if told.env else key}"
+    return f"Key from {told.winner}, ends in {told.value}"
+
+
+def _embedded_check(home: Path, command: str) -> Finding:
+    from hermes.agent.models.fetch import TOTAL_MB, Fetcher, find_installed
+
+    if find_installed(Fetcher(home).folder) or find_installed(None):
+        return Finding("model", "good", "built-in, here. English small talk only; a real one needs OPENAI_API_KEY")
+    return Finding(
+        "model", "hint", f"built-in, not fetched yet: the first message fetches {TOTAL_MB} MB → {command} -z hello"
+    )
+
+
+def network_check(reached: Mapping[str, Reached]) -> Finding:
+    if not reached:
+        return Finding("network", "good", "nothing to reach: no platform is set up")
+    lines = [_way(one) for one in reached.values()]
+    level: Level = "trouble" if any(one.failure for one in reached.values()) else "good"
+    return Finding("network", level, lines[0], tuple(lines[1:]))
+
+
+def _way(reached: Reached) -> str:
+    through = f" through {reached.proxy}" if reached.proxy else ""
+    if reached.failure:
+        return f"{reached.host} cannot be reached{through}: {reached.failure}"
+    return f"{reached.host} reached in {reached.milliseconds:.0f} ms{through}"
+
+
+# The process
+
+
+def service_check(home: Path, command: str) -> Finding:
+    facts = lifecycle.look(home, command)
+    judged = status.judge(facts)
+    words = judged.lines[0].partition(": ")[2]
+    match judged.state:
+        case status.State.NOT_RUNNING:
+            return Finding("service", "hint", f"not running: {words} → {command} gateway run")
+        case status.State.STALLED | status.State.DEGRADED:
+            return Finding("service", "trouble", f"{judged.state.value}: {words}")
+        case _ if facts.snapshot is not None and not facts.snapshot.get("kept_up_by"):
+            return Finding("service", "hint", "runs by hand: a reboot ends it")
+        case _:
+            return Finding("service", "good", words)

@@ -1,0 +1,51 @@
+"""``hermes doctor``: looks for trouble and says what to type. Works with a broken configuration and no gateway."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from hermes.cli.asking import home_folder
+from hermes.cli.words import command_name
+from hermes.hosting.spans import count
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.cli.checkup import Finding
+
+EXAMPLES = """\
+  hermes doctor            exit code 0 when there is no trouble (hints do not count), else 1
+  hermes doctor --json
+"""
+
+_MARKS = {"good": "✓", "hint": "!", "trouble": "✗"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    from hermes.cli.checkup import examine
+
+    findings = examine(home_folder(), command_name())
+    troubles = [finding for finding in findings if finding.level == "trouble"]
+    if args.as_json:
+        print(json.dumps({"is_well": not troubles, "findings": [asdict(one) for one in findings]}, ensure_ascii=False))
+    else:
+        print("\n".join(screen(findings)))
+    return 1 if troubles else 0
+
+
+def screen(findings: Sequence[Finding]) -> list[str]:
+    lines = []
+    for number, finding in enumerate(findings, 1):
+        lines.append(f"{number:>2} {_MARKS[finding.level]} {finding.name:<10} {finding.text}")
+        lines += [f"{'':<15} {more}" for more in finding.more]
+    troubles = sum(finding.level == "trouble" for finding in findings)
+    hints = sum(finding.level == "hint" for finding in findings)
+    said = [count(troubles, "trouble")] * bool(troubles) + [count(hints, "hint")] * bool(hints)
+    return [*lines, f"{', '.join(said)}." if said else "All is well."]

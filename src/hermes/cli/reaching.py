@@ -1,0 +1,121 @@
+"""One small call to each host that the configuration names: does it answer, how fast, and by which way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from hermes.config import Loaded
+    from hermes.services.http import ProxyRules
+
+REACH_SECONDS = 6.0
+LARGEST_ANSWER = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``name`` is "model", or a platform's account."""
+
+    name: str
+    url: str
+    rules: ProxyRules
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What came of a call. ``failure`` in words when nothing answered; no password is in any text."""
+
+    host: str
+    shown: str
+    proxy: str = ""
+    status: int = 0
+    milliseconds: float = 0.0
+    models: frozenset[str] = frozenset()
+    failure: str = ""
+
+
+def reach_all(loaded: Loaded) -> dict[str, Reached]:
+    """Call every host at once; all together take no longer than the slowest, and that at most 6 s."""
+    calls = [*_model_call(loaded), *_platform_calls(loaded)]
+    return asyncio.run(_all(calls)) if calls else {}
+
+
+def _model_call(loaded: Loaded) -> Iterator[Call]:
+    from hermes.config import EMBEDDED
+    from hermes.services.http import ProxyRules
+
+    config = loaded.config
+    provider = config.providers.get(config.model.provider)
+    if config.model.provider == EMBEDDED or provider is None:
+        return
+    base_url = config.model.base_url or provider.base_url
+    if base_url:
+        key = provider.api_key.reveal() if provider.api_key else ""
+        headers = (("Authorization", f"Bearer {key}"),) if key else ()
+        yield Call("model", f"{base_url.rstrip('/')}/models", ProxyRules.of(config.proxies, provider.proxy), headers)
+
+
+def _platform_calls(loaded: Loaded) -> Iterator[Call]:
+    from hermes.services.http import ProxyRules
+
+    for platform, accounts in loaded.config.platforms.items():
+        for name, account in accounts.items():
+            if not (account.is_mentioned and account.is_ready):
+                continue
+            rules = ProxyRules.of(loaded.config.proxies, account.proxy)
+            for key, value in account.values.items():
+                if key.endswith("url") and isinstance(value, str) and value.startswith("http"):
+                    yield Call(f"{platform}@{name} {key}", value, rules)
+
+
+async def _all(calls: list[Call]) -> dict[str, Reached]:
+    found = await asyncio.gather(*(_reach(call) for call in calls))
+    return {call.name: reached for call, reached in zip(calls, found, strict=True)}
+
+
+async def _reach(call: Call) -> Reached:
+    import aiohttp
+
+    from hermes.config.explain import without_password
+    from hermes.services.http import make_session
+
+    parts = urlsplit(call.url)
+    proxy = call.rules.proxy_for(call.url) or ""
+    told = Reached(parts.netloc.rpartition("@")[2], without_password(call.url), without_password(proxy))
+    began = time.monotonic()
+    try:
+        async with (
+            asyncio.timeout(REACH_SECONDS),
+            make_session(call.rules) as session,
+            session.get(call.url, headers=dict(call.headers), allow_redirects=False) as response,
+        ):
+            milliseconds = (time.monotonic() - began) * 1000
+            models = _models(await response.content.read(LARGEST_ANSWER)) if call.name == "model" else frozenset()
+            return replace(told, status=response.status, milliseconds=milliseconds, models=models)
+    except TimeoutError:
+        return replace(told, failure=f"no answer within {REACH_SECONDS:.0f} s")
+    except aiohttp.ClientProxyConnectionError:
+        return replace(told, failure="the proxy does not answer")
+    except aiohttp.ClientConnectorDNSError:
+        return replace(told, failure="its name is not known; is the network up?")
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        # A cause may repeat the address with its password, so only what the system says of it is shown.
+        number = error.errno if isinstance(error, OSError) else None
+        return replace(told, failure=os.strerror(number) if number else type(error).__name__)
+
+
+def _models(body: bytes) -> frozenset[str]:
+    """The ids of a model list; nothing when it is not one, or is longer than we read."""
+    import json
+
+    try:
+        return frozenset(str(model["id"]) for model in json.loads(body)["data"])
+    except (ValueError, KeyError, TypeError):
+        return frozenset()
