@@ -19,7 +19,7 @@ from hermes.core.ports import Clock
 from hermes.core.renewal import renewal_reason
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of
-from hermes.services.turns import StopReason, TurnControl, TurnRunner
+from hermes.services.turns import StopReason, TurnControl, TurnRunner, busy_mode_of
 from hermes.store import claims, inbox, sessions, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -243,12 +243,8 @@ class Lanes:
         return BeginRules(pick, self._compose, renews)  # type: ignore[arg-type]
 
     def mode_of(self, key: SessionKey, chosen: str = "") -> BusyMode:
-        """The busy mode of a chat: its own choice, else its account's, else the general one."""
-        config = self._config()
-        account = config.account(key.platform, key.account)
-        if chosen:
-            return BusyMode(chosen)
-        return (account.busy_mode if account else None) or config.agent.busy_mode
+        """The busy mode of a chat; ``chosen`` is its own choice, '' where it made none."""
+        return busy_mode_of(self._config(), key, chosen)
 
 
 def _give_back(tx: Tx, begun: Begun | None) -> None:

@@ -237,7 +237,7 @@ class TurnRunner:
 
     async def _mode(self, work: Work) -> BusyMode:
         chosen = await self._db.read(turns.busy_mode, work.turn.lane)
-        return BusyMode(chosen) if chosen else self._parts.config().agent.busy_mode
+        return busy_mode_of(self._parts.config(), work.key, chosen)
 
     async def _add_step(self, work: Work, reply: ModelReply) -> None:
         message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls)
@@ -416,6 +416,14 @@ class TurnRunner:
 def _files_of_turn(tx: Tx, turn_id: str) -> tuple[Attachment, ...]:
     rows = inbox.of_turn(tx, turn_id)
     return tuple(item for row in rows for item in codec.load_message(row.body).attachments)
+
+
+def busy_mode_of(config: Config, key: SessionKey, chosen: str) -> BusyMode:
+    """The busy mode of a chat: its own choice, else its account's, else the general one."""
+    if chosen:
+        return BusyMode(chosen)
+    account = config.account(key.platform, key.account)
+    return (account.busy_mode if account else None) or config.agent.busy_mode
 
 
 def calls_of_this_turn(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
