@@ -30,7 +30,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
         yield str(tmp_path / "state.db")
         return
     server: PostgresForTests = request.getfixturevalue("postgres")
-    with server.schema() as url:
+    has_own_tables = "notes" in request.fixturenames
+    with server.schema() if has_own_tables else server.used_schema() as url:
         yield url
 
 
