@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +39,10 @@ POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED")
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something the owner should be told: ``kind`` is damage, replaced, journal, locked, full, drift or back."""
+    """Something the owner should be told.
+
+    ``kind`` is damage, replaced, journal, drift, locked, full, down, back (from the last three) or owner.
+    """
 
     kind: str
     text: str
@@ -61,6 +65,8 @@ class Limits:
     readers: int = 2
     connections: int = 4
     """PostgreSQL: threads, each with one connection."""
+    close_seconds: float = 10.0
+    """How long closing waits for a recovery or a long statement; either may be cut off without harm."""
     statement_seconds: float = 30.0
     connect_seconds: float = 5.0
 
@@ -239,6 +245,14 @@ class Database(ABC):
             job.future = self._loop.create_future()
             with contextlib.suppress(asyncio.CancelledError):  # the first cancellation travels on afterwards
                 await job.future
+
+    async def _join(self, threads: Sequence[threading.Thread], seconds: float) -> None:
+        """Wait for database threads to end; one that does not is left behind, and says so."""
+        deadline = time.monotonic() + seconds
+        for thread in threads:
+            await asyncio.to_thread(thread.join, max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                log.warning("Left a store thread behind", extra={"who": thread.name, "seconds": seconds})
 
     def _release_later(self, jobs: Sequence[Job[Any]]) -> None:
         """Called by a database thread."""

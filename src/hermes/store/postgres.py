@@ -26,7 +26,7 @@ from psycopg.types.numeric import IntDumper
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
 from hermes.store import migrate
-from hermes.store.db import POSTGRES, Database, Job, Limits, OnTrouble, Pause, Tx
+from hermes.store.db import POSTGRES, Database, Job, Limits, OnTrouble, Pause, Trouble, Tx
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -96,6 +96,8 @@ class PostgresDatabase(Database):
         self._workers = [_Worker(self) for _ in range(limits.connections)]
         self._watching: asyncio.TimerHandle | None = None
         self._owner: Connection | None = None
+        self._owning: asyncio.Future[None] | None = None
+        self._has_lost = False
         self._is_closed = False
 
     async def start(self, steps: Sequence[migrate.Migration]) -> None:
@@ -113,6 +115,8 @@ class PostgresDatabase(Database):
             return
         for worker in self._workers:
             worker.cut_if_silent(self._limits.statement_seconds + _GRACE_SECONDS)
+        if self._owner is not None and (self._owning is None or self._owning.done()):
+            self._owning = self._loop.run_in_executor(None, self._keep_ownership)
         self._watching = self._loop.call_later(_GRACE_SECONDS, self._watch)
 
     async def close(self) -> None:
@@ -121,10 +125,11 @@ class PostgresDatabase(Database):
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
+        if self._owning is not None:
+            await self._owning
         for _ in self._threads:
             self._jobs.put(None)
-        for thread in self._threads:
-            await asyncio.to_thread(thread.join)
+        await self._join(self._threads, self._limits.close_seconds)
         if self._owner is not None:
             await asyncio.to_thread(self._owner.close)
 
@@ -146,6 +151,25 @@ class PostgresDatabase(Database):
             "Another gateway works on this PostgreSQL database already.\n"
             "  Stop that one, or give this one a database (or schema) of its own in HERMES_DATABASE_URL."
         )
+
+    def _keep_ownership(self) -> None:
+        """See that the lock is still ours; after a lost connection, take it again or tell that another has it."""
+        owner = self._owner
+        try:
+            if owner is None:
+                return
+            if owner.closed:
+                self._owner = self._take_ownership()
+            else:
+                owner.execute("SELECT 1")
+            self._has_lost = False
+        except psycopg.Error:
+            if owner is not None:
+                owner.close()  # taken again at the next look, when the server may be back
+        except (ConfigError, StoreIsDownError) as error:
+            if not self._has_lost:
+                self._has_lost = True
+                self._tell(Trouble("owner", f"This gateway lost its hold on the database. {error}"))
 
     def _connect(self) -> Connection:
         try:

@@ -299,10 +299,9 @@ class SqliteDatabase(Database):
         self._is_closed = True
         for _ in self._threads[1:]:
             self._reads.put(_STOP)
-        for thread in self._threads[1:]:
-            await asyncio.to_thread(thread.join)
+        await self._join(self._threads[1:], self._limits.close_seconds)
         self._writes.put(_STOP)
-        await asyncio.to_thread(self._threads[0].join)
+        await self._join(self._threads[:1], self._limits.close_seconds)
 
     async def own(self) -> None:
         """Nothing to do: the lock file of the home decides who may open the files at all."""

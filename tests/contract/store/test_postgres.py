@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
-from hermes.store.db import Database, Limits, Tx, open_database
+from hermes.store.db import Database, Limits, Trouble, Tx, open_database
 from hermes.store.postgres import translate
 from tests.contract.store.servers import PostgresForTests
 
@@ -137,6 +137,55 @@ async def test_a_second_gateway_on_the_same_database_is_refused_in_words(
         await second.own()
     finally:
         await second.close()
+
+
+HOLDERS = """
+    SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = 1213353299
+    AND objid::bigint = (hashtext(current_database() || '.' || current_schema())::bigint & 4294967295)
+"""
+
+
+async def take_from_the_other(second: Database, url: str) -> None:
+    while True:  # the other one may be quicker to take it again
+        for pid in await second.read(lambda tx: tx.all(HOLDERS, int)):
+            await asyncio.to_thread(end_backend, url, pid)
+        try:
+            return await second.own()
+        except ConfigError:
+            continue
+
+
+async def test_a_hold_on_the_database_that_was_lost_to_another_is_told(
+    url: str, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.05)
+    troubles: asyncio.Queue[Trouble] = asyncio.Queue()
+    first = await open_database(url, migrations=notes, on_trouble=troubles.put_nowait)
+    second = await open_database(url, migrations=notes)
+    try:
+        await first.own()
+        async with asyncio.timeout(10):
+            await take_from_the_other(second, url)
+            assert (await troubles.get()).kind == "owner"
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_a_hold_on_the_database_is_taken_again_after_a_lost_connection(
+    url: str, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.02)
+    store = await open_database(url, migrations=notes)
+    try:
+        await store.own()
+        [pid] = await store.read(lambda tx: tx.all(HOLDERS, int))
+        await asyncio.to_thread(end_backend, url, pid)
+        async with asyncio.timeout(5):
+            while await store.read(lambda tx: tx.all(HOLDERS, int)) == []:  # noqa: ASYNC110 - nothing tells us
+                await asyncio.sleep(0.01)
+    finally:
+        await store.close()
 
 
 async def test_another_programs_tables_are_left_alone(url: str, notes: Path) -> None:
