@@ -151,16 +151,15 @@ def _follow(path: str) -> Iterator[str | None]:
     file = _open_at_end(path)
     try:
         while True:
+            was_moved = file is None or _was_moved(file, path)  # asked first: what was written until then is read
             if file is not None:
                 yield from _whole_lines(file)
             yield None
-            if file is None or _was_moved(file, path):
+            if was_moved:
                 if file is not None:
                     file.close()
                 file = _open(path)
-            else:
-                time.sleep(LOOK_SECONDS)
-            if file is None:
+            if file is None or not was_moved:
                 time.sleep(LOOK_SECONDS)
     finally:
         if file is not None:

@@ -1,0 +1,119 @@
+"""What `hermes doctor` finds, check by check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes.cli.asking import load_config
+from hermes.cli.checkup import (
+    Store,
+    config_check,
+    examine,
+    home_check,
+    model_check,
+    network_check,
+    people_check,
+    stores_check,
+)
+from hermes.cli.doctor import screen
+from hermes.cli.reaching import Reached
+from hermes.store.home import make_home
+
+SOUND = {"name": "state.db", "is_sound": True, "words": "", "bytes": 2_500_000, "last_backup": None}
+NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN", "TELEGRAM_ALLOWED_USERS")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    make_home(home)
+    return home
+
+
+def reached(status: int = 200, **more: object) -> Reached:
+    return Reached("api.example", "https://api.example/v1/models", status=status, milliseconds=80, **more)  # type: ignore[arg-type]
+
+
+def test_a_home_that_others_can_read_gets_the_command_that_closes_it(home: Path) -> None:
+    assert home_check(home).level == "good"
+    (home / ".env").write_text("A=1\n")
+    (home / ".env").chmod(0o644)
+    found = home_check(home)
+    assert (found.level, "chmod" in found.text, ".env" in found.text) == ("hint", True, True)
+
+
+def test_another_programs_home_is_trouble_and_stays_as_it_is(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "state.db").write_bytes(b"not ours")
+    before = (foreign / "state.db").stat()
+    findings = examine(foreign, "hermes")
+    assert findings[0].level == "trouble"
+    assert "stores" not in [finding.name for finding in findings]
+    assert [path.name for path in foreign.iterdir()] == ["state.db"]
+    assert (foreign / "state.db").stat() == before
+
+
+def test_an_error_in_the_configuration_comes_before_its_warnings(home: Path) -> None:
+    (home / "config.yaml").write_text("agnt: {}\nagent:\n  max_iterations: many\n")
+    found = config_check(load_config(home))
+    assert found.level == "trouble"
+    assert "max_iterations" in found.text
+    assert any("agnt" in line for line in found.more)
+
+
+def test_a_damaged_store_and_a_silent_one_are_trouble() -> None:
+    assert stores_check(Store(SOUND)).text == "state.db sound, 2.5 MB"
+    assert stores_check(Store({**SOUND, "is_sound": False, "words": "row 3 missing"})).level == "trouble"
+    assert stores_check(Store(silence="The gateway is stalled")).level == "trouble"
+    assert stores_check(Store(is_empty=True)).level == "good"
+
+
+@pytest.mark.parametrize(
+    "answer, level, words",
+    [
+        (reached(), "good", "answers in 80 ms"),
+        (reached(401), "trouble", "Key from .env line 1, ends in …x7Q"),
+        (reached(503), "trouble", "its own trouble"),
+        (reached(404), "good", "answers"),
+        (reached(models=frozenset({"other"})), "hint", "does not list gpt-4o-mini"),
+        (reached(0, failure="no answer within 6 s"), "trouble", "no answer within 6 s"),
+    ],
+)
+def test_a_model_that_does_not_answer_is_told_with_its_reason(
+    home: Path, answer: Reached, level: str, words: str
+) -> None:
+    (home / ".env").write_text("OPENAI_API_KEY=sk-0123456789abcx7Q\n")
+    found = model_check(home, load_config(home), answer, "hermes")
+    assert (found.level, words in found.text) == (level, True)
+    assert "0123456789" not in found.text
+
+
+def test_the_built_in_model_needs_no_network_to_be_checked(home: Path) -> None:
+    found = model_check(home, load_config(home), None, "hermes")
+    assert found.text.startswith("built-in")
+
+
+def test_the_way_to_each_host_is_shown() -> None:
+    direct = Reached("api.telegram.org", "", proxy="socks5://127.0.0.1:1080", milliseconds=80)
+    found = network_check({"telegram": direct, "other": Reached("x.example", "", failure="its name is not known")})
+    assert found.text == "api.telegram.org reached in 80 ms through socks5://127.0.0.1:1080"
+    assert (found.level, found.more) == ("trouble", ("x.example cannot be reached: its name is not known",))
+
+
+def test_a_platform_nobody_may_write_on_is_a_hint(home: Path) -> None:
+    (home / ".env").write_text("TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz1234567\n")
+    counts = {"people": {"owner": 1, "user": 2}, "dead_letters": 0}
+    found = people_check(Store(SOUND, counts), load_config(home).config)
+    assert found.text == "1 owner, 2 users; nobody may write on telegram → set TELEGRAM_ALLOWED_USERS"
+
+
+def test_the_last_line_counts_troubles_and_hints(home: Path) -> None:
+    lines = screen(examine(home, "hermes"))
+    assert lines[0].startswith(" 1 ✓ home")
+    assert lines[-1] == "2 hints."  # the model is not fetched, and no gateway runs

@@ -1,0 +1,100 @@
+"""`hermes logs`: which lines, and none torn apart."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes.cli import logs
+from hermes.cli.logs import Wanted, entries, newest
+
+LINES = """\
+Gateway started in 0.7 s.
+2026-05-01T12:00:00.000+00:00 INFO Connected platform=telegram account=main
+2026-05-01T12:00:01.000+00:00 ERROR Adapter broke target=telegram:42 reason="it said \\"no\\""
+  Traceback (most recent call last):
+    ValueError
+2026-05-01T12:00:02.000+00:00 WARNING Disconnected platform=qq account=main
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    path = tmp_path / "logs" / "gateway.log"
+    path.parent.mkdir()
+    path.write_text(LINES)
+    return path
+
+
+def texts(path: Path, wanted: Wanted, limit: int = 50) -> list[str]:
+    return [entry.text for entry in newest(str(path), wanted, limit)]
+
+
+def typed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    logs.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_a_traceback_stays_with_its_line(log: Path) -> None:
+    (error,) = texts(log, Wanted(level="ERROR"))
+    assert error.endswith("ValueError")
+    assert error.count("\n") == 2
+
+
+def test_a_level_shows_itself_and_worse(log: Path) -> None:
+    assert [text.split()[1] for text in texts(log, Wanted(level="WARNING"))] == ["ERROR", "WARNING"]
+
+
+def test_a_component_is_found_in_any_field(log: Path) -> None:
+    assert len(texts(log, Wanted(component="telegram"))) == 2
+    assert len(texts(log, Wanted(component="qq"))) == 1
+    assert texts(log, Wanted(component="account")) == []
+
+
+def test_only_the_newest_are_shown_and_older_files_fill_up(log: Path) -> None:
+    log.with_name("gateway.log.1").write_text("2026-04-30T12:00:00.000+00:00 INFO Older\n")
+    assert [text.split()[2] for text in texts(log, Wanted(level="INFO"), 2)] == ["Adapter", "Disconnected"]
+    assert texts(log, Wanted(), 50)[0].endswith("Older")
+
+
+def test_since_takes_a_span_or_a_time(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert logs.run(typed("--since", "2026-05-01T12:00:01+00:00", "--json")) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["level"] for one in told] == ["ERROR", "WARNING"]
+    assert told[0]["fields"]["reason"] == 'it said "no"'
+    assert logs.run(typed("--since", "2h")) == 0
+
+
+def test_a_time_nobody_understands_is_a_clear_sentence(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert logs.run(typed("--since", "yesterday")) == 2
+    assert "30m, 2h, 1d" in capsys.readouterr().err
+
+
+def test_no_log_yet_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    assert logs.run(typed()) == 1
+    assert "There is no log yet" in capsys.readouterr().err
+
+
+def test_following_goes_on_in_the_next_file_after_a_rotation(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "LOOK_SECONDS", 0.001)
+    rows = logs._follow(str(log))
+    assert next(rows) is None
+    with log.open("a") as file:
+        file.write("one\ntwo\nhal")
+    log.rename(log.with_name("gateway.log.1"))
+    log.write_text("three\n")
+    lines = (row for row in rows if row is not None)
+    assert list(itertools.islice(lines, 3)) == ["one\n", "two\n", "three\n"]
+
+
+def test_half_a_line_waits_for_its_rest() -> None:
+    assert [entry.text for entry in entries(["a\n", "  more\n", None, "b\n"])] == ["a\n  more", "b"]
