@@ -103,13 +103,11 @@ class GatewayProcess:
             async with asyncio.timeout(START_SECONDS):
                 yield
         except TimeoutError:
-            raise BenchError(
-                f"The gateway was not {what} within {START_SECONDS:.0f} s.\n{self._last_words()}"
-            ) from None
+            raise BenchError(f"The gateway was not {what} within {START_SECONDS:.0f} s.\n{self.last_words()}") from None
 
     async def _look_again(self) -> None:
         if self._process is not None and self._process.returncode is not None:
-            raise BenchError(f"The gateway ended with {self._process.returncode}.\n{self._last_words()}")
+            raise BenchError(f"The gateway ended with {self._process.returncode}.\n{self.last_words()}")
         await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     def _last_words(self) -> str:

@@ -76,7 +76,10 @@ async def _all_at_once(world: World, chats: Sequence[int], text: str, talk: Talk
         await telegram.wait_for(lambda: len(telegram.sent) >= seen + len(chats), ANSWER_SECONDS)
     except TimeoutError:
         missing = len(chats) - (len(telegram.sent) - seen)
-        raise BenchError(f"{missing} of {len(chats)} messages were not answered in {ANSWER_SECONDS:.0f} s.") from None
+        raise BenchError(
+            f"{missing} of {len(chats)} messages were not answered in {ANSWER_SECONDS:.0f} s.\n"
+            f"{world.gateway.last_words()}"
+        ) from None
     answers = telegram.sent[seen:]
     wrong = [sent.text for sent in answers if sent.text != f"echo: {text}"]
     if wrong:
