@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit import Toolbox, ToolContext, tools_of
 from hermes.agent.tools import read_file, search_files
 from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
-from hermes.core.errors import ConfigError, StoreIsDownError
+from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.manifest import Manifest
 from hermes.core.ports import Clock
@@ -59,6 +59,7 @@ from hermes.store.turns import TurnState
 log = logging.getLogger(__name__)
 
 LOCK_WAIT_SECONDS = 3.0
+GATEWAY_WAIT_SECONDS = 30.0
 SETTLE_SECONDS = 3.0
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
@@ -89,7 +90,7 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
     """Own the home, open the store, build every service and run them until the end of the block."""
     make_home(setting.home)
     async with AsyncExitStack() as stack:
-        stack.enter_context(_owned(setting.home, "gateway" if setting.only is None else "hermes command"))
+        stack.callback((await _own(setting)).release)
         builder = _Builder(setting)
         db = await open_database(
             builder.watch.current.database_url or setting.home / "state.db", on_trouble=builder.note_trouble
@@ -113,17 +114,16 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
             await _drain(gateway)
 
 
-@contextlib.contextmanager
-def _owned(home: Path, what: str) -> Iterator[None]:
-    lock = locks.take(paths.owner_lock(str(home)), what, wait_seconds=LOCK_WAIT_SECONDS)
+async def _own(setting: Setting) -> locks.Lock:
+    """Become the owner of the home. A gateway waits out a command that works there alone; a command waits less."""
+    path = paths.owner_lock(str(setting.home))
+    what, seconds = ("gateway", GATEWAY_WAIT_SECONDS) if setting.only is None else ("hermes command", LOCK_WAIT_SECONDS)
+    lock = await asyncio.to_thread(locks.take, path, what, seconds)
     if lock is None:
-        holder = locks.holder(paths.owner_lock(str(home)))
+        holder = locks.holder(path)
         who = f"process {holder.pid}" if holder is not None and holder.pid else "another process"
-        raise ConfigError(f"{home} is in use by {who}. One gateway at a time owns a home.")
-    try:
-        yield
-    finally:
-        lock.release()
+        raise GatewayError(f"{setting.home} is in use by {who}. One process at a time owns a home; end that one first.")
+    return lock
 
 
 async def _drain(gateway: Gateway) -> None:
@@ -317,6 +317,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**process_snapshot(options), **await gateway.status()}
+        told["safe_reason"] = gateway.supervisor.paused_because
         if http is not None and http.trouble:
             told["troubles"] = [*told["troubles"], http.trouble]
         return told

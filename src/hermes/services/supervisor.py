@@ -122,6 +122,11 @@ class Supervisor:
 
     # What others ask
 
+    @property
+    def paused_because(self) -> str:
+        """Why platforms are held back; '' when they are not."""
+        return self._paused_because
+
     def adapter_of(self, target: Target) -> Adapter | None:
         account = self._accounts.get(AccountKey(target.platform, target.account))
         return account.adapter if account is not None else None
