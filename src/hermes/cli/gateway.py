@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.words import command_name
+from hermes.core.errors import ConfigError
+from hermes.hosting import paths
 
 if TYPE_CHECKING:
     import argparse
@@ -65,7 +67,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def home_folder() -> Path:
-    return Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
+    """Where everything is kept. Raises ConfigError when nothing can be kept there."""
+    home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
+    if reason := paths.why_unusable(str(home)):
+        raise ConfigError(f"{home} cannot be the home folder: {reason}.\n  Set HERMES_HOME to a folder of yours.")
+    return home
 
 
 def _run(home: Path, *, replace: bool) -> int:

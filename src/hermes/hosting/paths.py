@@ -44,6 +44,18 @@ def error_log(home: str) -> str:
     return os.path.join(home, "logs", "errors.log")
 
 
+def why_unusable(home: str) -> str:
+    """Half a sentence on why a home cannot be kept at this path; empty when it can. Nothing is touched."""
+    there = home
+    while not os.path.lexists(there) and there != os.path.dirname(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        return f"{there} is not a folder"
+    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+        return f"{there} is not yours to write to"
+    return ""
+
+
 def make_private(folder: str) -> None:
     """Make a folder, and those above it, that its owner alone can enter; one that exists stays as it is."""
     if not os.path.isdir(folder):

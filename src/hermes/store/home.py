@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
 
-from hermes.core.errors import ForeignHomeError
+from hermes.core.errors import ConfigError, ForeignHomeError
 
 MARKER = ".hermes-home"
 APPLICATION = "hermes-gateway"
@@ -45,6 +45,8 @@ def inspect_home(home: Path) -> HomeState:
         names = {entry.name for entry in os.scandir(home)}
     except FileNotFoundError:
         return HomeState(Whose.NEW)
+    except NotADirectoryError:
+        raise ConfigError(f"{home} is not a folder.\n  Set HERMES_HOME to a folder of yours.") from None
     if names <= _CONFIG_FILES:
         return HomeState(Whose.NEW)
     return HomeState(Whose.FOREIGN, describe_foreign(home, names))
@@ -54,7 +56,7 @@ def marker(home: Path) -> dict[str, object] | None:
     """What our marker says, or None when the folder has none of ours."""
     try:
         told = json.loads((home / MARKER).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError):
         return {}  # our name, damaged: still our home
