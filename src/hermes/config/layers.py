@@ -143,7 +143,8 @@ def _read(path: Path, label: str, reader: Reader[T], good: T | None, problems: l
     try:
         found, said = reader(_bytes(path), label)
     except OSError as error:
-        found, said = None, [Problem("error", label, f"cannot be read: {error.strerror}.")]
+        hint = f"See who may read it: ls -l {path}"
+        found, said = None, [Problem("error", label, f"cannot be read: {error.strerror}.", hint)]
     if found is None and good is not None:
         said[-1] = replace(said[-1], hint="What it said before stays in force.")
     problems.extend(said)
@@ -328,7 +329,8 @@ def _choose(candidates: Sequence[Entry], last: Resolved | None, problems: list[P
         if looks_unfilled(key, entry.raw):
             if key.kind is Kind.SECRET or (isinstance(entry.raw, str) and entry.raw.strip()):
                 text = "is empty." if not entry.raw else "still holds an example value, so it is not used."
-                problems.append(Problem("error" if entry.raw else "warning", where, text))
+                hint = "Write your own there; it is used at once."
+                problems.append(Problem("error" if entry.raw else "warning", where, text, hint))
             continue
         if isinstance(entry.raw, str) and not entry.raw.strip():
             continue  # an empty line sets nothing
