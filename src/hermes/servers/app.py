@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
@@ -103,7 +104,7 @@ class HttpServer:
         except OSError as error:
             await site.stop()
             self.trouble = (
-                f"port {self.port} on {self.host} cannot be used ({error.strerror}): /health and the API are off. "
+                f"port {self.port} on {self.host} cannot be used ({_reason(error)}): /health and the API are off. "
                 "Free it, or set API_SERVER_PORT"
             )
             return False
@@ -111,3 +112,8 @@ class HttpServer:
         self.port = runner.addresses[0][1]
         self.bound.set()
         return True
+
+
+def _reason(error: OSError) -> str:
+    """The system's own words; asyncio wraps them in a sentence about addresses."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
