@@ -1,4 +1,7 @@
-"""The janitor: what is too old to matter goes, a bounded bite at a time, never in the way of a message."""
+"""The janitor: what is too old to matter goes, a bounded bite at a time, never in the way of a message.
+
+It also minds the clock: when that is set back, what waits for a time is not left waiting for it to come again.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,42 @@ import logging
 
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
-from hermes.store import inbox, outbox
+from hermes.store import inbox, outbox, times
 from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
 
-EVERY_SECONDS = 60.0
+LOOK_SECONDS = 5.0
+LOOKS_PER_SWEEP = 12
 KEYS_LIVE_SECONDS = 30 * 86400.0
+SET_BACK_SECONDS = 1.0  # less is a clock that is being adjusted, not set
 
 
 class Janitor:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
+        self._offset = clock.now() - clock.monotonic()
 
     async def run(self) -> None:
+        looks = 0
         while True:
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
+            looks += 1
             try:
-                await self.sweep()
+                await self.mind_the_clock()
+                if looks % LOOKS_PER_SWEEP == 0:
+                    await self.sweep()
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "sweeping", "reason": str(error)})
+
+    async def mind_the_clock(self) -> None:
+        offset = self._clock.now() - self._clock.monotonic()
+        back = self._offset - offset
+        if back > SET_BACK_SECONDS:
+            log.warning("The clock was set back", extra={"seconds": round(back)})
+            await self._db.alone(times.set_back, by=back, now=self._clock.now())
+        self._offset = offset
 
     async def sweep(self) -> None:
         now = self._clock.now()

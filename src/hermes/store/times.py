@@ -1,0 +1,35 @@
+"""Times that are still to come, when the clock they were written by is set."""
+
+from __future__ import annotations
+
+from hermes.store.db import Tx
+
+
+def set_back(tx: Tx, *, by: float, now: float) -> None:
+    """The clock went back by so many seconds: whatever waits comes as soon as it would have come without that."""
+    for table in ("lanes", "targets"):
+        tx.run(f"UPDATE {table} SET next_at = next_at - :by WHERE next_at > :now", by=by, now=now)  # noqa: S608
+    tx.run(
+        """
+        UPDATE inbox SET received_at = received_at - :by, ready_at = ready_at - :by
+        WHERE state = 'queued' AND received_at > :now
+        """,
+        by=by,
+        now=now,
+    )
+    tx.run(
+        """
+        UPDATE outbox SET not_before = not_before - :by, expires_at = expires_at - :by
+        WHERE state IN ('ready', 'unknown', 'parked') AND created_at > :now
+        """,
+        by=by,
+        now=now,
+    )
+    tx.run(
+        """
+        UPDATE approvals SET expires_at = expires_at - :by, created_at = created_at - :by
+        WHERE state = 'pending' AND created_at > :now
+        """,
+        by=by,
+        now=now,
+    )
