@@ -250,6 +250,8 @@ class Supervisor:
         async with make_session(rules) as http:
             while not self._is_stopping:
                 pause = await self._run_once(account, http)
+                if isinstance(http.connector, aiohttp.TCPConnector):
+                    http.connector.clear_dns_cache()  # the name may lead elsewhere when the network is back
                 if pause is None or self._is_stopping:
                     break
                 account.hurry.clear()
