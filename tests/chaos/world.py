@@ -234,6 +234,7 @@ async def opened(folder: Path, seed: int, **environ: str) -> AsyncIterator[World
     async with WatchfulTelegram() as telegram, ToolUsingModel() as model:
         settings = {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "src"),  # these very sources, also from a copy of the project
             "HOME": str(folder),
             "TELEGRAM_BOT_TOKEN": telegram.token,
             "TELEGRAM_BASE_URL": telegram.url,
