@@ -1,0 +1,137 @@
+"""The command line with no gateway: it works on its own, and says what is missing."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.cli.chat import BANNER
+from tests.e2e.terminal import COMMAND_SECONDS, Terminal
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    with Terminal(tmp_path_factory.mktemp("alone")) as terminal:
+        yield terminal
+
+
+def test_asking_once_prints_the_answer_and_nothing_else(terminal: Terminal) -> None:
+    done = terminal.hermes("-z", "hello")
+    assert (done.stdout, done.stderr, done.returncode) == ("echo: hello\n", "", 0)
+    assert stat.S_IMODE(terminal.home.stat().st_mode) == 0o700
+
+
+def test_a_prompt_comes_from_stdin_too(terminal: Terminal) -> None:
+    assert terminal.here("-z", "-", typed="你好").stdout == "echo: 你好\n"
+
+
+def test_an_empty_prompt_is_refused_with_an_example(terminal: Terminal) -> None:
+    done = terminal.here("-z", "  ")
+    assert done.returncode == 2
+    assert "nothing to ask" in done.stderr
+
+
+def test_a_conversation_from_a_pipe_is_answered_line_by_line(terminal: Terminal) -> None:
+    done = terminal.hermes(typed="one\n/whoami\ntwo\n/exit\nnever read\n")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [BANNER, "echo: one"]
+    assert "role owner" in lines[2]
+    assert lines[3:] == ["echo: two"]
+
+
+def test_the_banner_is_the_one_people_know() -> None:
+    assert BANNER == "Welcome to Hermes Agent! Type your message or /help for commands."
+
+
+def test_platforms_that_nobody_listens_to_are_named(terminal: Terminal) -> None:
+    token = {"TELEGRAM_BOT_TOKEN": "123456:abcdefghijklmnopqrstuvwxyz1234567"}
+    done = subprocess.run(
+        terminal.command("chat"),
+        env={**terminal.environ, **token},
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS,
+        check=False,
+    )
+    assert "Gateway is not running: telegram is configured but deaf. Start it: " in done.stdout
+
+
+def test_what_was_said_alone_can_be_traced_and_read_afterwards(terminal: Terminal) -> None:
+    asked = terminal.told("-z", "remember me")
+    assert (asked["answer"], asked["state"]) == ("echo: remember me", "done")
+    life = terminal.told("trace", asked["turn"])
+    assert life["turn"]["state"] == "done"
+    assert [letter["state"] for letter in life["letters"]] == ["sent"]
+    assert "“remember me”" in terminal.here("trace", asked["event"]).stdout
+    session = life["turn"]["session_id"]
+    shown = terminal.told("sessions", "show", session)
+    assert [line["message"]["role"] for line in shown["lines"]] == ["user", "assistant"]
+    exported = terminal.here("sessions", "export", session).stdout.splitlines()
+    assert [json.loads(line)["seq"] for line in exported] == [1, 2]
+
+
+def test_sessions_are_renamed_deleted_and_put_back(terminal: Terminal) -> None:
+    session = terminal.told("trace", terminal.told("-z", "keep this")["turn"])["turn"]["session_id"]
+    assert terminal.told("sessions", "rename", session, "Plans")["title"] == "Plans"
+    assert terminal.told("sessions", "show", "Plans")["id"] == session
+    assert terminal.here("sessions", "delete", session).returncode == 1  # nobody is there to be asked
+    file = terminal.home / "sessions" / f"{session}.jsonl"
+    kept = file.read_text()
+    assert terminal.told("sessions", "delete", session, "--yes")["id"] == session
+    assert terminal.here("sessions", "show", session).returncode == 1
+    assert not file.exists()
+    file.write_text(kept)
+    assert terminal.told("sessions", "rebuild", session)["restored"] == {session: 2}
+    assert terminal.told("sessions", "show", session)["title"] == "Plans"
+
+
+def test_what_needs_a_gateway_says_so_with_its_exit_code(terminal: Terminal) -> None:
+    done = terminal.here("send", "telegram:42", "hi")
+    assert done.returncode == 3
+    assert "Nothing was sent: The gateway is not running. Start it:" in done.stderr
+    status = terminal.here("status")
+    assert status.returncode == 3
+    assert "Gateway is not running" in status.stdout
+
+
+def test_an_id_that_nobody_knows_is_a_clear_sentence(terminal: Terminal) -> None:
+    done = terminal.here("trace", "t_nobody")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "✗ There is no message, turn or delivery 't_nobody' in this home.\n",
+    )
+
+
+def test_a_bad_value_is_refused_and_the_file_stays_as_it_was(terminal: Terminal) -> None:
+    assert terminal.here("config", "set", "agent.busy_mode", "queue").returncode == 0
+    before = (terminal.home / "config.yaml").read_text()
+    done = terminal.here("config", "set", "agent.busy_mode", "sometimes")
+    assert done.returncode == 1
+    assert "interrupt, queue, steer" in done.stderr
+    assert (terminal.home / "config.yaml").read_text() == before
+    assert terminal.here("config", "get", "agent.busy_mode").stdout == "queue\n"
+    assert "(was queue;" in terminal.here("config", "set", "agent.busy_mode", "interrupt").stdout
+
+
+def test_a_secret_goes_to_the_env_file_and_is_never_shown(terminal: Terminal) -> None:
+    done = terminal.here("config", "set", "TELEGRAM_BOT_TOKEN", "-", typed="123456:abcdefghijklmnopqrstuvwxyz98765\n")
+    assert done.returncode == 0
+    assert "abcdefgh" not in done.stdout
+    env = terminal.home / ".env"
+    assert "TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz98765" in env.read_text()
+    assert stat.S_IMODE(env.stat().st_mode) == 0o600
+    env.unlink()
+
+
+def test_an_empty_home_is_looked_at_without_being_made(tmp_path: Path) -> None:
+    with Terminal(tmp_path) as terminal:
+        assert terminal.here("doctor").returncode == 0
+        assert "Nothing is stored" in terminal.here("sessions", "list").stderr
+        assert not terminal.home.exists()
