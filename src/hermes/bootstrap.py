@@ -27,6 +27,7 @@ from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
 from hermes.hosting import banner, lag, locks, paths
 from hermes.hosting.control_server import ControlServer
+from hermes.hosting.restarts import RESTART_ASKED
 from hermes.hosting.verbs import verbs_of
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
 from hermes.platforms.local.hub import LocalHub
@@ -45,7 +46,7 @@ from hermes.services.janitor import Janitor
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
 from hermes.services.models import Models
-from hermes.services.presenter import Presenter
+from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
 from hermes.services.processes import kill_group
 from hermes.services.registry import find_platforms
 from hermes.services.supervisor import Link, Supervisor
@@ -60,6 +61,7 @@ log = logging.getLogger(__name__)
 
 LOCK_WAIT_SECONDS = 3.0
 GATEWAY_WAIT_SECONDS = 30.0
+STORE_RETRY_SECONDS = 0.5
 SETTLE_SECONDS = 3.0
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
@@ -72,7 +74,10 @@ COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, session)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all)."""
+    """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all).
+
+    ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
+    """
 
     home: Path
     environ: Mapping[str, str]
@@ -83,6 +88,9 @@ class Setting:
     tools: tuple[ModuleType, ...] = TOOLS
     clock: Clock = field(default_factory=SystemClock)
     model_wait_seconds: float = 20.0
+    pace: Pace = DEFAULT_PACE
+    on_owner_lost: Callable[[str], None] = lambda _: None
+    store_is_down: Callable[[str], bool] = lambda _: False
 
 
 @asynccontextmanager
@@ -92,11 +100,8 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
     async with AsyncExitStack() as stack:
         stack.callback((await _own(setting)).release)
         builder = _Builder(setting)
-        db = await open_database(
-            builder.watch.current.database_url or setting.home / "state.db", on_trouble=builder.note_trouble
-        )
+        db = await _open_store(setting, builder)
         stack.push_async_callback(db.close)
-        await db.own()
         owner = new_id("inc")
         await db.write(_take_over, owner, now=setting.clock.now())
         await _kill_leftovers(db)
@@ -124,6 +129,25 @@ async def _own(setting: Setting) -> locks.Lock:
         who = f"process {holder.pid}" if holder is not None and holder.pid else "another process"
         raise GatewayError(f"{setting.home} is in use by {who}. One process at a time owns a home; end that one first.")
     return lock
+
+
+async def _open_store(setting: Setting, builder: _Builder) -> Database:
+    """Open the database and own it. A server that comes up after us is waited for: nothing is lost meanwhile."""
+    while True:
+        try:
+            db = await open_database(
+                builder.watch.current.database_url or setting.home / "state.db", on_trouble=builder.note_trouble
+            )
+            try:
+                await db.own()
+            except BaseException:
+                await db.close()
+                raise
+            return db
+        except StoreIsDownError as error:
+            if not setting.store_is_down(str(error)):
+                raise
+            await asyncio.sleep(STORE_RETRY_SECONDS)
 
 
 async def _drain(gateway: Gateway) -> None:
@@ -193,6 +217,8 @@ class _Builder:
 
     def note_trouble(self, trouble: Trouble) -> None:
         self.troubles.append(trouble.text)
+        if trouble.kind == "owner":
+            self._setting.on_owner_lost(trouble.text)
         if self._gateway is not None:
             self._gateway.tell_owner(trouble.text)
 
@@ -208,7 +234,7 @@ class _Builder:
             db, supervisor.adapter_of, config, clock, owner, on_sent=supervisor.delivered, on_refused=supervisor.refused
         )
         letters = Letters(supervisor.capabilities, config, clock, delivery.wake)
-        presenter = Presenter(db, bus, letters, supervisor.adapter_of, config)
+        presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, self._setting.pace)
         prompts = PromptBuilder(lambda: config().agent.persona)
         toolbox = Toolbox(tools_of(*self._setting.tools), redact=self._setting.redactor)
         runner = TurnRunner(
@@ -281,7 +307,14 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
     is_new = make_home(options.home).whose is Whose.NEW
     _print(banner.opening())
     setting = Setting(
-        options.home, os.environ, Path.cwd(), redactor=options.redactor, paused_because=options.safe_reason
+        options.home,
+        os.environ,
+        Path.cwd(),
+        redactor=options.redactor,
+        paused_because=options.safe_reason,
+        store_is_down=_Waiting(options).goes_on,
+        # Another gateway has the database: end here, and let the supervisor find out when it is free again.
+        on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
     )
     async with open_gateway(setting) as gateway, AsyncExitStack() as stack:
         if gateway.config.model.provider == EMBEDDED:
@@ -305,6 +338,24 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         code = await options.stop.wait()
         await say_goodbye(gateway)
         return code
+
+
+class _Waiting:
+    """Waits at the start for a database server, says so once, and gives up only when asked to stop."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._told = ""
+
+    def goes_on(self, reason: str) -> bool:
+        if self._options.stop.is_asked:
+            return False
+        if self._told != reason:
+            self._told = reason
+            log.error("Store is down", extra={"reason": reason, "while": "starting"})
+            _print([f"Store    {reason}", "         I keep trying; HERMES_DATABASE_URL says where it is."])
+            self._options.heartbeat.describe = lambda: (reason, 0)
+        return True
 
 
 async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> HttpServer | None:

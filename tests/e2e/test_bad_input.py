@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.world import GatewayProcess
+from tests.chaos.world import GatewayProcess, until
 from tests.fakes.model import FakeModel
 
 ROOT = Path(__file__).parents[2]
@@ -169,4 +169,30 @@ def test_an_env_file_that_may_not_be_read_is_told_with_a_cure(tmp_path: Path) ->
     said = done.stdout + done.stderr
     assert ".env: cannot be read: Permission denied." in said
     assert f"ls -l {home / '.env'}" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.slow
+async def test_a_database_server_that_is_not_up_yet_is_waited_for_and_named_without_a_password(tmp_path: Path) -> None:
+    with a_taken_port() as port:
+        pass  # free again: nobody listens there
+    output = tmp_path / "gateway.out"
+    url = f"postgresql://hermes:pass-word-17@127.0.0.1:{port}/hermes"
+    with output.open("w", encoding="utf-8") as file:
+        gateway = GatewayProcess(tmp_path / "h", environ(tmp_path, HERMES_DATABASE_URL=url), file)
+        gateway.start()
+        try:
+            await until(lambda: "PostgreSQL cannot be reached" in output.read_text(encoding="utf-8"), 15)
+            first = gateway.worker()
+            await until(
+                lambda: "PostgreSQL" in typed(tmp_path, tmp_path / "h", "hermes", "gateway", "status").stdout, 10
+            )
+            assert first
+            assert gateway.worker() == first, "it waits and does not crash"
+        finally:
+            await gateway.stop()
+    said = output.read_text(encoding="utf-8")
+    assert said.count("Store    PostgreSQL cannot be reached") == 1
+    assert "HERMES_DATABASE_URL" in said
+    assert "pass-word-17" not in said + (tmp_path / "h" / "logs" / "gateway.log").read_text(encoding="utf-8")
     assert "Traceback" not in said

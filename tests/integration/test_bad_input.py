@@ -305,3 +305,31 @@ async def test_an_update_that_is_no_json_is_set_aside_raw_and_the_others_are_ans
         ("message", "answered"),
         ("unreadable", "set_aside"),
     ]
+
+
+# Settings that one part cannot use
+
+
+async def test_a_bad_model_address_is_told_and_the_key_goes_nowhere_else(start: Start, telegram: FakeTelegram) -> None:
+    # The guard of the test suite fails this test if api.openai.com is even looked up.
+    async with start(OPENAI_BASE_URL="not an address") as gateway:
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: len(telegram.texts(7)) == 1)
+        problems = [str(problem) for problem in gateway.watch.loaded.problems]
+    assert any("OPENAI_BASE_URL: is an address with a blank" in problem for problem in problems)
+    assert "base_url" in telegram.texts(7)[0]
+    assert "hermes doctor" in telegram.texts(7)[0]
+
+
+async def test_a_wrong_model_name_is_told_in_the_chat_with_its_cure(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.fails_next(404, {"error": {"code": "model_not_found", "message": "The model `gpt-9` does not exist"}})
+    async with start(HERMES_MODEL="gpt-9") as gateway:
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: len(telegram.texts(7)) == 1)
+        telegram.user_says("again")
+        await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: again")
+        await all_ended(gateway)
+    assert "gpt-9" in telegram.texts(7)[0]
+    assert "model.default" in telegram.texts(7)[0]

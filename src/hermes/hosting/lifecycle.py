@@ -134,8 +134,9 @@ def look(home: Path, command: str) -> status.Facts:
 
 def _snapshot(home: Path, heart: beat.Beat | None) -> dict[str, Any] | None:
     age = heart.age(time.time(), time.monotonic()) if heart else 0.0
-    # A heart that stopped will not answer; it still gets a chance, should it come back just now.
-    patience = control.ANSWER_SECONDS if age < status.HEART_STOPPED_SECONDS else 0.5
+    # A heart that stopped, or a gateway that is still starting, will not answer; it gets a chance all the same.
+    is_up = heart is None or heart.ready_at > 0
+    patience = control.ANSWER_SECONDS if is_up and age < status.HEART_STOPPED_SECONDS else 0.5
     try:
         told = control.call(home, "status", timeout=patience)
     except (control.GatewayIsDownError, control.GatewayIsStalledError, control.RefusedByGatewayError):

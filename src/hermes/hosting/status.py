@@ -166,7 +166,8 @@ def _silent(facts: Facts) -> Status:
     if age > HEART_STOPPED_SECONDS:
         return _heart_stopped(facts, beat, age)
     if not beat.ready_at:
-        return Status(State.DEGRADED, (_first(State.DEGRADED, "it is starting."),))
+        held_up = f": {beat.doing}" if beat.doing else ""
+        return Status(State.DEGRADED, (_first(State.DEGRADED, f"it is starting{held_up}."),))
     words = f"its heart beats, and it did not answer in time. Look: {facts.command} logs"
     return Status(State.STALLED, (_first(State.STALLED, words),))
 

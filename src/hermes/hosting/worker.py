@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hermes.core.errors import ConfigError, ForeignHomeError
+from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
 from hermes.hosting import notify, processes
 from hermes.hosting.heartbeat import Heartbeat
@@ -109,6 +109,10 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
             log.error("Platforms are paused", extra={"reason": arguments.safe_reason})
         try:
             return asyncio.run(_live(arguments, load(), redactor, started_at))
+        except StoreIsDownError as error:
+            log.error("Store is down", extra={"reason": str(error)})
+            _tell(redactor(f"✗ {error}"))
+            return CRASHED
         except (ConfigError, ForeignHomeError) as error:
             log.error("Configuration", extra={"reason": str(error)})
             _tell(redactor(str(error)))
