@@ -68,6 +68,8 @@ class Limits:
     close_seconds: float = 10.0
     """How long closing waits for a recovery or a long statement; either may be cut off without harm."""
     statement_seconds: float = 30.0
+    own_seconds: float = 3.0
+    """PostgreSQL: how long to wait for an earlier holder that may be dying."""
     connect_seconds: float = 5.0
 
 

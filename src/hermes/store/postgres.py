@@ -134,9 +134,18 @@ class PostgresDatabase(Database):
             await asyncio.to_thread(self._owner.close)
 
     async def own(self) -> None:
-        """Hold a session-level lock, on a connection of its own, until this database is closed."""
-        if self._owner is None:
-            self._owner = await asyncio.to_thread(self._take_ownership)
+        """Hold a session-level lock, on a connection of its own, until this database is closed.
+
+        Waits a moment first: after a kill the server may take a while to notice that the old holder is gone.
+        """
+        deadline = self._loop.time() + self._limits.own_seconds
+        while self._owner is None:
+            try:
+                self._owner = await asyncio.to_thread(self._take_ownership)
+            except ConfigError:
+                if self._loop.time() >= deadline:
+                    raise
+                await asyncio.sleep(0.1)
 
     def _take_ownership(self) -> Connection:
         connection = self._connect()

@@ -161,7 +161,7 @@ async def test_a_hold_on_the_database_that_was_lost_to_another_is_told(
     monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.05)
     troubles: asyncio.Queue[Trouble] = asyncio.Queue()
     first = await open_database(url, migrations=notes, on_trouble=troubles.put_nowait)
-    second = await open_database(url, migrations=notes)
+    second = await open_database(url, migrations=notes, limits=Limits(own_seconds=0))
     try:
         await first.own()
         async with asyncio.timeout(10):
