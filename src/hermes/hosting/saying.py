@@ -99,8 +99,9 @@ class Saying:
 
     async def _follow(self, said: _Said, reply: Reply) -> Standing:
         patience = asyncio.get_running_loop().time() + LAST_WORDS_SECONDS
+        is_worth_a_look = True  # asked again with the same key, it may be over already
         while True:
-            if await self._tell_news(said, reply):
+            if is_worth_a_look:
                 standing = await self._gateway.db.read(_standing, said.key, said.lane, said.woken, said.turns)
                 missing = standing.undelivered - said.delivered
                 now = asyncio.get_running_loop().time()
@@ -109,6 +110,7 @@ class Saying:
                 elif not missing or now >= patience:
                     await self._tell_rest(said, reply)
                     return standing
+            is_worth_a_look = await self._tell_news(said, reply)
 
     async def _tell_news(self, said: _Said, reply: Reply) -> bool:
         """Tell one thing that happened. True when it is worth a look into the store."""

@@ -77,6 +77,8 @@ class _Live:
         return target
 
     def _is_off(self, target: Target) -> bool:
+        if self._gateway.manifests[target.platform].always_on:
+            return False
         account = self._gateway.config.account(target.platform, target.account)
         return account is None or not account.is_mentioned
 

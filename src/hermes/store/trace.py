@@ -31,6 +31,10 @@ class Life:
 
 def life_of(tx: Tx, name: str) -> Life | None:
     """Find by the id of an event, a turn, a letter or an approval, or by a message's own id on its platform."""
+    return _by_our_id(tx, name) or _by_platform_id(tx, name)
+
+
+def _by_our_id(tx: Tx, name: str) -> Life | None:
     match name.partition("_")[0]:
         case "t":
             turn = turns.get(tx, name)
@@ -45,7 +49,8 @@ def life_of(tx: Tx, name: str) -> Life | None:
             approval = approvals.get(tx, name)
             turn = turns.get(tx, approval.turn_id) if approval else None
             return _of_turn(tx, turn) if turn else None
-    return _by_platform_id(tx, name)
+        case _:
+            return None
 
 
 def event_of_key(tx: Tx, key: str) -> InboxRow | None:
