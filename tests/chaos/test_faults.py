@@ -46,7 +46,7 @@ async def is_seen(gateway: Gateway, clock: FakeClock) -> str:
     """The words of `status` once it tells of a trouble, which it does before 30 seconds of the fake clock are over."""
     clock.advance(SEEN_SECONDS - 1.0)
     async with asyncio.timeout(WAIT_SECONDS):
-        while not (told := await troubles(gateway)):
+        while not (told := await troubles(gateway)):  # noqa: ASYNC110 - status is asked, as people ask it
             await asyncio.sleep(0.05)
     return "; ".join(told)
 

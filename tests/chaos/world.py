@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, TextIO
 from aiohttp import web
 
 from hermes.hosting import beat, control, paths, processes
+from tests.chaos.network import Wire
 from tests.fakes.model import Answer, FakeModel, Json, Reply, calls_tools, last_user_text
 from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
@@ -166,6 +167,16 @@ class GatewayProcess:
     def status(self) -> Json:
         return dict(control.call(self.home, "status"))
 
+    async def look(self) -> tuple[int, str]:
+        """`hermes gateway status`, as people type it: its exit code and its words."""
+        command = [str(ROOT / "scripts" / "hermes"), "gateway", "status"]
+        asked = await asyncio.create_subprocess_exec(*command, env=self._environ, stdout=asyncio.subprocess.PIPE)
+        words, _ = await asked.communicate()
+        return asked.returncode or 0, words.decode()
+
+    def signal_worker(self, number: signal.Signals) -> None:
+        os.kill(self.worker(), number)
+
     async def kill(self, victim: Victim) -> Deaths:
         """SIGKILL, and wait until whoever had to end is gone. A killed parent's worker ends by itself."""
         worker = self.worker()
@@ -214,6 +225,7 @@ class World:
     before_commit: Path
     after_commit: Path
     chance: random.Random
+    wire: Wire | None = None
 
     def calm(self) -> None:
         """Undo whatever was set up to reach a point."""
@@ -225,19 +237,20 @@ class World:
 
 
 @asynccontextmanager
-async def opened(folder: Path, seed: int, **environ: str) -> AsyncIterator[World]:
-    """A world in an empty folder, with its gateway serving."""
+async def opened(folder: Path, seed: int, *, is_wired: bool = False, **environ: str) -> AsyncIterator[World]:
+    """A world in an empty folder, with its gateway serving; ``is_wired`` puts a wire between it and Telegram."""
     before, after = folder / "pause_before", folder / "pause_after"
     workspace = folder / "work"
     workspace.mkdir(parents=True)
     (workspace / "notes.txt").write_text("Bread, milk.\n", encoding="utf-8")
-    async with WatchfulTelegram() as telegram, ToolUsingModel() as model:
+    async with WatchfulTelegram() as telegram, ToolUsingModel() as model, AsyncExitStack() as stack:
+        wire = await stack.enter_async_context(Wire(telegram.port)) if is_wired else None
         settings = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "src"),  # these very sources, also from a copy of the project
             "HOME": str(folder),
             "TELEGRAM_BOT_TOKEN": telegram.token,
-            "TELEGRAM_BASE_URL": telegram.url,
+            "TELEGRAM_BASE_URL": wire.url if wire else telegram.url,
             "TELEGRAM_ALLOW_ALL_USERS": "true",
             "OPENAI_API_KEY": "sk-test-0123456789",
             "OPENAI_BASE_URL": model.url,
@@ -249,7 +262,7 @@ async def opened(folder: Path, seed: int, **environ: str) -> AsyncIterator[World
         }
         with (folder / "gateway.out").open("w", encoding="utf-8") as output:
             gateway = GatewayProcess(folder / "home", settings, output)
-            world = World(telegram, model, gateway, before, after, random.Random(seed))
+            world = World(telegram, model, gateway, before, after, random.Random(seed), wire)
             gateway.start()
             try:
                 await gateway.ready()
