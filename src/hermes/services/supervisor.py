@@ -70,6 +70,7 @@ class _Account:
     key: AccountKey
     manifest: Manifest
     config: AccountConfig
+    rules: ProxyRules
     state: Link = Link.CONNECTING
     since: float = 0.0
     reason: str = ""
@@ -184,7 +185,7 @@ class Supervisor:
             self._stop(self._accounts.pop(key))
         for key, (manifest, config) in wanted.items():
             known = self._accounts.get(key)
-            if known is not None and _same(known.config, config):
+            if known is not None and _same(known.config, config) and known.rules == self._rules(manifest, config):
                 known.config = config
                 continue
             if known is not None:
@@ -202,8 +203,11 @@ class Supervisor:
                     wanted[AccountKey(platform, name)] = (manifest, config)
         return wanted
 
+    def _rules(self, manifest: Manifest, config: AccountConfig) -> ProxyRules:
+        return ProxyRules() if manifest.always_on else ProxyRules.of(self._config().proxies, config.proxy)
+
     def _start(self, key: AccountKey, manifest: Manifest, config: AccountConfig) -> _Account:
-        account = _Account(key, manifest, config, since=self._clock.now())
+        account = _Account(key, manifest, config, self._rules(manifest, config), since=self._clock.now())
         if config.missing:
             self._change(account, Link.INCOMPLETE, f"missing: {', '.join(config.missing)}")
         elif self._paused_because and not manifest.always_on:
@@ -246,8 +250,7 @@ class Supervisor:
     async def _keep_up(self, account: _Account) -> None:
         """Run the adapter again and again until cancelled. The HTTP session outlives the adapter's restarts, so that
         a broken poll never cuts a send in flight."""
-        rules = ProxyRules.of(self._config().proxies, account.config.proxy)
-        async with make_session(rules) as http:
+        async with make_session(account.rules) as http:
             while not self._is_stopping:
                 pause = await self._run_once(account, http)
                 if isinstance(http.connector, aiohttp.TCPConnector):
