@@ -63,9 +63,13 @@ def _by_platform_id(tx: Tx, name: str) -> Life | None:
     """A key such as ``telegram/77/msg:42:1001``, its end, or the id a platform gave to a message of ours."""
     ending = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     found = tx.value(
-        "SELECT event_id FROM dedupe WHERE key = :name OR key LIKE :ending ESCAPE '\\' ORDER BY seen_at DESC LIMIT 1",
+        """
+        SELECT event_id FROM dedupe
+        WHERE key = :name OR key LIKE :part ESCAPE '\\' OR key LIKE :whole ESCAPE '\\' ORDER BY seen_at DESC LIMIT 1
+        """,
         name=name,
-        ending=f"%:{ending}",
+        part=f"%:{ending}",
+        whole=f"%/{ending}",
     )
     event = inbox.get(tx, str(found)) if found else None
     if event is not None:

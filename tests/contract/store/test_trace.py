@@ -1,0 +1,102 @@
+"""The life of a message is found by whatever belongs to it; and what a transcript's file puts back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermes.store import inbox, outbox, overview, sessions, trace
+from hermes.store.db import Database
+from hermes.store.inbox import InboxState
+from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
+
+
+async def test_a_turn_is_found_by_its_event_its_letter_and_its_approval(database: Database) -> None:
+    begun = await begun_turn(database)
+    asked = question()
+    begun, _ = await add_calls(database, begun, ("danger", asked))
+    sent = letter(turn_id=begun.turn.id)
+    await finish(database, begun, replace(DONE, replies=[sent]))
+    life = await database.read(trace.life_of, begun.turn.id)
+    assert life is not None
+    assert [call.name for call in life.calls] == ["danger"]
+    assert [line.seq for line in life.lines] == [1, 2, 3, 4]
+    for name in (life.events[0].id, sent.id, asked.id):
+        assert await database.read(trace.life_of, name) == life
+
+
+async def test_a_command_is_found_with_its_reply(database: Database) -> None:
+    event = incoming("/status", kind="command", state=InboxState.ACTING)
+    await database.write(inbox.accept, [event], now=NOW)
+    reply = letter(row_id=f"ob_{event.id}")
+    await database.write(outbox.enqueue, [reply], now=NOW)
+    life = await database.read(trace.life_of, event.id)
+    assert life is not None
+    assert (life.turn, [row.id for row in life.letters]) == (None, [reply.id])
+    assert await database.read(trace.life_of, reply.id) == life
+
+
+@pytest.mark.parametrize("name", ["telegram/77/msg:7:1001", "msg:7:1001", "7:1001", "m-17"])
+async def test_a_message_is_found_by_its_platforms_own_id(database: Database, name: str) -> None:
+    event = incoming(keys=("telegram/77/msg:7:1001",), event_id="ev_mine")
+    sent = letter(row_id="ob_ev_mine")
+    await database.write(inbox.accept, [event, incoming(keys=("telegram/77/msg:17:2001",))], now=NOW)
+    await database.write(outbox.enqueue, [sent], now=NOW)
+    await database.write(outbox.record_sent, sent.id, message_id="m-17", note="", now=NOW)
+    life = await database.read(trace.life_of, name)
+    assert life is not None
+    assert life.events[0].id == event.id
+
+
+@pytest.mark.parametrize("name", ["", "nobody", "t_nobody", "%", "_", "\\", "ev_'; DROP TABLE inbox"])
+async def test_what_nobody_knows_is_not_found(database: Database, name: str) -> None:
+    await database.write(inbox.accept, [incoming(keys=("telegram/77/msg:7:1001",))], now=NOW)
+    assert await database.read(trace.life_of, name) is None
+
+
+def line(seq: int, text: str) -> dict[str, Any]:
+    return {"session": "s_1", "seq": seq, "at": NOW + seq, "turn": "t_1", "kind": "message", "body": {"text": text}}
+
+
+async def test_a_session_that_is_gone_is_made_again_from_its_lines(database: Database) -> None:
+    row = {"key": LANE, "title": "Plans", "created_at": NOW, "ended_at": None}
+    lines = [line(1, "a"), line(2, "b")]
+    assert await database.write(sessions.put_back, "s_1", row, lines) == 2
+    assert await database.write(sessions.put_back, "s_1", row, lines) == 0
+    found = await database.read(sessions.get, "s_1")
+    assert found is not None
+    assert (found.title, found.seq, found.updated_at) == ("Plans", 2, NOW + 2)
+    begun = await begun_turn(database)
+    assert begun.turn.session_id == "s_1"  # the conversation goes on where it was
+    assert await database.read(sessions.is_busy, "s_1")
+
+
+async def test_lines_that_the_store_has_stay_as_they_are(database: Database) -> None:
+    begun = await begun_turn(database, "mine")
+    await finish(database, begun)
+    session_id = begun.turn.session_id
+    added = await database.write(
+        sessions.put_back, session_id, {"key": LANE}, [line(1, "x"), line(2, "y"), line(3, "z")]
+    )
+    assert added == 1
+    assert '"mine"' in (await database.read(sessions.lines, session_id))[0].body
+    assert not await database.read(sessions.is_busy, session_id)
+
+
+async def test_only_ended_sessions_grow_stale(database: Database) -> None:
+    begun = await begun_turn(database)
+    await finish(database, begun)
+    session_id = begun.turn.session_id
+    assert await database.read(sessions.stale, NOW + 1) == []
+    await database.write(sessions.end, session_id, reason="/new", now=NOW)
+    assert await database.read(sessions.stale, NOW + 1) == [session_id]
+    assert await database.read(sessions.stale, NOW) == []
+
+
+async def test_the_store_says_that_it_is_sound_and_what_is_in_it(database: Database) -> None:
+    await begun_turn(database)
+    assert (await database.read(overview.check))["is_sound"]
+    counts = await database.read(overview.counts, now=NOW)
+    assert (counts["sessions"], counts["dead_letters"]) == (1, 0)
