@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import msgspec
 
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Press
+
+log = logging.getLogger(__name__)
 
 _encoder = msgspec.json.Encoder()
 _message = msgspec.json.Decoder(InboundMessage)
@@ -31,3 +35,12 @@ def load_outbound(body: str) -> OutboundMessage:
 
 def load_chat(body: str) -> ChatMessage:
     return _chat.decode(body)
+
+
+def read_chat(body: str) -> ChatMessage | None:
+    """None when the row is damaged."""
+    try:
+        return load_chat(body)
+    except msgspec.DecodeError:  # what does not fit the type is one too
+        log.exception("Line of a transcript cannot be read")
+        return None

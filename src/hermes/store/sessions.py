@@ -75,15 +75,19 @@ def leave(tx: Tx, key: str, *, reason: str, now: float) -> str:
 
 
 def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage], *, now: float) -> int:
-    """Add lines at the end and return the last seq. The counter makes each line's number exact."""
-    last = int(
-        tx.value(
-            "UPDATE sessions SET seq = seq + :count, updated_at = :now WHERE id = :id RETURNING seq",
-            count=len(messages),
-            now=now,
-            id=session_id,
-        )
+    """Add lines at the end and return the last seq. The counter makes each line's number exact.
+
+    A session that was deleted meanwhile takes nothing more (0): its turn ends, and its words go with it.
+    """
+    counted = tx.value(
+        "UPDATE sessions SET seq = seq + :count, updated_at = :now WHERE id = :id RETURNING seq",
+        count=len(messages),
+        now=now,
+        id=session_id,
     )
+    if counted is None:
+        return 0
+    last = int(counted)
     for seq, message in enumerate(messages, last - len(messages) + 1):
         tx.run(
             """
@@ -100,14 +104,18 @@ def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage
 
 
 def history(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> list[ChatMessage]:
-    """The newest lines, oldest first. A bounded number, so that a long session costs no more."""
+    """The newest lines, oldest first. A bounded number, so that a long session costs no more.
+
+    A line that cannot be read is left out: one damaged row never ends a conversation.
+    """
     bodies = tx.all(
         "SELECT body FROM transcript WHERE session_id = :id AND kind = 'message' ORDER BY seq DESC LIMIT :limit",
         str,
         id=session_id,
         limit=limit,
     )
-    return [codec.load_chat(body) for body in reversed(bodies)]
+    found = (codec.read_chat(body) for body in reversed(bodies))
+    return [message for message in found if message is not None]
 
 
 def lines(tx: Tx, session_id: str, *, after: int = 0, limit: int = 1000) -> list[Line]:
