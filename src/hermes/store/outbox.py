@@ -15,6 +15,7 @@ from hermes.store.claims import Claim
 from hermes.store.db import Tx
 
 MAX_REPEATS = 3
+LOOKED_AT = 100
 TOLD_TO_WAIT = "told to wait"  # how the reason of a rate limit begins
 
 
@@ -150,9 +151,12 @@ def begin_next(tx: Tx, held: Claim, *, now: float) -> Begun | None:
     expired = 0
     while (seen := claims.seq_of(tx, "targets", held)) is not None:
         next_at: float | None = None
-        for row in _open_rows(tx, held.key):
+        rows = _open_rows(tx, held.key)
+        for row in rows:
             if row.expires_at <= now:
                 expired += _die(tx, row.id, "expired: it was not delivered in time", now)
+            elif row.state == OutboxState.UNKNOWN and row.kind == OutboxKind.PREVIEW:
+                _die(tx, row.id, "nobody knows whether it was shown; its final text comes anyway", now)
             elif row.state == OutboxState.UNKNOWN and row.unknowns >= MAX_REPEATS:
                 _die(tx, row.id, f"no answer from the platform after {MAX_REPEATS} repeats", now)
             elif row.not_before > now:
@@ -160,6 +164,8 @@ def begin_next(tx: Tx, held: Claim, *, now: float) -> Begun | None:
                 break
             else:
                 return Begun(held, _begin(tx, row), expired)
+        if next_at is None and len(rows) == LOOKED_AT:
+            continue  # all of these are dead now, and more may stand behind them
         if claims.release(tx, "targets", held, seen=seen, next_at=next_at):
             return Begun(held, None, expired)
     return None
@@ -171,10 +177,11 @@ def _open_rows(tx: Tx, target: str) -> list[_Open]:
         SELECT id, target, kind, body, state, attempts, unknowns, replaces, not_before, expires_at
         FROM outbox
         WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked'
-        ORDER BY seq, idx LIMIT 100
+        ORDER BY seq, idx LIMIT :limit
         """,
         _Open,
         target=target,
+        limit=LOOKED_AT,
     )
 
 
@@ -339,15 +346,17 @@ def get(tx: Tx, row_id: str) -> OutboxRow | None:
 
 
 def preview_of_turn(tx: Tx, turn_id: str) -> str:
-    """The preview that a turn was showing when its process ended, or ''."""
-    found = tx.value(
+    """The preview that a turn was showing when its process ended, or '': it was none, or has its final text."""
+    rows = tx.all(
         """
-        SELECT id FROM outbox WHERE turn_id = :id AND turn_id <> '' AND kind = 'preview' AND state <> 'dead'
-        ORDER BY created_at DESC LIMIT 1
+        SELECT id, kind, state, replaces FROM outbox WHERE turn_id = :id AND turn_id <> '' ORDER BY seq DESC LIMIT 100
         """,
+        lambda *row: row,
         id=turn_id,
     )
-    return str(found or "")
+    finished = {replaces for *_, replaces in rows}
+    shown = (row_id for row_id, kind, state, _ in rows if kind == OutboxKind.PREVIEW and state != OutboxState.DEAD)
+    return next((str(row_id) for row_id in shown if row_id not in finished), "")
 
 
 def of_turn(tx: Tx, turn_id: str) -> list[OutboxRow]:
