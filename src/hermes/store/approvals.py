@@ -95,7 +95,10 @@ def answer(tx: Tx, approval_id: str, *, allow: bool, by: str, reason: str, now: 
 
 def _move_calls(tx: Tx, approval_id: str, state: str) -> None:
     tx.run(
-        "UPDATE tool_calls SET state = :state WHERE approval_id = :id AND state = 'waiting'",
+        """
+        UPDATE tool_calls SET state = :state
+        WHERE id = (SELECT tool_call_id FROM approvals WHERE id = :id) AND state = 'waiting'
+        """,
         state=state,
         id=approval_id,
     )
