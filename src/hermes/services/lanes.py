@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 STORE_RETRY_SECONDS = 0.5
+BROKEN_LANE_SECONDS = 5.0
+STOP_SECONDS = 15.0
 
 
 @dataclass(slots=True)
@@ -40,8 +42,16 @@ class _Active:
     woken_again: bool = False
     turn_id: str = ""
     control: TurnControl = field(default_factory=TurnControl)
-    # Closed while the turn's end is being written: it is over, there is nothing left to interrupt.
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    # Turns asked to end before their begin, already stored, had come back to us.
+    ends_early: dict[str, StopReason] = field(default_factory=dict)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def is_about(self, turn_id: str) -> bool:
+        return self.turn_id == turn_id or turn_id in self.ends_early
+
+    def end_turn(self) -> None:
+        self.turn_id = ""
+        self.over.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,12 @@ class Lanes:
     def interrupt(self, lane: str, turn_id: str, reason: StopReason = StopReason.INTERRUPTED) -> bool:
         """End this turn, and only this one. False when it is not running here (any more)."""
         active = self._active.get(lane)
-        if active is None or active.task is None or active.turn_id != turn_id:
+        if active is None or active.task is None:
+            return False
+        if not active.turn_id:
+            active.ends_early[turn_id] = reason
+            return False
+        if active.turn_id != turn_id:
             return False
         if active.control.reason is not None or active.control.is_ending:
             return False
@@ -102,21 +117,27 @@ class Lanes:
         active.task.cancel()
         return True
 
-    async def stop(self, lane: str, reason: StopReason = StopReason.STOPPED) -> Stopped:
-        """End the lane's turn, running or waiting, and set aside what waits behind it."""
-        waiting = await self._db.write(_set_aside, lane, reason=reason.value, now=self._clock.now())
-        turn_id = self.running_turn(lane)
-        if turn_id and self.interrupt(lane, turn_id, reason):
-            await self._wait_until_over(lane, turn_id)
-            return Stopped(turn_id, waiting)
+    async def stop(self, lane: str, reason: StopReason = StopReason.STOPPED, *, up_to: int) -> Stopped:
+        """End the lane's turn, running or waiting, and set aside what waited before message number ``up_to``."""
+        now = self._clock.now()
+        set_aside, turn_id = await self._db.write(_set_aside, lane, reason=reason.value, up_to=up_to, now=now)
+        if not turn_id:
+            return Stopped("", set_aside)
+        is_stopped = self.interrupt(lane, turn_id, reason)
+        await self._wait_until_over(lane, turn_id)
+        # What was not running sleeps on an approval, or fell asleep just now.
         ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value)
-        cancelled = await self._db.write(turns.cancel_waiting, lane, ending, now=self._clock.now())
-        return Stopped(cancelled, waiting)
+        is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
+        return Stopped(turn_id if is_stopped else "", set_aside)
 
     async def _wait_until_over(self, lane: str, turn_id: str) -> None:
-        active = self._active.get(lane)
-        while active is not None and active.turn_id == turn_id:
-            await asyncio.wait_for(active.idle.wait(), 10)
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                while (active := self._active.get(lane)) is not None and active.is_about(turn_id):
+                    active.over.clear()
+                    await active.over.wait()
+        except TimeoutError:
+            log.warning("Turn is slow to stop", extra={"lane": lane, "turn": turn_id})
 
     async def run(self) -> None:
         """Look for due lanes, now and then, until cancelled. The first look finds what a crash left."""
@@ -154,10 +175,10 @@ class Lanes:
                     return
         finally:
             self._active.pop(lane, None)
-            active.turn_id = ""
-            active.idle.set()
+            active.end_turn()
 
     async def _serve_until_asleep(self, lane: str, active: _Active) -> None:
+        begun: Begun | None = None
         try:
             begun = await self._take(lane)
             while begun is not None:
@@ -169,6 +190,11 @@ class Lanes:
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"lane": lane, "reason": str(error)})
             await asyncio.sleep(STORE_RETRY_SECONDS)
+        except Exception:
+            log.exception("Lane broke", extra={"lane": lane})
+            await asyncio.sleep(BROKEN_LANE_SECONDS)  # it is taken up again, but not all the time
+            if begun is not None:
+                await self._db.write(claims.abandon, "lanes", begun.claim, now=self._clock.now())
 
     async def _take(self, lane: str) -> Begun | None:
         return await self._db.claim(
@@ -195,8 +221,8 @@ class Lanes:
 
     async def _carry(self, begun: Begun, active: _Active) -> bool:
         """Run one turn. True when the lane sleeps afterwards."""
-        active.turn_id, active.control = begun.turn.id, TurnControl()
-        active.idle.clear()
+        early = active.ends_early.pop(begun.turn.id, None)
+        active.turn_id, active.control = begun.turn.id, TurnControl(early)
         try:
             return await self._runner.run(begun, active.control)
         except asyncio.CancelledError:
@@ -209,8 +235,7 @@ class Lanes:
             log.exception("Turn broke", extra={"lane": begun.turn.lane, "turn": begun.turn.id})
             return await self._runner.fail(begun, error)
         finally:
-            active.turn_id = ""
-            active.idle.set()
+            active.end_turn()
 
     async def _leave(self, begun: Begun) -> None:
         """A clean stop: the next process, or we ourselves, go on with the turn; it does not count as a death."""
@@ -253,5 +278,15 @@ def _give_back(tx: Tx, begun: Begun | None) -> None:
         turns.abandon(tx, begun.claim, begun.turn.id, now=0.0)
 
 
-def _set_aside(tx: Tx, lane: str, *, reason: str, now: float) -> int:
-    return inbox.set_aside_queued(tx, lane, reason=reason, now=now)
+def _set_aside(tx: Tx, lane: str, *, reason: str, up_to: int, now: float) -> tuple[int, str]:
+    """Set aside what waits; also say which turn the lane is in."""
+    turn = turns.of_lane(tx, lane)
+    count = inbox.set_aside_queued(tx, lane, reason=reason, up_to=up_to, now=now)
+    return count, turn.id if turn is not None else ""
+
+
+def _stop_sleeping(tx: Tx, lane: str, turn_id: str, ending: Ending, *, now: float) -> bool:
+    """End the turn if it sleeps. True when it was stopped, now or just before."""
+    turns.cancel_waiting(tx, lane, ending, now=now, only=turn_id)
+    turn = turns.get(tx, turn_id)
+    return turn is not None and turn.state == TurnState.STOPPED

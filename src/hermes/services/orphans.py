@@ -25,7 +25,7 @@ class Orphans:
         self._table = table
         self._clock = clock
         self._owner = owner
-        self._suspects: set[Claim] = set()
+        self._suspects: set[tuple[str, int]] = set()
         self._next_look = 0.0
 
     async def free(self, carried: Container[str]) -> None:
@@ -34,8 +34,14 @@ class Orphans:
             return
         self._next_look = self._clock.monotonic() + LOOK_EVERY_SECONDS
         held = await self._db.read(claims.held_by, self._table, owner=self._owner)
-        orphans = {claim for claim in held if claim.key not in carried}
-        for claim in orphans & self._suspects:
-            log.warning("Freed a claim nobody carried", extra={"table": self._table, "key": claim.key})
-            await self._db.write(claims.abandon, self._table, claim, now=self._clock.now())
-        self._suspects = orphans - self._suspects
+        orphans = [claim for claim in held if claim.key not in carried]
+        # By key and token alone: the seq grows with every message that arrives meanwhile.
+        known, self._suspects = self._suspects, {_name(claim) for claim in orphans}
+        for claim in orphans:
+            if _name(claim) in known:
+                log.warning("Freed a claim nobody carried", extra={"table": self._table, "key": claim.key})
+                await self._db.write(claims.abandon, self._table, claim, now=self._clock.now())
+
+
+def _name(claim: Claim) -> tuple[str, int]:
+    return claim.key, claim.token

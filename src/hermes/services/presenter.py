@@ -7,6 +7,7 @@ the final text is committed, and the final text then replaces it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,11 +27,17 @@ from hermes.store.outbox import OutboxKind
 
 log = logging.getLogger(__name__)
 
-FIRST_SIGN_SECONDS = 0.4
-PREVIEW_AFTER_SECONDS = 1.2
-TYPING_EVERY_SECONDS = 4.0
 CLOSE_SECONDS = 10.0
 CURSOR = " ▌"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a turn may take before anything is shown, and how often typing is renewed. Tests shorten it."""
+
+    first_sign_seconds: float = 0.4
+    preview_after_seconds: float = 1.2
+    typing_every_seconds: float = 4.0
 
 
 @dataclass(slots=True)
@@ -40,6 +47,7 @@ class _Show:
     key: SessionKey
     turn_id: str
     started: float
+    is_resumed: bool = False
     timer: asyncio.TimerHandle | None = None
     task: asyncio.Task[None] | None = None
     text: str = ""
@@ -47,11 +55,13 @@ class _Show:
     preview: str = ""
     message_id: str = ""
     shown: str = ""
-    is_closing: bool = False
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def rendering(self) -> str:
         return "\n".join([*self.progress[-5:], self.text]).strip()
+
+
+DEFAULT_PACE = Pace()
 
 
 class Presenter:
@@ -62,23 +72,32 @@ class Presenter:
         letters: Letters,
         adapter_of: Callable[[Target], Adapter | None],
         config: Callable[[], Config],
+        pace: Pace = DEFAULT_PACE,
     ) -> None:
         self._db = db
         self._bus = bus
         self._letters = letters
         self._adapter_of = adapter_of
         self._config = config
+        self._pace = pace
         self._shows: dict[str, _Show] = {}
 
     async def run(self) -> None:
-        """Watch turns until cancelled."""
-        with self._bus.watch(self._saw):
-            await asyncio.Event().wait()
+        """Watch turns until cancelled; then nothing is left running."""
+        try:
+            with self._bus.watch(self._saw):
+                await asyncio.Event().wait()
+        finally:
+            shows = [show for turn_id in list(self._shows) if (show := self._forget(turn_id)) is not None]
+            tasks = [show.task for show in shows if show.task is not None]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _saw(self, event: TurnEvent) -> None:
         match event:
-            case TurnStarted(lane=lane, turn_id=turn_id):
-                self._begin(lane, turn_id)
+            case TurnStarted():
+                self._begin(event)
             case TextArrived(turn_id=turn_id, text=text):
                 self._change(turn_id, text=text)
             case SegmentEnded(turn_id=turn_id):
@@ -90,10 +109,11 @@ class Presenter:
             case _:
                 pass
 
-    def _begin(self, lane: str, turn_id: str) -> None:
+    def _begin(self, turn: TurnStarted) -> None:
         loop = asyncio.get_running_loop()
-        show = self._shows[turn_id] = _Show(SessionKey.parse(lane), turn_id, loop.time())
-        show.timer = loop.call_later(FIRST_SIGN_SECONDS, self._start, show)
+        show = _Show(SessionKey.parse(turn.lane), turn.turn_id, loop.time(), turn.is_resumed)
+        self._shows[turn.turn_id] = show
+        show.timer = loop.call_later(self._pace.first_sign_seconds, self._start, show)
 
     def _start(self, show: _Show) -> None:
         show.task = asyncio.create_task(self._keep_showing(show), name=f"present {show.turn_id}")
@@ -105,7 +125,6 @@ class Presenter:
         show.text += text
         if progress and self._wants(show, progress):
             show.progress.append(progress)
-        show.changed.set()
 
     def _wants(self, show: _Show, line: str) -> bool:
         mode = self._config().agent.tool_progress
@@ -124,8 +143,7 @@ class Presenter:
         show = self._forget(turn_id)
         if show is None or show.task is None:
             return ""
-        show.is_closing = True
-        show.changed.set()
+        show.closing.set()
         _, pending = await asyncio.wait([show.task], timeout=CLOSE_SECONDS)
         if pending:
             show.task.cancel()
@@ -134,16 +152,16 @@ class Presenter:
     async def _keep_showing(self, show: _Show) -> None:
         loop = asyncio.get_running_loop()
         next_typing = 0.0
-        while not show.is_closing and show.turn_id in self._shows:
-            pause = TYPING_EVERY_SECONDS
+        while not show.closing.is_set():
+            pause = self._pace.typing_every_seconds
             adapter = self._adapter_of(show.key.target)
             if adapter is not None:
                 pause = adapter.capabilities.edit_pause_seconds
                 try:
                     if loop.time() >= next_typing:
                         await self._type(adapter, show.key.target)
-                        next_typing = loop.time() + TYPING_EVERY_SECONDS
-                    if adapter.capabilities.edits and loop.time() - show.started >= PREVIEW_AFTER_SECONDS:
+                        next_typing = loop.time() + self._pace.typing_every_seconds
+                    if adapter.capabilities.edits and loop.time() - show.started >= self._pace.preview_after_seconds:
                         await self._show_text(adapter, show)
                 except RateLimitedError as error:
                     pause = error.retry_after
@@ -153,18 +171,10 @@ class Presenter:
             await self._pause(show, pause)
 
     async def _pause(self, show: _Show, seconds: float) -> None:
-        """Wait the full pause between two calls to one chat, unless the turn ends."""
-        deadline = asyncio.get_running_loop().time() + seconds
-        while not show.is_closing:
-            left = deadline - asyncio.get_running_loop().time()
-            if left <= 0:
-                return
-            show.changed.clear()
-            try:
-                async with asyncio.timeout(left):
-                    await show.changed.wait()
-            except TimeoutError:
-                return
+        """Wait the full pause between two calls to one chat, unless the turn ends. No token wakes it."""
+        with contextlib.suppress(TimeoutError):  # the pause is over
+            async with asyncio.timeout(seconds):
+                await show.closing.wait()
 
     async def _type(self, adapter: Adapter, target: Target) -> None:
         if adapter.capabilities.typing and isinstance(adapter, ShowsTyping):
@@ -173,8 +183,11 @@ class Presenter:
     async def _show_text(self, adapter: Adapter, show: _Show) -> None:
         limits = adapter.capabilities
         text = trim(show.rendering(), limits.text_limit - len(CURSOR), limits.text_unit)
-        if not text or text == show.shown or show.is_closing:
+        if not text or text == show.shown or show.closing.is_set():
             return
+        if show.is_resumed and not show.preview:
+            # What an earlier process was showing goes on growing; a second message would leave the first one torn.
+            show.preview = await self._db.read(outbox.preview_of_turn, show.turn_id)
         if not show.preview:
             await self._send_preview(show, text)
         elif show.message_id or await self._look_up(show):

@@ -65,7 +65,7 @@ class TurnControl:
     """How the lane asks its running turn to end: set the reason, then cancel the task."""
 
     reason: StopReason | None = None
-    # The turn's end is being written: there is nothing left to stop.
+    # The turn's end, or its sleep on an approval, is being written: there is nothing left to cancel.
     is_ending: bool = False
 
 
@@ -116,6 +116,10 @@ class TurnParts:
     attachments: Attachments
 
 
+class _LoopingError(Exception):
+    """The model makes one and the same call again and again."""
+
+
 class TurnRunner:
     def __init__(self, parts: TurnParts) -> None:
         self._parts = parts
@@ -125,13 +129,16 @@ class TurnRunner:
     async def run(self, begun: Begun, control: TurnControl) -> bool:
         """Carry the turn to its end, or to an approval it waits for. True when the lane sleeps now.
 
-        A cancellation with a reason in ``control`` ends the turn cleanly; any other travels on and leaves the
-        turn as it is stored, for the next process.
+        A reason in ``control`` at the start, or with a cancellation, ends the turn cleanly; any other cancellation
+        travels on and leaves the turn as it is stored, for the next process.
         """
         key = SessionKey.parse(begun.turn.lane)
         work = Work(begun, key, list(begun.history), list(begun.calls), control)
         work.made = calls_of_this_turn(begun.history)
         self._bus.publish(TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed))
+        early = control.reason
+        if early is not None:
+            return await self._end_interrupted(work, early)
         try:
             return await self._guarded(work)
         except asyncio.CancelledError:
@@ -149,12 +156,17 @@ class TurnRunner:
         limit = self._parts.config().agent.turn_timeout_seconds
         try:
             async with asyncio.timeout(limit):
-                return await self._carry(work)
+                reply = await self._carry(work)
         except TimeoutError:
             text = words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
             return await self._end(work, TurnState.FAILED, "it took too long", text=text)
         except ModelError as error:
             return await self._end(work, TurnState.FAILED, f"model {error.kind}: {error}", text=str(error))
+        except _LoopingError:
+            text = words.LOOPING.format(count=rules.GIVE_UP_CALLS)
+            return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
+        # The end is written outside the time limit, which could otherwise cut it in two.
+        return True if reply is None else await self._finish(work, reply)
 
     async def fail(self, begun: Begun, error: Exception) -> bool:
         """End a turn that broke our own code, in words, so that its lane goes on."""
@@ -163,7 +175,8 @@ class TurnRunner:
         text = words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
         return await self._end(work, TurnState.FAILED, reason, text=text)
 
-    async def _carry(self, work: Work) -> bool:
+    async def _carry(self, work: Work) -> ModelReply | None:
+        """Step by step to the last words; None when the turn sleeps on an approval."""
         await self._fetch_files(work)
         limit = self._parts.config().agent.max_iterations
         while True:
@@ -171,17 +184,16 @@ class TurnRunner:
             match rules.next_action(work.calls, repeatable, steps=work.steps, max_steps=limit):
                 case rules.RunCall(index):
                     if await self._run_call(work, index) >= rules.GIVE_UP_CALLS:
-                        text = words.LOOPING.format(count=rules.GIVE_UP_CALLS)
-                        return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
+                        raise _LoopingError
                 case rules.CloseCall(index, why):
                     await self._record(work, index, outcome=why, result=await self._why_closed(work, index, why))
                 case rules.WaitForApproval():
                     if await self._sleep_on_approval(work):
-                        return True
+                        return None
                 case rules.CallModel(wants_summary):
                     reply = await self._call_model(work, wants_summary=wants_summary)
                     if not reply.tool_calls or wants_summary:
-                        return await self._finish(work, reply)
+                        return reply
                     await self._add_step(work, reply)
 
     async def _fetch_files(self, work: Work) -> None:
@@ -243,6 +255,7 @@ class TurnRunner:
         message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls)
         new_calls = [self._new_call(work, call, position) for position, call in enumerate(reply.tool_calls)]
         questions = [row for new in new_calls if new.approval for row in self._question(work, new)]
+        work.partial = ""  # from here on the store has it; an interrupt must not write it a second time
         work.calls = await self._db.write(
             turns.add_step,
             work.begun.claim,
@@ -255,7 +268,6 @@ class TurnRunner:
         )
         work.step_added()
         work.history.append(message)
-        work.partial = ""
         self._bus.publish(SegmentEnded(work.turn.lane, work.turn.id, reply.text))
         self._parts.letters.due(questions)
         self._tell_questions(work, new_calls)
@@ -288,7 +300,9 @@ class TurnRunner:
             Button("Deny", button_data(asked.id, allow=False)),
         )
         message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to, buttons=(buttons,))
-        return self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id)
+        rows = self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id)
+        # Asked after its time, a question could only be answered in vain.
+        return [replace(row, expires_at=asked.expires_at) for row in rows]
 
     def _tell_questions(self, work: Work, new_calls: Sequence[NewCall]) -> None:
         for new in new_calls:
@@ -351,10 +365,20 @@ class TurnRunner:
 
     async def _sleep_on_approval(self, work: Work) -> bool:
         now = self._parts.clock.now()
-        if await self._db.write(turns.wait_for_approval, work.begun.claim, work.turn, now=now):
+        work.control.is_ending = True
+        shown = await self._last_of_preview(work)
+        if await self._db.write(turns.wait_for_approval, work.begun.claim, work.turn, shown, now=now):
+            self._parts.letters.due(shown)
             return True
+        work.control.is_ending = False
         work.calls = await self._db.write(turns.look_at_calls, work.turn.id, work.steps, now=now)
         return False
+
+    async def _last_of_preview(self, work: Work) -> list[Outgoing]:
+        """A question ends the message that was growing: it keeps what was said, and the answer comes below."""
+        preview = await self._preview(work)
+        said = next((message.text for message in reversed(work.history) if message.role is Role.ASSISTANT), "")
+        return self._replies(work, said.strip() or words.ASKED_BELOW, preview) if preview else []
 
     # The end
 

@@ -20,6 +20,7 @@ TIMED_OUT = "I stopped after {minutes} minutes without finishing. Say it again, 
 EMPTY_REPLY = "My model answered with nothing. Ask again, or in other words."
 SHUTTING_DOWN = "⚠️ Gateway shutting down — Your current task will be interrupted. It goes on after the restart."
 LOOPING = "I made the same call {count} times with the same result, so I stopped there."
+ASKED_BELOW = "I have a question first:"
 INTERRUPTED_MARK = "… (interrupted)"
 APPROVAL = (
     "May I run `{name}`?\n```\n{arguments}\n```\n{question}\n"

@@ -76,12 +76,14 @@ def accept(tx: Tx, events: Sequence[Incoming], *, now: float) -> list[Accepted]:
 
 
 def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
-    if not _remember(tx, event, now):
+    """A command takes the number of the last message before it; messages after it get higher ones."""
+    seen = _seen(tx, event.keys)
+    if event.id in seen:
+        return _accepted_before(tx, event)
+    if seen or not _remember(tx, event, now):
         return Accepted(event.id, is_new=False)
-    seq = 0
-    turn = ("", "", "")
+    turn, seq = _lane_now(tx, event.lane)
     if event.state is InboxState.QUEUED:
-        turn = _lane_now(tx, event.lane)
         seq = claims.wake(tx, "lanes", event.lane, at=event.ready_at)
     tx.run(
         """
@@ -89,6 +91,7 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
                            received_at, ready_at, settled_at)
         VALUES (:id, :lane, :seq, :platform, :account, :kind, :sender_id, :body, :state, :reason,
                 :now, :ready_at, :settled_at)
+        ON CONFLICT (id) DO NOTHING
         """,
         id=event.id,
         lane=event.lane,
@@ -107,11 +110,24 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
     return Accepted(event.id, True, *turn)
 
 
+def _seen(tx: Tx, keys: Sequence[str]) -> set[str]:
+    """The events that any of these names was noted for."""
+    found = (tx.value("SELECT event_id FROM dedupe WHERE key = :key", key=key) for key in keys)
+    return {str(event_id) for event_id in found if event_id is not None}
+
+
+def _accepted_before(tx: Tx, event: Incoming) -> Accepted:
+    """Written once more, since whoever wrote it never learned of its COMMIT.
+
+    For that writer it is new and what follows from it is still to be done, unless its lane took it up meanwhile.
+    """
+    row = get(tx, event.id)
+    turn, _ = _lane_now(tx, event.lane)
+    return Accepted(event.id, row is not None and row.state == event.state, *turn)
+
+
 def _remember(tx: Tx, event: Incoming, now: float) -> bool:
-    """Note the event's names. Any name known already, by this or another event, makes it a duplicate."""
-    for key in event.keys:
-        if tx.value("SELECT event_id FROM dedupe WHERE key = :key", key=key) is not None:
-            return False
+    """Note the event's names."""
     for key in dict.fromkeys(event.keys):
         added = tx.run(
             "INSERT INTO dedupe (key, event_id, seen_at) VALUES (:key, :id, :now) ON CONFLICT (key) DO NOTHING",
@@ -124,33 +140,34 @@ def _remember(tx: Tx, event: Incoming, now: float) -> bool:
     return True
 
 
-def _lane_now(tx: Tx, lane: str) -> tuple[str, str, str]:
+def _lane_now(tx: Tx, lane: str) -> tuple[tuple[str, str, str], int]:
+    """The lane's turn, that turn's state and the lane's busy mode; and how many messages came so far."""
     found = tx.one(
         """
-        SELECT lanes.turn_id, COALESCE(turns.state, ''), lanes.busy_mode
+        SELECT lanes.turn_id, COALESCE(turns.state, ''), lanes.busy_mode, lanes.seq
         FROM lanes LEFT JOIN turns ON turns.id = lanes.turn_id WHERE lanes.key = :lane
         """,
-        lambda *row: row,
+        lambda *row: (row[:3], row[3]),
         lane=lane,
     )
-    return found or ("", "", "")
+    return found or (("", "", ""), 0)
 
 
 def settle(tx: Tx, event_id: str, *, state: InboxState, reason: str = "", now: float) -> bool:
-    """End an open event. A second call changes nothing."""
-    return (
-        tx.run(
-            """
-            UPDATE inbox SET state = :state, reason = :reason, settled_at = :now
-            WHERE id = :id AND state IN ('queued', 'acting', 'taken')
-            """,
-            id=event_id,
-            state=state.value,
-            reason=reason,
-            now=now,
-        )
-        == 1
+    """End an open event. A second call changes nothing. What was written after it need not wait any longer."""
+    lane = tx.value(
+        """
+        UPDATE inbox SET state = :state, reason = :reason, settled_at = :now
+        WHERE id = :id AND state IN ('queued', 'acting', 'taken') RETURNING lane
+        """,
+        id=event_id,
+        state=state.value,
+        reason=reason,
+        now=now,
     )
+    if lane and has_queued(tx, str(lane)):
+        claims.wake(tx, "lanes", str(lane), at=now)
+    return lane is not None
 
 
 def settle_turn(tx: Tx, turn_id: str, *, state: InboxState, reason: str = "", now: float) -> int:
@@ -167,47 +184,48 @@ def settle_turn(tx: Tx, turn_id: str, *, state: InboxState, reason: str = "", no
     )
 
 
-def set_aside_queued(tx: Tx, lane: str, *, reason: str, now: float) -> int:
-    """End what waits in a lane and was not begun yet."""
+def set_aside_queued(tx: Tx, lane: str, *, reason: str, up_to: int, now: float) -> int:
+    """End what waits in a lane and was not begun yet, up to the number of the command that says so."""
     return tx.run(
         """
         UPDATE inbox SET state = 'set_aside', reason = :reason, settled_at = :now
-        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued'
+        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued' AND seq <= :up_to
         """,
         lane=lane,
         reason=reason,
+        up_to=up_to,
         now=now,
     )
 
 
+_MAY_BEGIN = """
+    lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued'
+    AND NOT EXISTS (
+        SELECT 1 FROM inbox AS earlier
+        WHERE earlier.lane = :lane AND earlier.state IN ('queued', 'acting', 'taken')
+            AND earlier.state = 'acting' AND earlier.kind = 'command' AND earlier.seq < inbox.seq)
+"""
+
+
 def queued(tx: Tx, lane: str) -> list[InboxRow]:
-    return tx.all(
-        f"""
-        SELECT {COLUMNS} FROM inbox
-        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued' ORDER BY seq LIMIT 200
-        """,  # noqa: S608
-        InboxRow,
-        lane=lane,
-    )
+    """What may be begun, in order. A message waits for the commands before it, as "hello" for "/new"."""
+    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE {_MAY_BEGIN} ORDER BY seq LIMIT 200", InboxRow, lane=lane)  # noqa: S608
 
 
 def has_queued(tx: Tx, lane: str) -> bool:
-    found = tx.value(
-        """
-        SELECT 1 FROM inbox
-        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued' LIMIT 1
-        """,
-        lane=lane,
-    )
-    return found is not None
+    """Whether anything in this lane may be begun."""
+    return tx.value(f"SELECT 1 FROM inbox WHERE {_MAY_BEGIN} LIMIT 1", lane=lane) is not None  # noqa: S608
 
 
 def acting(tx: Tx) -> list[InboxRow]:
-    """Commands and presses that were stored and had not acted when the process ended."""
+    """Commands and presses that were stored and have not acted yet, oldest first.
+
+    The plus keeps SQLite from walking through the index of times, and so through all that ever arrived.
+    """
     return tx.all(
         f"""
         SELECT {COLUMNS} FROM inbox
-        WHERE state IN ('queued', 'acting', 'taken') AND state = 'acting' ORDER BY received_at LIMIT 1000
+        WHERE state IN ('queued', 'acting', 'taken') AND state = 'acting' ORDER BY +received_at LIMIT 1000
         """,  # noqa: S608
         InboxRow,
     )

@@ -94,12 +94,15 @@ class Prompt:
     attachments: tuple[Attachment, ...] = ()
 
 
+Compose = Callable[[Sequence[InboxRow]], Prompt]
+
+
 @dataclass(frozen=True, slots=True)
 class BeginRules:
     """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason)."""
 
     pick: Callable[[Sequence[InboxRow], str, float], Pick]
-    compose: Callable[[Sequence[InboxRow]], Prompt]
+    compose: Compose
     renews: Callable[[Session, float], str]
 
 
@@ -160,17 +163,38 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
             sleep_until = approvals.pending_until(tx, lane.turn_id)
         else:
             pick = rules.pick(inbox.queued(tx, held.key), lane.busy_mode, now)
-            if pick.rows:
+            prompt = _composed(tx, rules.compose, pick.rows, now)
+            if prompt is not None:
                 break
+            if pick.rows:
+                continue
             sleep_until = pick.look_again_at
         if claims.release(tx, "lanes", held, seen=lane.seq, next_at=sleep_until):
             return None
         # Something arrived between the two statements: look again instead of sleeping on it.
     session, renewed = _session(tx, held.key, lane.session_id, session_id, rules, now)
-    prompt = rules.compose(pick.rows)
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
     history = sessions.history(tx, session)
     return Begun(held, turn, history, [], is_resumed=False, renewed=renewed, attachments=prompt.attachments)
+
+
+def _composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) -> Prompt | None:
+    """The prompt these rows make. Rows that cannot be read are set aside, and None says to look again."""
+    try:
+        return compose(rows) if rows else None
+    except ValueError as error:  # not JSON, or not what its kind should hold
+        broken = [row for row in rows if _is_broken(compose, row)] or rows
+        for row in broken:
+            inbox.settle(tx, row.id, state=InboxState.SET_ASIDE, reason=f"unreadable: {error}", now=now)
+        return None
+
+
+def _is_broken(compose: Compose, row: InboxRow) -> bool:
+    try:
+        compose([row])
+    except ValueError:
+        return True
+    return False
 
 
 def _lane(tx: Tx, held: Claim) -> _Lane:
@@ -190,15 +214,20 @@ def _lane(tx: Tx, held: Claim) -> _Lane:
 
 def _resume(tx: Tx, held: Claim, lane: _Lane, now: float) -> Begun | None:
     """Go on with the lane's turn, or return None while it waits for an approval."""
-    approvals.expire(tx, lane.turn_id, now=now)
-    deadline = approvals.pending_until(tx, lane.turn_id)
     turn = _get(tx, lane.turn_id)
-    if turn.state == TurnState.WAITING and deadline is not None:
+    calls = look_at_calls(tx, turn.id, turn.steps, now=now)
+    if turn.state == TurnState.WAITING and _only_waits(calls):
         return None
     tx.run("UPDATE turns SET state = 'running', attempts = attempts + 1 WHERE id = :id", id=turn.id)
     turn = replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
     history = sessions.history(tx, turn.session_id)
-    return Begun(held, turn, history, calls_of_step(tx, turn.id, turn.steps), is_resumed=True)
+    return Begun(held, turn, history, calls, is_resumed=True)
+
+
+def _only_waits(calls: Sequence[Call]) -> bool:
+    """Whether there is nothing to do before a person answers: one answer of two is acted on at once."""
+    unfinished = {call.state for call in calls if call.state != CallState.DONE}
+    return unfinished == {CallState.WAITING.value}
 
 
 def _session(tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now: float) -> tuple[str, str]:
@@ -251,15 +280,14 @@ def add_message(tx: Tx, held: Claim, turn: Turn, message: ChatMessage, *, now: f
     sessions.append(tx, turn.session_id, turn.id, [message], now=now)
 
 
-def steer(
-    tx: Tx, held: Claim, turn: Turn, *, compose: Callable[[Sequence[InboxRow]], Prompt], now: float
-) -> ChatMessage | None:
+def steer(tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float) -> ChatMessage | None:
     """Hand what arrived meanwhile to the running turn, as one more user message."""
     _lane(tx, held)
     rows = inbox.queued(tx, held.key)
-    if not rows:
+    prompt = _composed(tx, compose, rows, now)
+    if prompt is None:
         return None
-    message = compose(rows).message
+    message = prompt.message
     consume(tx, turn.id, rows)
     sessions.append(tx, turn.session_id, turn.id, [message], now=now)
     return message
@@ -364,13 +392,17 @@ def _end_call(tx: Tx, turn: Turn, call: Call, *, outcome: str, result: str, now:
         sessions.append(tx, turn.session_id, turn.id, [message], now=now)
 
 
-def wait_for_approval(tx: Tx, held: Claim, turn: Turn, *, now: float) -> bool:
-    """Let the lane sleep until an answer or the expiry. False: an answer is here already, go on."""
+def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing] = (), *, now: float) -> bool:
+    """Let the lane sleep until an answer or the expiry; ``shown`` ends what the turn was showing.
+
+    False: an answer is here already, go on.
+    """
     lane = _lane(tx, held)
     deadline = approvals.pending_until(tx, turn.id)
-    if deadline is None or deadline <= now:
+    if deadline is None or deadline <= now or not _only_waits(calls_of_step(tx, turn.id, turn.steps)):
         return False
     tx.run("UPDATE turns SET state = 'waiting', attempts = 0 WHERE id = :id", id=turn.id)
+    outbox.enqueue(tx, shown, now=now)
     return claims.release(tx, "lanes", held, seen=lane.seq, next_at=deadline)
 
 
@@ -402,8 +434,9 @@ def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bo
 
 
 def _end(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
-    _close_calls(tx, turn, ending.reason or "the turn ended", now)
+    # Approvals first, as in approvals.answer: two transactions that meet here wait for each other in one order.
     approvals.cancel(tx, turn.id, reason=ending.reason or "the turn ended", now=now)
+    _close_calls(tx, turn, ending.reason or "the turn ended", now)
     if ending.messages:
         sessions.append(tx, turn.session_id, turn.id, ending.messages, now=now)
     tx.run(
@@ -439,10 +472,13 @@ def abandon(tx: Tx, held: Claim, turn_id: str, *, now: float) -> None:
     claims.abandon(tx, "lanes", held, now=now)
 
 
-def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float) -> str:
-    """End a turn that sleeps on an approval, because /stop or /new said so. Returns its id, or ''."""
+def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float, only: str = "") -> str:
+    """End a turn that nobody has in hand: it sleeps on an approval, or was left by a process that ended.
+
+    ``only`` names the turn that is meant. Returns the id of the turn that was ended, or ''.
+    """
     turn_id = str(tx.value("SELECT turn_id FROM lanes WHERE key = :lane AND owner IS NULL", lane=lane) or "")
-    if not turn_id:
+    if not turn_id or only not in ("", turn_id):
         return ""
     _end(tx, _get(tx, turn_id), ending, now)
     claims.wake(tx, "lanes", lane, at=now)

@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from hermes.core.keys import SessionKey
+from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import BusyMode, rows_of_next_prompt
-from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role, ToolCall
-from hermes.core.ports import Usage
+from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role, ToolCall, Usage
 from hermes.store import approvals, claims, codec, inbox, outbox, turns
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow, InboxState, Incoming
@@ -128,8 +127,6 @@ def letter(
     replaces: str = "",
 ) -> Outgoing:
     row_id = row_id or fresh("ob")
-    from hermes.core.keys import Target
-
     body = codec.dump(OutboundMessage(Target.parse(target), text))
     return Outgoing(row_id, target, group or row_id, idx, kind, body, expires_at, turn_id, replaces)
 

@@ -66,9 +66,10 @@ def collect(modules: Iterable[Any]) -> dict[str, Command]:
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """What a command may use, and whose it is."""
+    """What a command may use, and whose it is. ``seq`` is the number of the last message written before it."""
 
     rest: str
+    seq: int
     lane: str
     session_key: SessionKey
     sender_id: str
@@ -109,11 +110,11 @@ class Dispatcher:
         if isinstance(event, Press):
             await self._press(event_id, event)
             return
-        reply = await self._run(event)
+        reply = await self._run(event_id, event)
         message = OutboundMessage(event.session_key.target, reply, reply_to=event.message_id)
         await self._settle(event_id, message)
 
-    async def _run(self, event: InboundMessage) -> str:
+    async def _run(self, event_id: str, event: InboundMessage) -> str:
         line = read_command(event.text)
         if line is None:
             return words.UNKNOWN_COMMAND.format(name=event.text[:40], nearest="")
@@ -121,7 +122,7 @@ class Dispatcher:
         if known is None:
             guess = nearest(line.name, self._commands)
             return words.UNKNOWN_COMMAND.format(name=line.name, nearest=f" Did you mean /{guess}?" if guess else "")
-        context = await self._context(event, line.rest)
+        context = await self._context(event_id, event, line.rest)
         if not at_least(context.role, known.role):
             return words.NOT_ALLOWED.format(name=known.name, role=known.role, mine=context.role)
         try:
@@ -129,12 +130,12 @@ class Dispatcher:
         except GatewayError as error:
             return words.COMMAND_FAILED.format(reason=error)
 
-    async def _context(self, event: InboundMessage, rest: str) -> CommandContext:
+    async def _context(self, event_id: str, event: InboundMessage, rest: str) -> CommandContext:
         parts = self._parts
-        platform = event.session_key.platform
-        person = await parts.db.read(people.find, platform, event.sender_id)
+        person, seq = await parts.db.read(_who_and_when, event_id, event.session_key.platform, event.sender_id)
         return CommandContext(
             rest,
+            seq,
             str(lane_key(event)),
             event.session_key,
             event.sender_id,
@@ -175,11 +176,21 @@ class Dispatcher:
 
     async def _settle(self, event_id: str, message: OutboundMessage) -> None:
         rows = self._parts.letters.rows(message, OutboxKind.REPLY, key=f"ob_{event_id}")
-        await self._parts.db.write(_settle_with_reply, event_id, rows, now=self._parts.clock.now())
+        lane = await self._parts.db.write(_settle_with_reply, event_id, rows, now=self._parts.clock.now())
         self._parts.letters.due(rows)
+        if lane:
+            self._parts.lanes.wake(lane)
 
 
-def _settle_with_reply(tx: Tx, event_id: str, rows: list[Outgoing], *, now: float) -> None:
-    """The event is answered and its reply is stored, together and once."""
-    if inbox.settle(tx, event_id, state=InboxState.ANSWERED, now=now):
-        outbox.enqueue(tx, rows, now=now)
+def _who_and_when(tx: Tx, event_id: str, platform: str, sender_id: str) -> tuple[Person | None, int]:
+    row = inbox.get(tx, event_id)
+    return people.find(tx, platform, sender_id), row.seq if row is not None else 0
+
+
+def _settle_with_reply(tx: Tx, event_id: str, rows: list[Outgoing], *, now: float) -> str:
+    """The event is answered and its reply is stored, together and once. Returns the lane that waited for it, or ''."""
+    if not inbox.settle(tx, event_id, state=InboxState.ANSWERED, now=now):
+        return ""
+    outbox.enqueue(tx, rows, now=now)
+    row = inbox.get(tx, event_id)
+    return row.lane if row is not None and inbox.has_queued(tx, row.lane) else ""

@@ -10,14 +10,14 @@ from hermes.store import sessions
 
 @command("new", summary="Start a fresh session in this chat", also=("reset",))
 async def new(ctx: CommandContext) -> str:
-    stopped = await ctx.lanes.stop(ctx.lane, StopReason.RENEWED)
+    stopped = await ctx.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
     await ctx.db.write(sessions.leave, ctx.lane, reason="/new", now=ctx.clock.now())
     return f"Fresh session.{_what_stopped(stopped)}"
 
 
 @command("stop", summary="Stop what I am doing now")
 async def stop(ctx: CommandContext) -> str:
-    stopped = await ctx.lanes.stop(ctx.lane)
+    stopped = await ctx.lanes.stop(ctx.lane, up_to=ctx.seq)
     return f"Stopped.{_what_stopped(stopped)}" if stopped.turn_id or stopped.set_aside else "Nothing was running."
 
 

@@ -1,0 +1,117 @@
+"""What runs with every message never reads a whole table: it costs the same with ten thousand sessions stored."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.core.messages import ChatMessage, Role, ToolCall
+from hermes.store import approvals, claims, inbox, outbox, sessions, turns
+from hermes.store.db import SQLITE, Cursor, Tx
+from hermes.store.inbox import InboxState
+from tests.contract.store.rows import (
+    DONE,
+    LANE,
+    NOW,
+    OWNER,
+    TARGET,
+    compose,
+    incoming,
+    letter,
+    question,
+    take,
+)
+
+BIG = ("inbox", "outbox", "dedupe", "lanes", "targets", "transcript", "turns", "tool_calls", "approvals", "sessions")
+SCAN = re.compile(rf"^SCAN ({'|'.join(BIG)})(?! USING (?:COVERING )?INDEX \w+_(?:due|open|owned|processes)\b)")
+
+
+class Planner:
+    """A transaction that asks for the plan of every statement before it runs it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.scans: list[str] = []
+        self.tx = Tx(SQLITE, self._execute, lambda *_: None)
+
+    def _execute(self, sql: str, params: dict[str, Any]) -> Cursor:
+        for *_, detail in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}", params):
+            if SCAN.match(detail):
+                self.scans.append(f"{detail}: {' '.join(sql.split())}")
+        return self._connection.execute(sql, params)
+
+
+@pytest.fixture
+def planner() -> Iterator[Planner]:
+    connection = sqlite3.connect(":memory:")
+    schema = Path(turns.__file__).parent / "migrations" / "0001_start.sql"
+    connection.executescript(schema.read_text())
+    yield Planner(connection)
+    connection.close()
+
+
+def test_a_message_from_accept_to_sent_scans_no_table(planner: Planner) -> None:
+    tx = planner.tx
+    inbox.accept(tx, [incoming("hi"), incoming("more")], now=NOW)
+    claims.due(tx, "lanes", now=NOW)
+    begun = take(tx)
+    assert begun is not None
+    inbox.accept(tx, [incoming("while it runs")], now=NOW)
+    turns.busy_mode(tx, LANE)
+    turns.steer(tx, begun.claim, begun.turn, compose=compose, now=NOW)
+    call = turns.NewCall("c1", ToolCall("call_1", "danger", "{}"), question("ap_1"))
+    said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call.call,))
+    [row] = turns.add_step(tx, begun.claim, begun.turn, said, [call], usage=turns.NO_USAGE, now=NOW)
+    assert turns.wait_for_approval(tx, begun.claim, replace(begun.turn, steps=1), now=NOW)
+    approvals.answer(tx, "ap_1", allow=True, by="Ana", reason="", now=NOW)
+    resumed = take(tx)
+    assert resumed is not None
+    turns.start_call(tx, resumed.claim, row.id, now=NOW)
+    turns.note_process(tx, row.id, group=9, started="1")
+    turns.finish_call(tx, resumed.claim, resumed.turn, row, outcome="ok", result="x", now=NOW)
+    ending = turns.Ending(DONE.state, DONE.inbox_state, "", DONE.messages, [letter(turn_id=resumed.turn.id)])
+    assert turns.finish(tx, resumed.claim, resumed.turn, ending, now=NOW)
+    claims.due(tx, "targets", now=NOW)
+    sending = outbox.take(tx, TARGET, owner=OWNER, now=NOW)
+    assert sending is not None
+    assert sending.sending is not None
+    outbox.record_sent(tx, sending.sending.id, message_id="1", note="", now=NOW)
+    outbox.begin_next(tx, sending.claim, now=NOW)
+    assert planner.scans == []
+
+
+def test_what_goes_wrong_scans_no_table(planner: Planner) -> None:
+    tx = planner.tx
+    stop = incoming("/stop", state=InboxState.ACTING, kind="command")
+    inbox.accept(tx, [incoming("hi"), stop], now=NOW)
+    inbox.set_aside_queued(tx, LANE, reason="stopped", now=NOW, up_to=1)
+    inbox.settle(tx, stop.id, state=InboxState.ANSWERED, now=NOW)
+    inbox.acting(tx)
+    turns.cancel_waiting(tx, LANE, DONE, now=NOW)
+    outbox.enqueue(tx, [letter(row_id="ob_a", turn_id="t_1")], now=NOW)
+    begun = outbox.take(tx, TARGET, owner=OWNER, now=NOW)
+    assert begun is not None
+    outbox.record_not_sent(tx, "ob_a", not_before=NOW, reason="")
+    outbox.record_unknown(tx, "ob_a", not_before=NOW, reason="")
+    outbox.record_rejected(tx, "ob_a", reason="no", now=NOW)
+    outbox.record_parked(tx, "ob_a", expires_at=NOW + 9, reason="")
+    outbox.unpark(tx, TARGET, now=NOW)
+    outbox.hasten(tx, "telegram", now=NOW)
+    outbox.preview_of_turn(tx, "t_1")
+    outbox.of_turn(tx, "t_1")
+    claims.held_by(tx, "lanes", owner=OWNER)
+    claims.free_older(tx, "targets", owner="inc_2", now=NOW)
+    claims.next_due(tx, "targets")
+    inbox.forget_keys(tx, before=NOW)
+    turns.leftover_processes(tx)
+    approvals.pending(tx, LANE)
+    approvals.by_code(tx, "K7QP2M")
+    sessions.leave(tx, LANE, reason="/new", now=NOW)
+    sessions.lines(tx, "s_1")
+    assert planner.scans == []
