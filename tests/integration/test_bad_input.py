@@ -333,3 +333,17 @@ async def test_a_wrong_model_name_is_told_in_the_chat_with_its_cure(
         await all_ended(gateway)
     assert "gpt-9" in telegram.texts(7)[0]
     assert "model.default" in telegram.texts(7)[0]
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_a_proxy_that_is_down_is_named_and_a_local_chat_is_still_answered(start: Start, scheme: str) -> None:
+    async with start(
+        TELEGRAM_PROXY=f"{scheme}://ana:pass-word-17@127.0.0.1:9", NO_PROXY="elsewhere.example"
+    ) as gateway:
+        async with gateway.hub.listen("cli") as heard:
+            await gateway.hub.submit("cli", "hello", "k1")
+            assert (await asyncio.wait_for(heard.get(), 5)).text == "echo: hello"
+        told = next(link for link in gateway.supervisor.status() if link["account"] == "telegram")
+    assert told["state"] == "unreachable"
+    assert "TELEGRAM_PROXY" in told["note"]
+    assert "pass-word-17" not in told["note"]

@@ -258,7 +258,7 @@ class Bot:
                 said = await response.read()
         except (*_BROKEN, ValueError) as error:
             # The URL holds the token, so neither it nor the cause's text is repeated here.
-            raise _silence(method, error, f"Telegram did not answer {method} ({type(error).__name__})") from None
+            raise _silence(method, error, _unanswered(method, error)) from None
         try:
             answer = decode(said)
         except (ValueError, RecursionError):
@@ -290,6 +290,13 @@ class Bot:
         if url is None:
             url = self._urls[method] = URL(f"{self.root}/bot{self.token.reveal()}/{method}", encoded=True)
         return url
+
+
+def _unanswered(method: str, error: BaseException) -> str:
+    reason = f"Telegram did not answer {method} ({type(error).__name__})"
+    if isinstance(error, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, *_NO_PROXY)):
+        return f"{reason}: the proxy on the way refuses. Check TELEGRAM_PROXY, HTTPS_PROXY and ALL_PROXY."
+    return reason
 
 
 def _silence(method: str, error: BaseException | None, reason: str) -> PlatformError:
