@@ -52,7 +52,7 @@ from hermes.services.registry import find_platforms
 from hermes.services.supervisor import Link, Supervisor
 from hermes.services.turns import TurnParts, TurnRunner
 from hermes.store import claims, outbox, turns
-from hermes.store.db import Database, Trouble, Tx, open_database
+from hermes.store.db import Database, Limits, Trouble, Tx, open_database
 from hermes.store.home import Whose, make_home
 from hermes.store.ids import new_id
 from hermes.store.turns import TurnState
@@ -67,6 +67,8 @@ PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
+
+NOBODY_ALLOWED = "No user allowlists configured. All unauthorized users will be denied."
 
 TOOLS: tuple[ModuleType, ...] = (read_file, search_files)
 COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, session)
@@ -91,6 +93,8 @@ class Setting:
     pace: Pace = DEFAULT_PACE
     on_owner_lost: Callable[[str], None] = lambda _: None
     store_is_down: Callable[[str], bool] = lambda _: False
+    store_limits: Limits = field(default_factory=Limits)
+    set_log_level: Callable[[str], None] = lambda _: None
 
 
 @asynccontextmanager
@@ -136,7 +140,9 @@ async def _open_store(setting: Setting, builder: _Builder) -> Database:
     while True:
         try:
             db = await open_database(
-                builder.watch.current.database_url or setting.home / "state.db", on_trouble=builder.note_trouble
+                builder.watch.current.database_url or setting.home / "state.db",
+                on_trouble=builder.note_trouble,
+                limits=setting.store_limits,
             )
             try:
                 await db.own()
@@ -195,7 +201,7 @@ class _Builder:
             tuple(self._manifests.values()),
             on_change=self._config_changed,
         )
-        setting.redactor.learn(self.watch.current.secrets())
+        self._take_config(self.watch.current)
         self.fetcher = Fetcher(setting.home)
         self.background: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
 
@@ -208,8 +214,12 @@ class _Builder:
     def _config(self) -> Config:
         return self.watch.current
 
+    def _take_config(self, config: Config) -> None:
+        self._setting.redactor.learn(config.secrets())
+        self._setting.set_log_level(config.logs.level)
+
     def _config_changed(self, loaded: Loaded) -> None:
-        self._setting.redactor.learn(loaded.config.secrets())
+        self._take_config(loaded.config)
         if self._gateway is not None:
             self._gateway.supervisor.reconcile()
             if loaded.config.model.provider == EMBEDDED:
@@ -313,6 +323,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         redactor=options.redactor,
         paused_because=options.safe_reason,
         store_is_down=_Waiting(options).goes_on,
+        set_log_level=logging.getLogger().setLevel,
         # Another gateway has the database: end here, and let the supervisor find out when it is free again.
         on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
     )
@@ -325,7 +336,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         await stack.enter_async_context(lag.sampling(os.environ))
         await _adapters_settled(gateway)
         ready()
-        _print(_facts(gateway, http, is_new=is_new))
+        _print([options.redactor(line) for line in _facts(gateway, http, is_new=is_new)])
         _print(
             banner.closing(
                 seconds=gateway.clock.now() - options.started_at,
@@ -396,9 +407,8 @@ def _facts(gateway: Gateway, http: HttpServer | None, *, is_new: bool) -> list[s
     if accounts and not any(
         account.access.admits_somebody for of in config.platforms.values() for account in of.values()
     ):
-        warnings.append("No user allowlists configured. All unauthorized users will be denied.")
-    for warning in warnings:
-        log.warning(warning)
+        warnings.append(NOBODY_ALLOWED)
+        log.warning(NOBODY_ALLOWED)
     return banner.facts(
         home=banner.short_home(str(gateway.home), str(Path.home())),
         is_new=is_new,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.bootstrap import Setting, open_gateway
 from hermes.services.gateway import Gateway
 from tests.fakes.model import FakeModel
 from tests.fakes.proxy import FakeHttpProxy
@@ -168,3 +169,11 @@ async def test_a_proxy_written_into_env_is_the_way_of_the_next_call(
         assert {telegram.url.removeprefix("http://"), model.url.removeprefix("http://").partition("/")[0]} <= set(
             proxy.asked
         )
+
+
+async def test_the_log_level_follows_its_setting(home: Path, tmp_path: Path) -> None:
+    levels: list[str] = []
+    async with open_gateway(Setting(home, {}, tmp_path, set_log_level=levels.append)):
+        assert levels == ["INFO"]
+        write(home, "config.yaml", "logs:", "  level: debug")
+        await until(lambda: levels[-1] == "DEBUG")
