@@ -27,7 +27,7 @@ from hermes.core.errors import (
 )
 from hermes.core.keys import Target
 from hermes.core.messages import InboundEvent, Json, OutboundMessage, TextUnit, Unreadable, read
-from hermes.core.secret import Secret
+from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable
 from hermes.platforms.telegram import markdown, media
 from hermes.platforms.telegram.reading import Me, parse
@@ -267,7 +267,9 @@ class Bot:
         if isinstance(answer, dict) and answer.get("ok") is True and "result" in answer:
             return answer["result"]
         if isinstance(answer, dict) and answer.get("ok") is False:
-            raise refusal(method, answer)
+            # A server may repeat the address it was asked at, and the address holds the token.
+            hide = Redactor([self.token])
+            raise refusal(method, {**answer, "description": hide(str(answer.get("description") or ""))})
         raise _silence(
             method, None, f"What answered {method} is not a Bot API server. Check TELEGRAM_BASE_URL and the proxy."
         )
