@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.cli import asking
 from hermes.hosting import control
 from tests.e2e.terminal import Terminal
 
@@ -89,6 +90,21 @@ def test_a_reader_that_has_seen_enough_is_no_trouble(terminal: Terminal) -> None
     )
     assert done.stdout in {"{ 141\n", "{ 0\n"}  # our output may have fitted into the pipe
     assert done.stderr == ""
+
+
+def test_a_gateway_that_is_frozen_is_told_from_one_that_works(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.5)
+    worker = control.call(terminal.home, "ping")["pid"]
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        done = terminal.here("-z", "hello")
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert done.returncode == 1
+    assert "The gateway is stalled" in done.stderr
+    assert terminal.here("-z", "awake?").stdout == "echo: awake?\n"
 
 
 def test_an_answer_goes_on_after_the_worker_was_killed_in_its_middle(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Opened = AbstractAsyncContextManager[Mapping[str, Handler]]
 
 NOT_RUNNING = 3
-ANSWER_SECONDS = 10.0  # of silence: a gateway at work sends a sign of life every 2 s
+ANSWER_SECONDS = 5.0  # of silence: a gateway at work sends a sign of life every 2 s
 BACK_SECONDS = 15.0  # a worker that was killed is up again long before
 OWNER_SECONDS = 30.0  # another command that works alone here is let finish
 OPEN_SECONDS = 60.0
@@ -68,16 +68,22 @@ class Asker:
         verb: str,
         args: Mapping[str, Any] | None = None,
         on_event: OnEvent | None = None,
-        timeout: float = ANSWER_SECONDS,
+        timeout: float | None = None,
     ) -> Any:
-        """Ask, wherever the answer is to be had. A question that is asked again after a restart carries its own key."""
+        """Ask, wherever the answer is to be had. A question that is asked again after a restart carries its own key.
+
+        ``timeout`` is for the whole answer; with ``on_event`` only where request files are exchanged, which show no
+        sign of life. On the socket 5 s of silence mean that the gateway is stalled.
+        """
         shown = _shown_by(on_event)
         for _ in range(3):
             self.connect()
             try:
                 if self._inside is not None:
                     return self._inside.ask(verb, args or {}, shown)
-                return control.call(self.home, verb, args, timeout, shown)
+                is_followed = shown is not None and is_listening(self.home)
+                patience = ANSWER_SECONDS if timeout is None or is_followed else timeout
+                return control.call(self.home, verb, args, patience, shown)
             except _ReaderIsGone:
                 raise BrokenPipeError from None
             except GatewayIsDownError:

@@ -39,14 +39,14 @@ class Finding:
 
 def examine(home: Path, command: str) -> list[Finding]:
     loaded = load_config(home)
-    first = home_check(home)
-    findings = [first, config_check(loaded)]
-    if inspect_home(home).whose is not Whose.FOREIGN:
-        asked = _ask_store(home)
-        findings += [stores_check(asked), *_outside_checks(home, loaded, command), people_check(asked, loaded.config)]
-    else:
+    facts = lifecycle.look(home, command)
+    findings = [home_check(home), config_check(loaded)]
+    if inspect_home(home).whose is Whose.FOREIGN:
         findings += _outside_checks(home, loaded, command)
-    return [*findings, service_check(home, command)]
+    else:
+        store = _ask_store(home, loaded.config, is_stalled=facts.is_held and facts.snapshot is None)
+        findings += [stores_check(store), *_outside_checks(home, loaded, command), people_check(store, loaded.config)]
+    return [*findings, service_check(facts)]
 
 
 # Home and configuration
@@ -104,9 +104,11 @@ class Store:
     is_empty: bool = False
 
 
-def _ask_store(home: Path) -> Store:
+def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
     """A database that a gateway has open is asked through it, and never opened beside it."""
-    if not load_config(home).config.database_url and not (home / "state.db").exists():
+    if is_stalled:
+        return Store(silence="the gateway that has them open does not answer")
+    if not config.database_url and not (home / "state.db").exists():
         return Store(is_empty=True)
     try:
         with Asker(home, Alone.STORE) as asker:
@@ -224,13 +226,12 @@ def _way(reached: Reached) -> str:
 # The process
 
 
-def service_check(home: Path, command: str) -> Finding:
-    facts = lifecycle.look(home, command)
+def service_check(facts: status.Facts) -> Finding:
     judged = status.judge(facts)
     words = judged.lines[0].partition(": ")[2]
     match judged.state:
         case status.State.NOT_RUNNING:
-            return Finding("service", "hint", f"not running: {words} → {command} gateway run")
+            return Finding("service", "hint", f"not running: {words} → {facts.command} gateway run")
         case status.State.STALLED | status.State.DEGRADED:
             return Finding("service", "trouble", f"{judged.state.value}: {words}")
         case _ if facts.snapshot is not None and not facts.snapshot.get("kept_up_by"):

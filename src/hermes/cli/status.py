@@ -32,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
     home = home_folder()
     facts = lifecycle.look(home, command_name())
     judged = status.judge(facts)
-    overview = look(home)
+    is_silent = facts.is_held and facts.snapshot is None
+    overview = look(home, can_ask=not is_silent)
     if args.as_json:
         told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
         print(json.dumps(told, ensure_ascii=False))
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     return judged.exit_code
 
 
-def look(home: Path) -> dict[str, Any]:
+def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
     loaded = load_config(home)
     config = loaded.config
     return {
@@ -49,7 +50,7 @@ def look(home: Path) -> dict[str, Any]:
         "model_configured": f"{config.model.provider} / {config.model.default}",
         "store": "PostgreSQL" if config.database_url else "state.db",
         "store_bytes": store_bytes(home),
-        "counts": _counts(home),
+        "counts": _counts(home) if can_ask else None,
         "config_problems": [str(problem) for problem in loaded.problems],
     }
 

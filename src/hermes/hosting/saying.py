@@ -29,6 +29,7 @@ from hermes.store.turns import TurnState
 
 LONGEST_SECONDS = 2 * 3600.0
 LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store
+RECORD_SECONDS = 0.01  # all was handed over, and is just being written down as delivered
 LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the outbox
 
 _OPEN_INBOX = frozenset({InboxState.QUEUED, InboxState.ACTING, InboxState.TAKEN})
@@ -98,24 +99,26 @@ class Saying:
                 forwarding.cancel()
 
     async def _follow(self, said: _Said, reply: Reply) -> Standing:
-        patience = asyncio.get_running_loop().time() + LAST_WORDS_SECONDS
+        """Tell everything until the message has ended and what it caused is recorded as delivered."""
+        loop = asyncio.get_running_loop()
+        patience, pause = loop.time() + LAST_WORDS_SECONDS, LOOK_SECONDS
         is_worth_a_look = True  # asked again with the same key, it may be over already
         while True:
             if is_worth_a_look:
                 standing = await self._gateway.db.read(_standing, said.key, said.lane, said.woken, said.turns)
-                missing = standing.undelivered - said.delivered
-                now = asyncio.get_running_loop().time()
                 if not standing.is_over:
-                    patience = now + LAST_WORDS_SECONDS
-                elif not missing or now >= patience:
+                    patience = loop.time() + LAST_WORDS_SECONDS
+                elif not standing.undelivered or loop.time() >= patience:
                     await self._tell_rest(said, reply)
                     return standing
-            is_worth_a_look = await self._tell_news(said, reply)
+                has_all = standing.is_over and standing.undelivered <= said.delivered
+                pause = RECORD_SECONDS if has_all else LOOK_SECONDS
+            is_worth_a_look = await self._tell_news(said, reply, pause)
 
-    async def _tell_news(self, said: _Said, reply: Reply) -> bool:
+    async def _tell_news(self, said: _Said, reply: Reply, seconds: float) -> bool:
         """Tell one thing that happened. True when it is worth a look into the store."""
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(seconds):
                 news = await said.news.get()
         except TimeoutError:
             return True
