@@ -29,6 +29,13 @@ def test_asking_once_goes_through_the_gateway(terminal: Terminal) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("echo: hello\n", "", 0)
 
 
+def test_bytes_that_are_no_text_and_texts_without_end_are_clear_sentences(terminal: Terminal) -> None:
+    assert terminal.here("-z", "caf\udce9").stdout == "echo: caf\ufffd\n"
+    done = terminal.here("-z", "-", typed="a" * 5_000_001)
+    assert done.returncode == 1
+    assert "too long for one message" in done.stderr
+
+
 def test_several_can_ask_at_the_same_time(terminal: Terminal) -> None:
     with ThreadPoolExecutor(3) as pool:
         answers = list(pool.map(lambda number: terminal.hermes("-z", f"n{number}").stdout, range(3)))

@@ -38,6 +38,7 @@ OWNER_SECONDS = 30.0  # another command that works alone here is let finish
 OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
+LONGEST_TEXT = 5_000_000
 
 
 __all__ = ["NOT_RUNNING", "Alone", "Asker", "home_folder", "is_listening", "load_config", "refuse_foreign"]
@@ -75,12 +76,12 @@ class Asker:
         ``timeout`` is for the whole answer; with ``on_event`` only where request files are exchanged, which show no
         sign of life. On the socket 5 s of silence mean that the gateway is stalled.
         """
-        shown = _shown_by(on_event)
+        args, shown = _sendable(args or {}), _shown_by(on_event)
         for _ in range(3):
             self.connect()
             try:
                 if self._inside is not None:
-                    return self._inside.ask(verb, args or {}, shown)
+                    return self._inside.ask(verb, args, shown)
                 is_followed = shown is not None and is_listening(self.home)
                 patience = ANSWER_SECONDS if timeout is None or is_followed else timeout
                 return control.call(self.home, verb, args, patience, shown)
@@ -131,6 +132,21 @@ class Asker:
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._forget()
+
+
+def _sendable(args: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed as JSON can carry it: bytes that are no UTF-8 become a mark, and no message is a whole disk."""
+    cleaned = {name: _clean(value) if isinstance(value, str) else value for name, value in args.items()}
+    longest = max((len(value) for value in cleaned.values() if isinstance(value, str)), default=0)
+    if longest > LONGEST_TEXT:
+        raise GatewayError(
+            f"That is too long for one message: {longest:,} characters, and {LONGEST_TEXT:,} can be sent."
+        )
+    return cleaned
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if not text.isascii() else text
 
 
 class _ReaderIsGone(Exception):  # noqa: N818 - a fact, not an error

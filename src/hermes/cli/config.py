@@ -23,6 +23,7 @@ EXAMPLES = """\
   hermes config set TELEGRAM_BOT_TOKEN -          reads the value from stdin; secrets go to .env
   hermes config explain OPENAI_API_KEY            where its value comes from
   hermes config check                             what is odd about it; exit code 1 if something is wrong
+  hermes config path                              where the files are
 """
 
 VERBS = {
@@ -36,9 +37,9 @@ VERBS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="|".join(VERBS), required=True)
-    for verb, summary in VERBS.items():
-        of_verb = verbs.add_parser(verb, help=summary, description=summary.capitalize() + ".")
+    from hermes.cli.help import add_verbs
+
+    for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
         if verb in {"get", "set", "explain"}:
             of_verb.add_argument("key", help="for example agent.busy_mode, or an environment name such as HERMES_MODEL")
         if verb == "set":

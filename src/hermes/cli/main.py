@@ -128,10 +128,12 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
 
     from hermes.cli.words import command_name
 
+    hermes = command_name()
+    examples = command.EXAMPLES.rstrip().replace("hermes ", f"{hermes} ")  # as they can be typed here
     parser = argparse.ArgumentParser(
-        prog=f"{command_name()} {name}",
+        prog=f"{hermes} {name}",
         description=COMMANDS[name] + ".",
-        epilog=f"examples:\n{command.EXAMPLES.rstrip()}" if command.EXAMPLES else None,
+        epilog=f"examples:\n{examples}" if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_arguments(parser)

@@ -25,6 +25,7 @@ EXAMPLES = """\
   hermes sessions show s_1k4m9x2c7qf4b        a beginning of the id, or the title, is enough
   hermes sessions export s_1k4m9x2c7qf4b > talk.jsonl
   hermes sessions rename s_1k4m9x2c7qf4b "Plans for May"
+  hermes sessions delete s_1k4m9x2c7qf4b
   hermes sessions prune --older-than 90d --dry-run
   hermes sessions rebuild                     put back from sessions/*.jsonl what the store has lost
 """
@@ -41,10 +42,9 @@ VERBS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="|".join(VERBS), required=True)
-    added = {
-        verb: verbs.add_parser(verb, help=text, description=text.capitalize() + ".") for verb, text in VERBS.items()
-    }
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("show", "export", "rename", "delete"):
         added[verb].add_argument("id", help="of the session (s_…)")
     added["rebuild"].add_argument("id", nargs="?", default="", help="only this one")

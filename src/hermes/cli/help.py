@@ -1,0 +1,35 @@
+"""The help of a command's verbs: each with the example that belongs to it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+
+from hermes.cli.words import command_name
+
+
+def add_verbs(
+    parser: argparse.ArgumentParser, verbs: Mapping[str, str], examples: str
+) -> dict[str, argparse.ArgumentParser]:
+    """One parser for each verb, by name. Its examples are the lines of ``examples`` that name it."""
+    added = parser.add_subparsers(dest="verb", metavar="|".join(verbs), required=True)
+    return {verb: _add(added, verb, summary, examples) for verb, summary in verbs.items()}
+
+
+def _add(
+    verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, summary: str, examples: str
+) -> argparse.ArgumentParser:
+    hermes = command_name()
+    own = [
+        line.replace("hermes ", f"{hermes} ", 1)
+        for line in examples.splitlines()
+        if re.search(rf"hermes \w+ {verb}\b", line)
+    ]
+    return verbs.add_parser(
+        verb,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog="\n".join(["example:", *own]) if own else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
