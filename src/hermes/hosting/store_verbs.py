@@ -131,14 +131,17 @@ class StoreVerbs:
         """Whether the stores are sound, asked of the database itself."""
         began = time.monotonic()
         verdict = await self._db.read(overview.check)
-        copies = await asyncio.to_thread(backup.newest, self._home / "state.db")
-        newest = copies[0].stat().st_mtime if copies else None
+        newest = await asyncio.to_thread(self._last_backup)
         return {
             "name": "state.db" if verdict["engine"] == "sqlite" else "PostgreSQL",
             **verdict,
             "seconds": round(time.monotonic() - began, 3),
             "last_backup": newest,
         }
+
+    def _last_backup(self) -> float | None:
+        copies = backup.newest(self._home / "state.db")
+        return copies[0].stat().st_mtime if copies else None
 
     async def counts(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return await self._db.read(overview.counts, now=self._clock.now())
