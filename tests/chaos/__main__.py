@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import figures
+from tests.chaos import duplicates, faults, reconnects
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, story
 from tests.chaos.world import opened
 
 SECTION = "Chaos"
 PROGRESS_EVERY = 10
+MESSAGES = 10_000
+FAILURES = 1_000
 
 Row = tuple[str, str]
 
@@ -52,11 +55,12 @@ async def kill_again_and_again(options: Options) -> Told:
         ("kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
         ("lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
         ("doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
+        ("previews left standing", _counts(verdict.unfinished)),
         ("repeated with ↻", f"{verdict.repeats}, of these {verdict.repeats_in_flight} not answered at the kill"),
         ("points that were not reached", str(missed)),
         *_times_back(series.kills),
     ]
-    for name in ("lost", "doubled", "unmarked", "out_of_order"):
+    for name in ("lost", "doubled", "unmarked", "out_of_order", "unfinished"):
         for said in getattr(verdict, name):
             print(f"{name}: {story(said, world.telegram.flights, series.kills)}")
     return Told(rows, verdict.is_good and not stuck and not waiting)
@@ -92,8 +96,39 @@ def _counts(*lists: Sequence[object]) -> str:
     return ", ".join(str(len(each)) for each in lists)
 
 
+async def deliver_again(options: Options) -> Told:
+    counted = await duplicates.deliver_again(options.folder / "duplicates", MESSAGES, deadline=600, seed=options.seed)
+    wrong = (counted.asked_twice, counted.answered_twice, counted.unanswered)
+    rows = [
+        ("messages / times delivered, a quarter of them after a restart", f"{counted.messages} / {counted.deliveries}"),
+        ("turns doubled, answers doubled, unanswered", ", ".join(map(str, wrong))),
+    ]
+    return Told(rows, not any(wrong))
+
+
+async def reconnect(options: Options) -> Told:
+    folder = options.folder / "reconnects"
+    folder.mkdir()
+    grown = await reconnects.fail_again_and_again(folder, FAILURES)
+    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
+    name = f"descriptors, tasks, threads before → after {grown.failures} failed connections"
+    return Told([(name, f"{before} → {after}")], grown.is_good)
+
+
+async def play_faults(options: Options) -> Told:
+    played = []
+    async for fault in faults.play_all(options.folder / "faults"):
+        print(f"{fault.name}: {fault.words}", flush=True)
+        played.append(fault)
+    rows = [(f"{fault.name}: seen by status / answering again", fault.words) for fault in played]
+    return Told(rows, all(fault.is_good for fault in played))
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
+    "duplicates": deliver_again,
+    "reconnects": reconnect,
+    "faults": play_faults,
 }
 
 

@@ -28,6 +28,7 @@ class Point(StrEnum):
     BEFORE_COMMIT = "before commit"
     AFTER_COMMIT = "after commit"
     MID_MODEL = "mid-model"
+    PREVIEWED = "preview shown"
     MID_TOOL = "mid-tool"
     IN_FLIGHT = "send in flight"
     NOT_RECORDED = "sent, not recorded"
@@ -164,6 +165,10 @@ class Series:
             case Point.MID_MODEL:
                 world.model.hold()
                 return lambda: world.model.open_now > 0
+            case Point.PREVIEWED:
+                world.model.hold()
+                shown = len(world.telegram.flights)
+                return lambda: any(flight.is_preview for flight in world.telegram.flights[shown:])
             case Point.MID_TOOL:
                 world.model.on_tool_call = stop_after
                 calls = world.model.tool_calls

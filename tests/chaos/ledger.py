@@ -55,12 +55,13 @@ class Verdict:
     doubled: list[Said] = field(default_factory=list)
     unmarked: list[Said] = field(default_factory=list)
     out_of_order: list[Said] = field(default_factory=list)
+    unfinished: list[Said] = field(default_factory=list)  # a preview stands where its answer should
     repeats: int = 0
     repeats_in_flight: int = 0  # of these: the fake had not answered the first send when the kill came
 
     @property
     def is_good(self) -> bool:
-        return not (self.lost or self.doubled or self.unmarked or self.out_of_order)
+        return not (self.lost or self.doubled or self.unmarked or self.out_of_order or self.unfinished)
 
 
 def judge(said: Sequence[Said], flights: Iterable[Flight], kills: Sequence[Kill]) -> Verdict:
@@ -78,6 +79,8 @@ def judge(said: Sequence[Said], flights: Iterable[Flight], kills: Sequence[Kill]
 def _judge_one(message: Said, answers: Sequence[Flight], kills: Sequence[Kill], verdict: Verdict) -> None:
     if not answers:
         verdict.lost.append(message)
+    elif answers[-1].is_preview:
+        verdict.unfinished.append(message)
     for earlier, repeat in pairwise(answers):
         doubts = [kill for kill in kills if kill.at <= repeat.taken_at and kill.left_in_doubt(earlier)]
         verdict.repeats += 1

@@ -26,6 +26,7 @@ async def test_nothing_is_lost_or_doubled_by_twenty_kills(tmp_path: Path) -> Non
     assert verdict.doubled == []
     assert verdict.unmarked == []
     assert verdict.out_of_order == []
+    assert verdict.unfinished == []
     assert [kill for kill in kills if kill.is_stuck] == []
     assert waiting == 0
     assert [kill for kill in kills if not kill.was_reached] == []

@@ -48,3 +48,7 @@ def test_answers_of_one_chat_in_another_order_are_seen() -> None:
     later = Said(7, "again", 0)
     sends = [flight("echo: again", 98, 98), flight("echo: hello", 99, 99)]
     assert judge([HELLO, later], sends, [KILL]).out_of_order == [later]
+
+
+def test_a_preview_that_nothing_replaced_is_seen() -> None:
+    assert judge([HELLO], [flight("echo: hello ▌", 99, 99)], [KILL]).unfinished == [HELLO]

@@ -45,6 +45,11 @@ class Flight:
     def is_marked(self) -> bool:
         return self.sent.text.startswith(MARK)
 
+    @property
+    def is_preview(self) -> bool:
+        """Whether it still looks as if more were to come."""
+        return self.sent.text.endswith(CURSOR)
+
 
 def plain(text: str) -> str:
     """The answer without the marks that a repeat or a growing preview carries."""
