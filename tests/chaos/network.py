@@ -25,7 +25,7 @@ class Wire:
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -45,11 +45,12 @@ class Wire:
         self._whole = asyncio.Event()
         self._whole.set()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._relay(reader, writer, self._whole))
         self._tasks.add(task)
-        whole = self._whole
+        task.add_done_callback(self._tasks.discard)
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, whole: asyncio.Event) -> None:
         try:
             await whole.wait()
             there, back = await asyncio.open_connection("127.0.0.1", self._to)
@@ -61,7 +62,6 @@ class Wire:
             return  # the other end is down: the near one sees its connection close
         finally:
             writer.close()
-            self._tasks.discard(task)
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, whole: asyncio.Event) -> None:
