@@ -110,7 +110,8 @@ class GatewayProcess:
             raise BenchError(f"The gateway ended with {self._process.returncode}.\n{self.last_words()}")
         await asyncio.sleep(LOOK_EVERY_SECONDS)
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The end of what it printed and logged, for whoever asks why."""
         out = self.home.parent / f"{self.home.name}.out"
         return out.read_text("utf-8", "replace")[-2000:] if out.exists() else ""
 
