@@ -20,10 +20,10 @@ from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit import Toolbox, ToolContext, tools_of
 from hermes.agent.tools import read_file, search_files
 from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
-from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.keys import SessionKey, Target
+from hermes.core.errors import GatewayError, PlatformError, StoreIsDownError
+from hermes.core.keys import AccountKey, SessionKey, Target
 from hermes.core.manifest import Manifest
-from hermes.core.ports import Clock
+from hermes.core.ports import Clock, Describes
 from hermes.core.secret import Redactor
 from hermes.hosting import banner, lag, locks, paths
 from hermes.hosting.control_server import ControlServer
@@ -63,6 +63,7 @@ LOCK_WAIT_SECONDS = 3.0
 GATEWAY_WAIT_SECONDS = 30.0
 STORE_RETRY_SECONDS = 0.5
 SETTLE_SECONDS = 3.0
+NAME_SECONDS = 1.0
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
 TURNS_DRAIN_SECONDS = 3.5
@@ -336,7 +337,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         await stack.enter_async_context(lag.sampling(os.environ))
         await _adapters_settled(gateway)
         ready()
-        _print([options.redactor(line) for line in _facts(gateway, http, is_new=is_new)])
+        _print([options.redactor(line) for line in await _facts(gateway, http, is_new=is_new)])
         _print(
             banner.closing(
                 seconds=gateway.clock.now() - options.started_at,
@@ -398,10 +399,21 @@ async def _adapters_settled(gateway: Gateway) -> None:
         await asyncio.sleep(0.02)
 
 
-def _facts(gateway: Gateway, http: HttpServer | None, *, is_new: bool) -> list[str]:
+async def _chat(gateway: Gateway, account: Mapping[str, Any]) -> str:
+    """``telegram @ana_home_bot, connected``: by its name, if the platform tells it at once."""
+    key, name = AccountKey.parse(account["account"]), ""
+    adapter: object = gateway.supervisor.adapter_of(Target(key.platform, "", account=key.account))
+    if account["state"] == Link.CONNECTED and isinstance(adapter, Describes):
+        with contextlib.suppress(PlatformError, TimeoutError):  # a nicety; its state is what matters
+            async with asyncio.timeout(NAME_SECONDS):
+                name = f" {await adapter.describe()}"
+    return f"{key}{name}, {account['state']}" + _because(account)
+
+
+async def _facts(gateway: Gateway, http: HttpServer | None, *, is_new: bool) -> list[str]:
     config = gateway.config
     accounts = [account for account in gateway.supervisor.status() if account["account"] != "local"]
-    chats = [f"{account['account']}, {account['state']}" + _because(account) for account in accounts]
+    chats = [await _chat(gateway, account) for account in accounts]
     model = str(gateway.fetcher.progress) if config.model.provider == EMBEDDED else gateway.models.model_for().label
     warnings = [str(problem) for problem in gateway.watch.loaded.problems] + gateway.troubles
     if accounts and not any(
