@@ -39,6 +39,7 @@ from hermes.services.clock import SystemClock
 from hermes.services.commands import about, approve, busy, session
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.delivery import Delivery
+from hermes.services.door import Door
 from hermes.services.events import EventBus, TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
 from hermes.services.intake import Intake, person_id_of
@@ -52,7 +53,7 @@ from hermes.services.registry import find_platforms
 from hermes.services.supervisor import Link, Supervisor
 from hermes.services.turns import TurnParts, TurnRunner
 from hermes.store import claims, outbox, turns
-from hermes.store.db import Database, Limits, Trouble, Tx, open_database
+from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
 from hermes.store.home import Whose, make_home
 from hermes.store.ids import new_id
 from hermes.store.turns import TurnState
@@ -111,12 +112,14 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         await db.write(_take_over, owner, now=setting.clock.now())
         await _kill_leftovers(db)
         gateway = builder.build(db, owner)
+        await gateway.door.forget_gone_clients()  # before any lane is served
         stack.push_async_callback(gateway.models.close)
         stack.push_async_callback(gateway.embedded.aclose)
         stack.push_async_callback(builder.fetcher.aclose)
         tasks = [asyncio.create_task(run(), name=name) for name, run in builder.background.items()]
         stack.push_async_callback(_end, tasks)
         gateway.supervisor.reconcile()
+        builder.tell_owner()
         await gateway.intake.resume()
         try:
             yield gateway
@@ -193,6 +196,8 @@ class _Builder:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self.troubles: list[str] = []
+        self._passing: set[str] = set()
+        self._untold: list[str] = []
         self._gateway: Gateway | None = None
         self._manifests = self._platforms()
         self.watch = ConfigWatch(
@@ -227,11 +232,25 @@ class _Builder:
                 self.fetcher.begin()
 
     def note_trouble(self, trouble: Trouble) -> None:
-        self.troubles.append(trouble.text)
+        """Keep it for status, and what passes only until it has passed; tell the owner as soon as there is a way."""
+        if trouble.kind == "back":
+            self.troubles[:] = [text for text in self.troubles if text not in self._passing]
+            self._passing.clear()
+        else:
+            self.troubles.append(trouble.text)
+        if trouble.kind in PASSING:
+            self._passing.add(trouble.text)
         if trouble.kind == "owner":
             self._setting.on_owner_lost(trouble.text)
+        self._untold.append(trouble.text)
         if self._gateway is not None:
-            self._gateway.tell_owner(trouble.text)
+            self.tell_owner()
+
+    def tell_owner(self) -> None:
+        assert self._gateway is not None  # noqa: S101 - called when it is built
+        untold, self._untold = self._untold, []
+        for text in untold:
+            self._gateway.tell_owner(text)
 
     def build(self, db: Database, owner: str) -> Gateway:
         clock, config, home = self._setting.clock, self._config, self._setting.home
@@ -293,6 +312,7 @@ class _Builder:
             embedded,
             self.fetcher,
             hub,
+            Door(db, clock, bus, lanes),
             self.troubles,
         )
         return self._gateway

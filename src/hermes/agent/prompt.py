@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.messages import ChatMessage, InboundMessage, Role
+from hermes.core.lane import DOORS
+from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
+from hermes.core.requests import AgentRequest
 from hermes.core.text import one_line
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
@@ -15,27 +17,41 @@ DEFAULT_PERSONA = (
     "You are Hermes, a helpful assistant who talks with people in their chats. Answer briefly and plainly."
 )
 WINDOW_CHARACTERS = 200_000
+NO_RESULT = "No result came back for this call."
 
 
 class PromptBuilder:
     def __init__(self, persona: Callable[[], str]) -> None:
         self._persona = persona
 
-    def messages(self, key: SessionKey, history: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """The stable part first, so that providers can keep it cached."""
-        return [ChatMessage(Role.SYSTEM, self._system(key)), *window(history)]
+    def messages(self, key: SessionKey, history: Sequence[ChatMessage], instructions: str = "") -> list[ChatMessage]:
+        """The stable part first, so that providers can keep it cached. ``instructions`` are the asker's own."""
+        system = self._system(key)
+        if instructions:
+            system = f"{system}\n\n{instructions}"
+        return [ChatMessage(Role.SYSTEM, system), *answered(window(history))]
 
     def _system(self, key: SessionKey) -> str:
+        if key.platform in DOORS:
+            return self._persona() or DEFAULT_PERSONA
         where = f"This conversation is on {key.platform}, {'in a group' if key.kind is not ChatKind.DM else 'direct'}."
         return f"{self._persona() or DEFAULT_PERSONA}\n{where}"
 
     def compose(self, rows: Sequence[InboxRow]) -> Prompt:
         """Join events into one user message. A quoted message is shown; in a group the sender is named."""
+        if rows[-1].kind == "request":
+            return _asked(codec.load_request(rows[-1].body))
         messages = [codec.load_message(row.body) for row in rows]
         last = messages[-1]
         text = "\n".join(spoken(message) for message in messages)
         files = tuple(item for message in messages for item in message.attachments)
         return Prompt(ChatMessage(Role.USER, text), last.session_key.platform, last.sender_id, last.message_id, files)
+
+
+def _asked(request: AgentRequest) -> Prompt:
+    *before, last = request.messages
+    platform = request.session_key.platform
+    return Prompt(last, platform, request.sender_id, "", before=tuple(before), options=request.options)
 
 
 def spoken(message: InboundMessage) -> str:
@@ -68,6 +84,33 @@ def window(history: Sequence[ChatMessage]) -> list[ChatMessage]:
         if message.role is Role.USER:
             start = len(kept)
     return kept[:start][::-1] if start else list(history)
+
+
+def unanswered(history: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
+    """The calls of the newest message of the model that have no result yet."""
+    results = set()
+    for message in reversed(history):
+        if message.role is Role.TOOL:
+            results.add(message.tool_call_id)
+        elif message.role is Role.ASSISTANT:
+            return tuple(call for call in message.tool_calls if call.id not in results)
+        else:
+            return ()
+    return ()
+
+
+def answered(history: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The same talk with a word in the place of every result that never came, as providers demand one."""
+    whole: list[ChatMessage] = []
+    waiting: dict[str, str] = {}
+    for message in history:
+        if message.role is Role.TOOL:
+            waiting.pop(message.tool_call_id, None)
+        else:
+            whole += [ChatMessage(Role.TOOL, NO_RESULT, tool_call_id=call, name=name) for call, name in waiting.items()]
+            waiting = {call.id: call.name for call in message.tool_calls}
+        whole.append(message)
+    return whole + [ChatMessage(Role.TOOL, NO_RESULT, tool_call_id=call, name=name) for call, name in waiting.items()]
 
 
 def newest_half(history: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -9,6 +9,10 @@ from typing import Protocol, TypeVar
 LONGEST_JOIN_SECONDS = 8.0
 
 
+DOORS = frozenset({"api"})
+"""Where nobody chats: each request is a turn of its own, nothing interrupts, and the answer goes back by itself."""
+
+
 class BusyMode(StrEnum):
     INTERRUPT = "interrupt"  # stop the turn; all that arrived is the next prompt
     QUEUE = "queue"  # each message is a turn of its own, in order

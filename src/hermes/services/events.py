@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from hermes.core.requests import TurnResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,7 @@ class TurnStarted:
     lane: str
     turn_id: str
     is_resumed: bool = False
+    event_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class TurnEnded:
     state: str
     text: str
     reason: str = ""
+    result: TurnResult = field(default_factory=lambda: TurnResult("", ""))
 
 
 TurnEvent = TurnStarted | TextArrived | SegmentEnded | ToolStarted | ToolEnded | ApprovalAsked | TurnEnded

@@ -19,6 +19,7 @@ from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.services.approvals import Approvals
 from hermes.services.delivery import Delivery
+from hermes.services.door import Door
 from hermes.services.events import EventBus
 from hermes.services.intake import Intake
 from hermes.services.lanes import Lanes
@@ -59,6 +60,7 @@ class Gateway:
     embedded: EmbeddedModel
     fetcher: Fetcher
     hub: LocalDoor
+    door: Door
     troubles: list[str] = field(default_factory=list)
 
     @property

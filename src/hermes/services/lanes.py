@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hermes.config import Config
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
-from hermes.core.lane import BusyMode, rows_of_next_prompt
+from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
 from hermes.core.ports import Clock
 from hermes.core.renewal import renewal_reason
 from hermes.services.orphans import Orphans
@@ -262,6 +262,8 @@ class Lanes:
             return Pick(*rows_of_next_prompt(rows, self.mode_of(key, chosen), now))
 
         def renews(session: sessions.Session, now: float) -> str:
+            if key.platform in DOORS:
+                return ""  # whoever names a session there means that one
             policy = config.sessions.reset_for(key.platform, key.kind)
             return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone_of(config.timezone))
 

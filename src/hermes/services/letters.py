@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hermes.config import Config
 from hermes.core.keys import Target
+from hermes.core.lane import DOORS
 from hermes.core.messages import Capabilities, OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.text import split, storable
@@ -38,6 +39,8 @@ class Letters:
 
         ``key`` names the letter, so that writing it twice stores it once.
         """
+        if message.target.platform in DOORS:
+            return []  # whoever asked there is answered on the connection, or looks it up
         limits = self._capabilities(message.target) or UNKNOWN_PLATFORM
         parts = split(storable(message.text), limits.text_limit, limits.text_unit) or [""]
         group = key or new_id("ob")

@@ -35,7 +35,7 @@ class Models:
         self._sessions: dict[ProxyRules, aiohttp.ClientSession] = {}
         self._answered_at: float | None = None
 
-    def model_for(self, _: SessionKey | None = None) -> Model:
+    def model_for(self, _key: SessionKey | None = None, _name: str = "") -> Model:
         config = self._config()
         basis = (config.model, config.providers, config.proxies)
         if self._built_from != basis:

@@ -16,6 +16,7 @@ from hermes.config import Config
 from hermes.config.schema import ToolProgress
 from hermes.core.errors import PlatformError, RateLimitedError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
+from hermes.core.lane import DOORS
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Adapter, ShowsTyping
 from hermes.core.text import one_line, trim
@@ -97,7 +98,8 @@ class Presenter:
     def _saw(self, event: TurnEvent) -> None:
         match event:
             case TurnStarted():
-                self._begin(event)
+                if SessionKey.parse(event.lane).platform not in DOORS:
+                    self._begin(event)
             case TextArrived(turn_id=turn_id, text=text):
                 self._change(turn_id, text=text)
             case SegmentEnded(turn_id=turn_id):

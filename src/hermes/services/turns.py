@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
-from hermes.agent.prompt import PromptBuilder, newest_half
+from hermes.agent.prompt import PromptBuilder, newest_half, unanswered
 from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext
 from hermes.config import Config
@@ -21,9 +21,10 @@ from hermes.core import turn as rules
 from hermes.core.approval import button_data
 from hermes.core.errors import ModelError, ModelErrorKind, ToolError
 from hermes.core.keys import SessionKey
-from hermes.core.lane import BusyMode
-from hermes.core.messages import Attachment, Button, ChatMessage, OutboundMessage, Role, ToolCall, Usage
+from hermes.core.lane import DOORS, BusyMode
+from hermes.core.messages import Button, ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
+from hermes.core.requests import TurnOptions, TurnResult
 from hermes.core.text import visible
 from hermes.services import attachments, words
 from hermes.services.attachments import Attachments
@@ -39,8 +40,8 @@ from hermes.services.events import (
 )
 from hermes.services.letters import Letters
 from hermes.services.processes import birth_of
-from hermes.store import approvals, codec, inbox, outbox, turns
-from hermes.store.db import Database, Tx
+from hermes.store import approvals, outbox, turns
+from hermes.store.db import Database
 from hermes.store.ids import new_code, new_id
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -49,6 +50,8 @@ from hermes.store.turns import Begun, Call, CallState, Ending, NewCall, TurnStat
 log = logging.getLogger(__name__)
 
 APPROVAL_SECONDS = 300.0
+NO_OPTIONS = TurnOptions()
+NO_REPLY = ModelReply("")
 
 
 class StopReason(StrEnum):
@@ -86,6 +89,12 @@ class Work:
     partial: str = ""
     notices: list[str] = field(default_factory=list)
     made: list[tuple[str, str]] = field(default_factory=list)
+    spent: Usage = turns.NO_USAGE
+
+    @property
+    def options(self) -> TurnOptions:
+        prompt = self.begun.prompt
+        return (prompt.options if prompt else None) or NO_OPTIONS
 
     @property
     def turn(self) -> turns.Turn:
@@ -109,7 +118,7 @@ class TurnParts:
     letters: Letters
     previews: Previews
     config: Callable[[], Config]
-    model: Callable[[SessionKey], Model]
+    model: Callable[[SessionKey, str], Model]
     toolbox: Toolbox
     prompts: PromptBuilder
     context: Callable[[SessionKey, str, str], ToolContext]
@@ -135,7 +144,7 @@ class TurnRunner:
         key = SessionKey.parse(begun.turn.lane)
         work = Work(begun, key, list(begun.history), list(begun.calls), control)
         work.made = calls_of_this_turn(begun.history)
-        self._bus.publish(TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed))
+        self._bus.publish(TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids))
         early = control.reason
         if early is not None:
             return await self._end_interrupted(work, early)
@@ -161,7 +170,8 @@ class TurnRunner:
             text = words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
             return await self._end(work, TurnState.FAILED, "it took too long", text=text)
         except ModelError as error:
-            return await self._end(work, TurnState.FAILED, f"model {error.kind}: {error}", text=str(error))
+            kind = error.kind.value
+            return await self._end(work, TurnState.FAILED, f"model {kind}: {error}", text=str(error), error_kind=kind)
         except _LoopingError:
             text = words.LOOPING.format(count=rules.GIVE_UP_CALLS)
             return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
@@ -191,16 +201,19 @@ class TurnRunner:
                     if await self._sleep_on_approval(work):
                         return None
                 case rules.CallModel(wants_summary):
+                    if theirs := self._calls_of_client(work):
+                        return theirs
                     reply = await self._call_model(work, wants_summary=wants_summary)
-                    if not reply.tool_calls or wants_summary:
+                    if wants_summary:
+                        return replace(reply, tool_calls=())  # nobody would answer them
+                    if not self._has_ours(work, reply):
                         return reply
                     await self._add_step(work, reply)
 
     async def _fetch_files(self, work: Work) -> None:
         """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""
-        files = work.begun.attachments
-        if work.begun.is_resumed and work.steps == 0:
-            files = await self._db.read(_files_of_turn, work.turn.id)
+        prompt = work.begun.prompt
+        files = prompt.attachments if prompt is not None and work.steps == 0 else ()
         if not files or work.history[-1].text.startswith(attachments.MARK):
             return
         workspace = self._context(work, "").workspace
@@ -208,12 +221,27 @@ class TurnRunner:
         await self._db.write(turns.add_message, work.begun.claim, work.turn, note, now=self._parts.clock.now())
         work.history.append(note)
 
+    # The client's own tools
+
+    def _has_ours(self, work: Work, reply: ModelReply) -> bool:
+        theirs = {tool.name for tool in work.options.tools}
+        return any(call.name not in theirs for call in reply.tool_calls)
+
+    def _calls_of_client(self, work: Work) -> ModelReply | None:
+        """In a batch of both kinds ours have run by now; what is left without a result is the client's to run."""
+        left = unanswered(work.history) if work.calls and work.options.tools else ()
+        if not left:
+            return None
+        said = next(message.text for message in reversed(work.history) if message.role is Role.ASSISTANT)
+        return ModelReply(said, left, finish_reason="tool_calls")
+
     # The model
 
     async def _call_model(self, work: Work, *, wants_summary: bool) -> ModelReply:
         await self._take_steering(work)
-        model = self._parts.model(work.key)
-        tools = () if wants_summary or not model.has_tools else self._parts.toolbox.specs()
+        options = work.options
+        model = self._parts.model(work.key, options.model)
+        tools = () if wants_summary or not model.has_tools else self._offered(options)
         last = [ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST)] if wants_summary else []
         work.partial = ""
 
@@ -226,8 +254,17 @@ class TurnRunner:
                 work.notices.append(text)
 
         async def ask(history: Sequence[ChatMessage]) -> ModelReply:
-            messages = [*self._parts.prompts.messages(work.key, history), *last]
-            return await ask_model(model, ModelRequest(messages, tools), arrived, noticed)
+            messages = [*self._parts.prompts.messages(work.key, history, options.instructions), *last]
+            request = ModelRequest(
+                messages,
+                tools,
+                max_tokens=options.max_tokens,
+                temperature=options.temperature,
+                tool_choice=options.tool_choice if tools and work.steps == 0 else "",
+            )
+            reply = await ask_model(model, request, arrived, noticed)
+            work.spent = plus(work.spent, reply.usage)
+            return reply
 
         try:
             return await ask(work.history)
@@ -236,6 +273,13 @@ class TurnRunner:
             if not shorter:
                 raise
             return await ask(shorter)
+
+    def _offered(self, options: TurnOptions) -> tuple[ToolSpec, ...]:
+        """Our tools and the client's; one of theirs with the name of ours stands in its place."""
+        if not options.tools:
+            return self._parts.toolbox.specs()
+        theirs = {tool.name for tool in options.tools}
+        return (*(tool for tool in self._parts.toolbox.specs() if tool.name not in theirs), *options.tools)
 
     async def _take_steering(self, work: Work) -> None:
         """In steer mode, what was written meanwhile joins the conversation before the model speaks again."""
@@ -253,7 +297,9 @@ class TurnRunner:
 
     async def _add_step(self, work: Work, reply: ModelReply) -> None:
         message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls)
-        new_calls = [self._new_call(work, call, position) for position, call in enumerate(reply.tool_calls)]
+        theirs = {tool.name for tool in work.options.tools}
+        ours = [call for call in reply.tool_calls if call.name not in theirs]
+        new_calls = [self._new_call(work, call, position) for position, call in enumerate(ours)]
         questions = [row for new in new_calls if new.approval for row in self._question(work, new)]
         work.partial = ""  # from here on the store has it; an interrupt must not write it a second time
         work.calls = await self._db.write(
@@ -383,12 +429,13 @@ class TurnRunner:
     # The end
 
     async def _finish(self, work: Work, reply: ModelReply) -> bool:
-        text = reply.text.strip() or words.EMPTY_REPLY
-        shown = "\n\n".join([*work.notices, text])
-        said = ChatMessage(Role.ASSISTANT, text)
-        return await self._end(
-            work, TurnState.DONE, "", text=shown, messages=[said], usage=reply.usage, model=reply.model
-        )
+        text = reply.text.strip()
+        if not text and not reply.tool_calls:
+            text = words.EMPTY_REPLY
+        shown = "\n\n".join([*work.notices, text]).strip()
+        is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
+        said = [] if is_stored else [ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls)]
+        return await self._end(work, TurnState.DONE, "", text=shown, messages=said, reply=reply)
 
     async def _end_interrupted(self, work: Work, reason: StopReason) -> bool:
         state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
@@ -404,8 +451,8 @@ class TurnRunner:
         *,
         text: str = "",
         messages: Sequence[ChatMessage] = (),
-        usage: Usage = turns.NO_USAGE,
-        model: str = "",
+        reply: ModelReply = NO_REPLY,
+        error_kind: str = "",
     ) -> bool:
         work.control.is_ending = True
         preview = await self._preview(work)
@@ -418,12 +465,23 @@ class TurnRunner:
             reason,
             messages,
             replies,
-            usage,
-            model,
+            reply.usage,
+            reply.model,
         )
         sleeps = await self._db.write(turns.finish, work.begun.claim, work.turn, ending, now=self._parts.clock.now())
         self._parts.letters.due(replies)
-        self._bus.publish(TurnEnded(work.turn.lane, work.turn.id, state.value, text, reason))
+        result = TurnResult(
+            work.turn.id,
+            state.value,
+            text if state is TurnState.DONE else work.partial,
+            reason,
+            reply.finish_reason if state is TurnState.DONE else "error",
+            reply.tool_calls,
+            work.spent,
+            reply.model,
+            error_kind,
+        )
+        self._bus.publish(TurnEnded(work.turn.lane, work.turn.id, state.value, text, reason, result))
         return sleeps
 
     async def _preview(self, work: Work) -> str:
@@ -437,13 +495,18 @@ class TurnRunner:
         return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
 
 
-def _files_of_turn(tx: Tx, turn_id: str) -> tuple[Attachment, ...]:
-    rows = inbox.of_turn(tx, turn_id)
-    return tuple(item for row in rows for item in codec.load_message(row.body).attachments)
+def plus(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.prompt_tokens + other.prompt_tokens,
+        one.completion_tokens + other.completion_tokens,
+        one.cached_tokens + other.cached_tokens,
+    )
 
 
 def busy_mode_of(config: Config, key: SessionKey, chosen: str) -> BusyMode:
     """The busy mode of a chat: its own choice, else its account's, else the general one."""
+    if key.platform in DOORS:
+        return BusyMode.QUEUE
     if chosen:
         return BusyMode(chosen)
     account = config.account(key.platform, key.account)

@@ -7,6 +7,7 @@ import logging
 import msgspec
 
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Press
+from hermes.core.requests import AgentRequest
 
 log = logging.getLogger(__name__)
 
@@ -15,9 +16,10 @@ _message = msgspec.json.Decoder(InboundMessage)
 _press = msgspec.json.Decoder(Press)
 _outbound = msgspec.json.Decoder(OutboundMessage)
 _chat = msgspec.json.Decoder(ChatMessage)
+_request = msgspec.json.Decoder(AgentRequest)
 
 
-def dump(value: InboundMessage | Press | OutboundMessage | ChatMessage) -> str:
+def dump(value: InboundMessage | Press | OutboundMessage | ChatMessage | AgentRequest) -> str:
     return _encoder.encode(value).decode()
 
 
@@ -44,3 +46,7 @@ def read_chat(body: str) -> ChatMessage | None:
     except msgspec.DecodeError:  # what does not fit the type is one too
         log.exception("Line of a transcript cannot be read")
         return None
+
+
+def load_request(body: str) -> AgentRequest:
+    return _request.decode(body)

@@ -243,6 +243,18 @@ def of_turn(tx: Tx, turn_id: str) -> list[InboxRow]:
     )
 
 
+def open_requests(tx: Tx, platform: str) -> list[InboxRow]:
+    """What was asked through a door other than a chat and has not ended."""
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM inbox
+        WHERE state IN ('queued', 'acting', 'taken') AND kind = 'request' AND platform = :platform
+        """,  # noqa: S608
+        InboxRow,
+        platform=platform,
+    )
+
+
 def waiting_count(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM inbox WHERE state IN ('queued', 'acting', 'taken')"))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hermes.core.messages import Attachment, ChatMessage, Role, ToolCall, Usage
+from hermes.core.requests import TurnOptions
 from hermes.store import approvals, claims, inbox, outbox, people, sessions
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
@@ -85,13 +86,18 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A user message made of one or more events; the turn belongs to whoever sent the last of them."""
+    """A user message made of one or more events; the turn belongs to whoever sent the last of them.
+
+    ``before`` are lines that a request brought along and that stand before it.
+    """
 
     message: ChatMessage
     platform: str
     sender_id: str
     reply_to: str
     attachments: tuple[Attachment, ...] = ()
+    before: tuple[ChatMessage, ...] = ()
+    options: TurnOptions | None = None
 
 
 Compose = Callable[[Sequence[InboxRow]], Prompt]
@@ -116,7 +122,8 @@ class Begun:
     calls: list[Call]
     is_resumed: bool
     renewed: str = ""
-    attachments: tuple[Attachment, ...] = ()
+    prompt: Prompt | None = None
+    event_ids: tuple[str, ...] = ()
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -157,7 +164,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
     while True:
         lane = _lane(tx, held)
         if lane.turn_id:
-            begun = _resume(tx, held, lane, now)
+            begun = _resume(tx, held, lane, rules, now)
             if begun is not None:
                 return begun
             sleep_until = approvals.pending_until(tx, lane.turn_id)
@@ -175,7 +182,8 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
     session, renewed = _session(tx, held.key, lane.session_id, session_id, rules, now)
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
     history = sessions.history(tx, session)
-    return Begun(held, turn, history, [], is_resumed=False, renewed=renewed, attachments=prompt.attachments)
+    event_ids = tuple(row.id for row in pick.rows)
+    return Begun(held, turn, history, [], is_resumed=False, renewed=renewed, prompt=prompt, event_ids=event_ids)
 
 
 def _composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) -> Prompt | None:
@@ -212,7 +220,7 @@ def _lane(tx: Tx, held: Claim) -> _Lane:
     return lane
 
 
-def _resume(tx: Tx, held: Claim, lane: _Lane, now: float) -> Begun | None:
+def _resume(tx: Tx, held: Claim, lane: _Lane, rules: BeginRules, now: float) -> Begun | None:
     """Go on with the lane's turn, or return None while it waits for an approval."""
     turn = _get(tx, lane.turn_id)
     calls = look_at_calls(tx, turn.id, turn.steps, now=now)
@@ -221,7 +229,9 @@ def _resume(tx: Tx, held: Claim, lane: _Lane, now: float) -> Begun | None:
     tx.run("UPDATE turns SET state = 'running', attempts = attempts + 1 WHERE id = :id", id=turn.id)
     turn = replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
     history = sessions.history(tx, turn.session_id)
-    return Begun(held, turn, history, calls, is_resumed=True)
+    rows = inbox.of_turn(tx, turn.id)
+    prompt = _composed(tx, rules.compose, rows, now)
+    return Begun(held, turn, history, calls, is_resumed=True, prompt=prompt, event_ids=tuple(row.id for row in rows))
 
 
 def _only_waits(calls: Sequence[Call]) -> bool:
@@ -261,7 +271,7 @@ def _insert(
     )
     tx.run("UPDATE lanes SET turn_id = :id WHERE key = :lane", id=turn_id, lane=lane)
     consume(tx, turn_id, rows)
-    sessions.append(tx, session_id, turn_id, [prompt.message], now=now)
+    sessions.append(tx, session_id, turn_id, [*prompt.before, prompt.message], now=now)
     return Turn(turn_id, lane, session_id, TurnState.RUNNING, person_id, prompt.reply_to, 1, 0, now, None, "", 0, 0, "")
 
 

@@ -1,0 +1,179 @@
+"""The door for requests: what the API asks goes through the same inbox, lanes and turns as a chat message.
+
+Whoever asks follows the turn over the event bus. Going away does not stop it, unless that was asked for. What
+became of a request is read from the store, so it can be told after a restart too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from hermes.core.lane import BusyMode
+from hermes.core.ports import Clock
+from hermes.core.requests import AgentRequest, RequestKind, TurnResult
+from hermes.core.text import storable
+from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.lanes import Lanes
+from hermes.services.turns import StopReason
+from hermes.store import approvals, codec, inbox, turns
+from hermes.store.approvals import Approval
+from hermes.store.db import Database, Tx
+from hermes.store.ids import new_id
+from hermes.store.inbox import InboxRow, InboxState, Incoming
+from hermes.store.turns import Ending, Turn, TurnState
+
+PLATFORM = "api"
+CLIENT_GONE = "client gone"
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A request that was accepted, and the events of the turn that answers it as they come."""
+
+    event_id: str
+    lane: str
+    is_new: bool = True
+    turn_id: str = ""
+    _events: asyncio.Queue[TurnEvent] = field(default_factory=asyncio.Queue)
+
+    def saw(self, event: TurnEvent) -> None:
+        """Called on the bus for everything in the lane; only the turn of this request is kept."""
+        if isinstance(event, TurnStarted) and self.event_id in event.event_ids:
+            self.turn_id = event.turn_id
+        if event.turn_id == self.turn_id:
+            self._events.put_nowait(event)
+
+    async def next(self) -> TurnEvent:
+        return await self._events.get()
+
+    def ready(self) -> list[TurnEvent]:
+        """What has come since the last look, without waiting."""
+        events = []
+        while not self._events.empty():
+            events.append(self._events.get_nowait())
+        return events
+
+    async def result(self) -> TurnResult:
+        """Wait for the end of the turn, passing over what happens before."""
+        while True:
+            event = await self._events.get()
+            if isinstance(event, TurnEnded):
+                return event.result
+
+
+@dataclass(frozen=True, slots=True)
+class RequestState:
+    """What the store knows of a request: its event, the turn that took it, and what that waits for."""
+
+    row: InboxRow
+    turn: Turn | None
+    pending: tuple[Approval, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """queued, running, waiting_approval, completed, failed or cancelled."""
+        if self.row.state == InboxState.QUEUED:
+            return "queued"
+        if self.row.state == InboxState.TAKEN:
+            return "waiting_approval" if self.pending else "running"
+        if self.row.state == InboxState.ANSWERED:
+            return "completed"
+        stopped = self.turn is not None and self.turn.state in (TurnState.STOPPED, TurnState.INTERRUPTED)
+        return "cancelled" if stopped or self.row.reason in (CLIENT_GONE, StopReason.STOPPED.value) else "failed"
+
+
+class Door:
+    def __init__(self, db: Database, clock: Clock, bus: EventBus, lanes: Lanes) -> None:
+        self._db = db
+        self._clock = clock
+        self._bus = bus
+        self._lanes = lanes
+
+    @asynccontextmanager
+    async def ask(self, request: AgentRequest, *, key: str = "", event_id: str = "") -> AsyncIterator[Ticket]:
+        """Store a request and follow it. Leaving the block ends the following, not the turn.
+
+        ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
+        """
+        ticket = Ticket(event_id or new_id("ev"), str(request.session_key))
+        with self._bus.watch(ticket.saw, ticket.lane):
+            ticket.is_new = await self._accept(request, ticket, key)
+            self._lanes.wake(ticket.lane)
+            yield ticket
+
+    async def submit(self, request: AgentRequest, *, key: str = "", event_id: str = "") -> str:
+        """Store a request that nobody follows; returns its event id."""
+        async with self.ask(request, key=key, event_id=event_id) as ticket:
+            return ticket.event_id
+
+    async def _accept(self, request: AgentRequest, ticket: Ticket, key: str) -> bool:
+        incoming = Incoming(
+            id=ticket.event_id,
+            keys=(f"{PLATFORM}/{storable(key)}",) if key else (),
+            lane=ticket.lane,
+            platform=PLATFORM,
+            account="main",
+            kind="request",
+            sender_id=request.sender_id,
+            body=codec.dump(request),
+            state=InboxState.QUEUED,
+            ready_at=self._clock.now(),
+        )
+        [accepted] = await self._db.write(inbox.accept, [incoming], now=self._clock.now())
+        return accepted.is_new
+
+    async def state_of(self, event_id: str) -> RequestState | None:
+        return await self._db.read(_state, event_id)
+
+    async def stop(self, event_id: str) -> RequestState | None:
+        """End a request wherever it is: queued, running or waiting. One that has ended stays as it is."""
+        state = await self.state_of(event_id)
+        if state is None or state.status in ("completed", "failed", "cancelled"):
+            return state
+        if state.turn is not None and self._lanes.interrupt(state.row.lane, state.turn.id, StopReason.STOPPED):
+            return await self.state_of(event_id)
+        await self._db.write(_stop, event_id, now=self._clock.now())
+        return await self.state_of(event_id)
+
+    async def forget_gone_clients(self) -> int:
+        """At start: requests whose client waited on a connection that died with the last process."""
+        return await self._db.write(_set_aside_gone, now=self._clock.now())
+
+
+def _state(tx: Tx, event_id: str) -> RequestState | None:
+    row = inbox.get(tx, event_id)
+    if row is None:
+        return None
+    turn = turns.get(tx, row.turn_id) if row.turn_id else None
+    pending = [asked for asked in approvals.of_turn(tx, row.turn_id) if asked.state == "pending"] if turn else []
+    return RequestState(row, turn, tuple(pending))
+
+
+def _stop(tx: Tx, event_id: str, *, now: float) -> None:
+    row = inbox.get(tx, event_id)
+    if row is None:
+        return
+    reason = StopReason.STOPPED.value
+    if row.state == InboxState.QUEUED:
+        inbox.settle(tx, event_id, state=InboxState.SET_ASIDE, reason=reason, now=now)
+    else:
+        turns.cancel_waiting(tx, row.lane, Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason), now=now)
+
+
+def _set_aside_gone(tx: Tx, *, now: float) -> int:
+    count = 0
+    for row in inbox.open_requests(tx, PLATFORM):
+        if codec.load_request(row.body).kind is not RequestKind.CHAT:
+            continue
+        count += 1
+        if row.turn_id:
+            turns.cancel_waiting(tx, row.lane, Ending(TurnState.STOPPED, InboxState.SET_ASIDE, CLIENT_GONE), now=now)
+        else:
+            inbox.settle(tx, row.id, state=InboxState.SET_ASIDE, reason=CLIENT_GONE, now=now)
+    return count
+
+
+NEVER_INTERRUPTED = {PLATFORM: BusyMode.QUEUE}
