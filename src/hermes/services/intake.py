@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 MAX_TEXT = 1_000_000
 STRANGER_TOLD_EVERY_SECONDS = 3600.0
+LOOK_AGAIN_SECONDS = 5.0
 STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
 
 
@@ -85,8 +86,9 @@ class Intake:
         self._on_arrival = on_arrival
         self._known: set[tuple[str, str]] = set()  # persons already in the store
         self._told: dict[tuple[str, str], float] = {}  # strangers, and when they were last told
-        self._noted: set[str] = set()  # turns whose waiting was told
+        self._in_hand: set[str] = set()  # events that are being acted on
         self._acting: set[asyncio.Future[None]] = set()
+        self._looking: asyncio.Task[None] | None = None
 
     def emit_for(self, account: AccountKey, adapter: Adapter) -> Emit:
         """The ``emit`` that this adapter is handed."""
@@ -242,7 +244,7 @@ class Intake:
         if arrival.refusal is not None and isinstance(event, InboundMessage):
             self._meet_stranger(event, arrival.refusal)
         elif arrival.incoming.state is InboxState.ACTING and event is not None:
-            self._spawn(self._actions.act(taken.event_id, event))
+            self._act(taken.event_id, event)
         elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):
             self._hurry(arrival.incoming.lane, taken, event)
 
@@ -254,10 +256,10 @@ class Intake:
         self._lanes.wake(lane)
 
     def _tell_waiting(self, turn_id: str, message: InboundMessage) -> None:
-        if turn_id in self._noted:
-            return
-        self._noted.add(turn_id)
-        rows = self._letters.notice(message.session_key.target, words.WAITS_FOR_APPROVAL, turn_id=turn_id)
+        """Once for each turn, whoever waits how often: the letter's name makes it so."""
+        name = f"ob_waits_{turn_id}"
+        target = message.session_key.target
+        rows = self._letters.notice(target, words.WAITS_FOR_APPROVAL, turn_id=turn_id, key=name)
         self._spawn(self._send(rows))
 
     def _meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> None:
@@ -271,6 +273,7 @@ class Intake:
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED
         if not answers or now - self._told.get(who, 0.0) < STRANGER_TOLD_EVERY_SECONDS:
             return
+        self._told = {each: at for each, at in self._told.items() if now - at < STRANGER_TOLD_EVERY_SECONDS}
         self._told[who] = now
         text = words.STRANGER.format(sender_id=message.sender_id, setting=f"{platform.upper()}_ALLOWED_USERS")
         self._spawn(self._send(self._letters.notice(message.session_key.target, text)))
@@ -287,16 +290,67 @@ class Intake:
     def _done(self, task: asyncio.Future[None]) -> None:
         self._acting.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            # Its row stays open and is taken up again at the next start.
-            log.error("Acting on an event failed", exc_info=task.exception())
+            log.error("Telling somebody failed", exc_info=task.exception())
+
+    # What acts at once
+
+    def _act(self, event_id: str, event: InboundMessage | Press) -> None:
+        self._in_hand.add(event_id)
+        self._spawn(self._acted(event_id, event))
+
+    async def _acted(self, event_id: str, event: InboundMessage | Press) -> None:
+        try:
+            await self._actions.act(event_id, event)
+        except StoreIsDownError as error:
+            # Its row stays open and is taken up again.
+            log.warning("Store is down", extra={"event": event_id, "reason": str(error)})
+        except Exception as error:
+            log.exception("Command broke", extra={"event": event_id})
+            await self._break_off(event_id, event, error)
+        finally:
+            self._in_hand.discard(event_id)
+
+    async def _break_off(self, event_id: str, event: InboundMessage | Press, error: Exception) -> None:
+        """End an event that cannot be acted on, in words, so that what was written after it goes on."""
+        text = words.COMMAND_FAILED.format(reason=type(error).__name__)
+        rows = self._letters.notice(event.session_key.target, text, key=f"ob_{event_id}")
+        reason = f"{type(error).__name__}: {error}"
+        lane = await self._db.write(_set_aside, event_id, reason, rows, now=self._clock.now())
+        self._letters.due(rows)
+        self._lanes.wake(lane)
 
     async def resume(self) -> None:
-        """Act on what was stored and had not acted when the last process ended."""
+        """Act on what was stored and had not acted when the last process ended; then look again now and then.
+
+        An event whose COMMIT was unknown, or whose store was down when it was to act, is open and in nobody's hand.
+        """
+        await self.take_up()
+        self._looking = asyncio.create_task(self._look_again(), name="acting")
+
+    async def _look_again(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            try:
+                await self.take_up(LOOK_AGAIN_SECONDS)
+            except StoreIsDownError as error:
+                log.warning("Store is down", extra={"while": "looking for commands", "reason": str(error)})
+
+    async def take_up(self, age_seconds: float = 0.0) -> None:
+        """Act on what is open, that old and in nobody's hand."""
+        before = self._clock.now() - age_seconds
         for row in await self._db.read(inbox.acting):
-            event = codec.load_press(row.body) if row.kind == "press" else codec.load_message(row.body)
-            self._spawn(self._actions.act(row.id, event))
+            if row.id in self._in_hand or row.received_at > before:
+                continue
+            try:
+                event = codec.load_press(row.body) if row.kind == "press" else codec.load_message(row.body)
+            except ValueError as error:
+                await self._db.write(_set_aside, row.id, f"unreadable: {error}", (), now=self._clock.now())
+            else:
+                self._act(row.id, event)
 
     async def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
         if self._acting:
             await asyncio.wait(self._acting, timeout=2)
         for task in self._acting:
@@ -329,6 +383,14 @@ def _store_batch(
     if cursor:
         people.move_marks(tx, account.platform, account.account, cursor)
     return accepted, unparked
+
+
+def _set_aside(tx: Tx, event_id: str, reason: str, rows: Sequence[outbox.Outgoing], *, now: float) -> str:
+    """End the event and say so. Returns its lane."""
+    if inbox.settle(tx, event_id, state=InboxState.SET_ASIDE, reason=reason, now=now):
+        outbox.enqueue(tx, rows, now=now)
+    row = inbox.get(tx, event_id)
+    return row.lane if row is not None else ""
 
 
 def person_id_of(platform: str, sender_id: str) -> str:
