@@ -1,4 +1,4 @@
-"""The tool that needs an approval and must not run twice: what it did can be counted in a file."""
+"""Tools for tests: one that needs an approval and must not run twice, one that breaks, one that takes its time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 
 DONE = "danger.txt"
+GO_ON = "go-on.txt"
 
 
 def ask_first(_: ToolContext, text: str) -> ApprovalNeed:
@@ -23,3 +24,17 @@ async def danger(ctx: ToolContext, text: str) -> str:
 
     await asyncio.to_thread(append)
     return f"Wrote {text!r}."
+
+
+@tool(toolset="test")
+async def boom(_: ToolContext) -> str:
+    """Break."""
+    raise RuntimeError("the wheel came off")
+
+
+@tool(toolset="test")
+async def linger(ctx: ToolContext) -> str:
+    """Work until go-on.txt is in the workspace."""
+    while not await asyncio.to_thread(ctx.inside(GO_ON).exists):
+        await asyncio.sleep(0.01)
+    return "Done lingering."
