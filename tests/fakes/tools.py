@@ -35,6 +35,6 @@ async def boom(_: ToolContext) -> str:
 @tool(toolset="test")
 async def linger(ctx: ToolContext) -> str:
     """Work until go-on.txt is in the workspace."""
-    while not await asyncio.to_thread(ctx.inside(GO_ON).exists):
+    while not await asyncio.to_thread(ctx.inside(GO_ON).exists):  # noqa: ASYNC110 - a file tells nobody
         await asyncio.sleep(0.01)
     return "Done lingering."

@@ -13,6 +13,8 @@ from hermes.bootstrap import TOOLS, Setting, open_gateway
 from hermes.core.ports import Clock
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
+from hermes.services.presenter import DEFAULT_PACE, Pace
+from hermes.store.db import Limits
 from tests.fakes import tools
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -40,7 +42,9 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
     """``async with start() as gateway:`` starts it on one and the same home, as often as you like."""
 
     @asynccontextmanager
-    async def starter(*, clock: Clock | None = None, **environ: str) -> AsyncIterator[Gateway]:
+    async def starter(
+        *, clock: Clock | None = None, pace: Pace = DEFAULT_PACE, limits: Limits | None = None, **environ: str
+    ) -> AsyncIterator[Gateway]:
         home = tmp_path / "home"
         extra: tuple[ModuleType, ...] = (tools,)
         setting = Setting(
@@ -57,9 +61,18 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
             cwd=tmp_path,
             tools=(*TOOLS, *extra),
             clock=clock or SystemClock(),
+            store_limits=limits or Limits(),
+            pace=pace,
         )
         (tmp_path / "work").mkdir(exist_ok=True)
         async with open_gateway(setting) as gateway:
             yield gateway
 
     return starter
+
+
+async def crash(gateway: Gateway) -> None:
+    """Die as far as a process can that goes on: from now on nothing is stored, and nothing is left in hand cleanly."""
+    await gateway.db.close()
+    await gateway.lanes.drain(0)
+    await gateway.delivery.drain(0)
