@@ -1,0 +1,72 @@
+"""What every family of routes is handed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.people import PersonRole
+from hermes.servers.api.errors import bad_request
+from hermes.services.door import PLATFORM
+from hermes.services.gateway import Gateway
+from hermes.store.ids import new_id
+
+SESSION_ID_HEADER = "X-Hermes-Session-Id"
+SESSION_KEY_HEADER = "X-Hermes-Session-Key"
+LONGEST_NAME = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the name of the API key it showed, and that key's role. Put there by the middleware."""
+
+    name: str
+    role: PersonRole
+
+    @property
+    def sender_id(self) -> str:
+        return f"key:{self.name}"
+
+
+CALLER = web.RequestKey("caller", Caller)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiParts:
+    gateway: Gateway
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNames:
+    """The session a request belongs to. ``is_named``: the client named it, so its transcript goes on.
+
+    ``memory_key`` is `X-Hermes-Session-Key`: it names a memory, never a lane.
+    """
+
+    session_id: str
+    is_named: bool
+    memory_key: str = ""
+
+    @property
+    def key(self) -> SessionKey:
+        return SessionKey(PLATFORM, ChatKind.DM, self.session_id)
+
+    def headers(self) -> dict[str, str]:
+        """Echoed with every answer."""
+        echoed = {SESSION_ID_HEADER: self.session_id}
+        return {**echoed, SESSION_KEY_HEADER: self.memory_key} if self.memory_key else echoed
+
+
+def session_names(request: web.Request, *, session_id: str = "") -> SessionNames:
+    """From the headers; ``session_id`` is what the body or a chain of responses says, and is used when there is none."""
+    named = _clean(request, SESSION_ID_HEADER) or session_id
+    return SessionNames(named or new_id("s"), bool(named), _clean(request, SESSION_KEY_HEADER))
+
+
+def _clean(request: web.Request, header: str) -> str:
+    value = "".join(letter for letter in request.headers.get(header, "") if letter.isprintable()).strip()
+    if len(value) > LONGEST_NAME:
+        raise bad_request(f"{header} is longer than {LONGEST_NAME} characters.", code="header_too_long", param=header)
+    return value

@@ -1,0 +1,59 @@
+"""Server-sent events: one stream to one client, ended properly whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from aiohttp import ClientConnectionResetError, web
+
+DONE = b"data: [DONE]\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+class ClientGoneError(Exception):
+    """The client closed the connection. The turn goes on unless the client had asked otherwise."""
+
+
+class EventStream:
+    def __init__(self, response: web.StreamResponse) -> None:
+        self.response = response
+
+    async def send(self, data: Any, *, event: str = "") -> None:
+        """One event; ``data`` is dumped as JSON."""
+        name = f"event: {event}\n".encode() if event else b""
+        await self.write(b"%sdata: %s\n\n" % (name, orjson.dumps(data)))
+
+    async def keep_alive(self) -> None:
+        await self.write(KEEP_ALIVE)
+
+    async def done(self) -> None:
+        await self.write(DONE)
+
+    async def write(self, raw: bytes) -> None:
+        try:
+            await self.response.write(raw)
+        except (ClientConnectionResetError, ConnectionResetError) as error:
+            raise ClientGoneError from error
+
+
+@asynccontextmanager
+async def event_stream(request: web.Request, headers: Mapping[str, str]) -> AsyncIterator[EventStream]:
+    """Open the stream; its end is written when the block ends, so that no client sees a broken encoding."""
+    response = web.StreamResponse(
+        headers={
+            "Content-Type": "text/event-stream; charset=utf-8",
+            "Cache-Control": "no-cache",
+            "X-Accel-Buffering": "no",  # a proxy that gathers the stream would undo it
+            **headers,
+        }
+    )
+    await response.prepare(request)
+    stream = EventStream(response)
+    yield stream
+    try:
+        await response.write_eof()
+    except (ClientConnectionResetError, ConnectionResetError) as error:
+        raise ClientGoneError from error
