@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tests.chaos.ledger import Kill, Said, Verdict, judge
-from tests.chaos.world import Deaths, Victim, World, until
+from tests.chaos.world import Victim, World, until
 
 MESSAGES = 10
-WHILE_DOWN = 3  # of these ten
+BEFORE = 2  # of these ten are answered, and known to be noted down, before the kill
+WHILE_DOWN = 3  # are said while nobody listens
 REACH_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
 CHATS = range(1000, 1040)
 ONE_CHAT = 999
 PROBES = 100_000
-APART_SECONDS = (0.2, 0.4)  # so that the answers of one kill are noted down before the next
+BARRIERS = 500_000
 
 
 class Point(StrEnum):
@@ -82,13 +83,12 @@ class Series:
         return int(waiting["waiting"]["messages"])
 
     async def _kill_once(self, plan: Plan) -> Kill:
-        await asyncio.sleep(self.world.chance.uniform(*APART_SECONDS))
         messages = self._messages(plan)
-        count = len(messages) - WHILE_DOWN
-        paused_at, was_reached = await self._reach(plan.point, messages[:count])
+        noted_until = await self._answer_and_note(plan, messages[:BEFORE])
+        was_reached = await self._reach(plan.point, messages[BEFORE:-WHILE_DOWN])
         deaths = asyncio.create_task(self.world.gateway.kill(plan.victim))
         await asyncio.sleep(0)  # the signal is sent
-        for message in messages[count:]:
+        for message in messages[-WHILE_DOWN:]:
             self._say(message)
         probe = Said(PROBES + plan.number, f"probe{plan.number}", plan.number)
         self._say(probe)
@@ -97,23 +97,33 @@ class Series:
         self.world.calm()
         back = await self._first_answer(probe, counted_from or died.killed_at)
         is_stuck = not await self._answered([*messages, probe])
-        await self._new_worker()
-        return self._noted(plan, died, paused_at, back, was_reached=was_reached, is_stuck=is_stuck)
-
-    def _noted(
-        self, plan: Plan, died: Deaths, paused_at: float, back: float, *, was_reached: bool, is_stuck: bool
-    ) -> Kill:
+        await self.world.gateway.ready()
         return Kill(
             plan.number,
             plan.point.value,
             plan.victim.value,
             died.killed_at,
             died.gone_at,
-            min(paused_at or died.killed_at, died.killed_at),
+            noted_until,
             back,
             was_reached,
             is_stuck,
         )
+
+    async def _answer_and_note(self, plan: Plan, messages: Sequence[Said]) -> float:
+        """Until when every answer that left the fake is surely noted down.
+
+        A gateway writes down what came first, first: when a message that was said after an answer had left has been
+        answered in its turn, that answer is noted. No waiting could say so on a machine that is busy.
+        """
+        for message in messages:
+            self._say(message)
+        await self._answered(messages)
+        barrier = Said(BARRIERS + plan.number, f"barrier{plan.number}", plan.number)
+        said_at = time.monotonic()
+        self._say(barrier)
+        await self._answered([barrier])
+        return said_at
 
     def _messages(self, plan: Plan) -> list[Said]:
         chats = [ONE_CHAT] * MESSAGES if plan.in_one_chat else self.world.chance.sample(CHATS, MESSAGES)
@@ -126,40 +136,30 @@ class Series:
 
     # Reaching a point
 
-    async def _reach(self, point: Point, messages: Sequence[Said]) -> tuple[float, bool]:
-        """Say the messages and come back at the point; also says since when the store stood still (0.0: it did not)."""
+    async def _reach(self, point: Point, messages: Sequence[Said]) -> bool:
+        """Say the messages and come back at the point; False when it was not reached in time."""
         if point is Point.RANDOM:
             for message in messages:
                 self._say(message)
                 await asyncio.sleep(self.world.chance.uniform(0.0, 0.03))
             await asyncio.sleep(self.world.chance.uniform(0.0, 0.1))
-            return 0.0, True
-        paused: list[float] = []
-        is_there = self._arm(point, paused)
+            return True
+        is_there = self._arm(point)
         for message in messages:
             self._say(message)
         try:
             await until(is_there, REACH_SECONDS)
         except TimeoutError:
-            return (paused or [0.0])[0], False
+            return False
         await asyncio.sleep(self._lingering(point))
-        return (paused or [0.0])[0], True
+        return True
 
-    def _arm(self, point: Point, paused: list[float]) -> Callable[[], bool]:
+    def _arm(self, point: Point) -> Callable[[], bool]:
         """Set the trap; the answer tells whether the gateway is in it."""
         world = self.world
-
-        def stop_before() -> None:
-            paused.append(time.monotonic())
-            world.before_commit.touch()
-
-        def stop_after() -> None:
-            paused.append(time.monotonic())
-            world.after_commit.touch()
-
         match point:
             case Point.AFTER_RECEIVE | Point.BEFORE_COMMIT | Point.AFTER_COMMIT:
-                stop_after() if point is Point.AFTER_COMMIT else stop_before()
+                (world.after_commit if point is Point.AFTER_COMMIT else world.before_commit).touch()
                 batches = world.telegram.batches
                 return lambda: world.telegram.batches > batches
             case Point.MID_MODEL:
@@ -170,15 +170,15 @@ class Series:
                 shown = len(world.telegram.flights)
                 return lambda: any(flight.is_preview for flight in world.telegram.flights[shown:])
             case Point.MID_TOOL:
-                world.model.on_tool_call = stop_after
+                world.model.on_tool_call = world.after_commit.touch
                 calls = world.model.tool_calls
                 return lambda: world.model.tool_calls > calls
             case Point.IN_FLIGHT:
                 hold = world.telegram.hold_sends()
                 return lambda: hold.waiting > 0
             case _:
-                world.telegram.on_send = stop_before
-                return lambda: bool(paused)
+                world.telegram.on_send = world.before_commit.touch
+                return world.before_commit.exists
 
     def _lingering(self, point: Point) -> float:
         """How long after the sign from outside the gateway is surely at the point, with some chance in it."""
@@ -212,6 +212,3 @@ class Series:
         except TimeoutError:
             return False
         return True
-
-    async def _new_worker(self) -> None:
-        await self.world.gateway.ready()

@@ -21,7 +21,7 @@ async def test_nothing_is_lost_or_doubled_by_twenty_kills(tmp_path: Path) -> Non
         waiting = await series.settle()
 
     verdict = series.verdict()
-    assert verdict.messages == KILLS * 11  # ten, and the one that asks whether it is back
+    assert verdict.messages == KILLS * 12  # ten, one that marks what is noted, one that asks whether it is back
     assert verdict.lost == []
     assert verdict.doubled == []
     assert verdict.unmarked == []

@@ -7,7 +7,7 @@ from tests.chaos.world import Flight
 from tests.fakes.server import Sent
 
 HELLO = Said(7, "hello", 0)
-KILL = Kill(0, "at random", "worker", 100.0, 100.1, 100.0, 0.5, was_reached=True, is_stuck=False)
+KILL = Kill(0, "at random", "worker", 100.0, 100.1, 99.5, 0.5, was_reached=True, is_stuck=False)
 
 
 def flight(text: str, taken_at: float, answered_at: float | None) -> Flight:
