@@ -35,7 +35,9 @@ class Suite:
 
 UNIT = Suite("unit tests", ("tests/unit",), ("-n", "auto", "--dist", "loadfile"))
 BESIDE = Suite(
-    "unit, contract, e2e", ("tests/unit", "tests/contract", "tests/e2e"), ("-n", "auto", "--dist", "loadfile")
+    "unit, contract, integration, e2e",
+    ("tests/unit", "tests/contract", "tests/integration", "tests/e2e"),
+    ("-n", "auto", "--dist", "loadfile"),
 )
 ALONE = Suite("chaos, short form", ("tests/chaos",))
 
