@@ -48,6 +48,9 @@ class Trouble:
     text: str
 
 
+PASSING = frozenset({"locked", "full", "down"})
+"""Troubles that last until one of the kind ``back`` is told."""
+
 OnTrouble = Callable[[Trouble], None]
 
 

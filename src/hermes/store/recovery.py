@@ -62,12 +62,12 @@ def rebuild(path: Path, steps: Sequence[migrate.Migration], now: float, *, rescu
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as target:
         apply_migrations(target, steps, path.name)
         found = Recovered()
+        if rescued is not None:  # first: where the two disagree, it is the newer
+            found.rows += _import(rescued, target, drift.tables(target))
         if path.exists():
             with _copied(path) as copy:
                 _salvage(copy, target, found)
                 found.about = max(found.about, round(found.rows * _share_cut_off(copy)))
-        if rescued is not None:
-            found.rows += _import(rescued, target, drift.tables(target))
         _fill_gaps(path, target, found)
     new.replace(finished(path))
     found.kept_as = adopt(path, now)
@@ -85,6 +85,29 @@ def adopt(path: Path, now: float) -> Path:
     kept = set_aside(path, "corrupt", now)
     os.rename(finished(path), path)
     return kept
+
+
+def carry_over(rescued: Path, target: sqlite3.Connection) -> None:
+    """Let what was going on go on in a sound file that was put in the place of ours, mostly an older copy.
+
+    Messages, their names, turns, answers and who is who are as they were just now: else what arrived since the copy
+    would be lost, and what was answered since would be answered again. So are the sessions that lanes are in. All
+    else is the new file's.
+    """
+    have = set(drift.tables(target))
+    with contextlib.closing(home.read_only(rescued)) as source, transaction(target):
+        for table in [name for name in (*WORK, *MIRRORED, "dedupe") if name in have]:
+            _replace(source, target, table, "")
+        if {"lanes", "sessions", "transcript"} <= have:
+            for table, key in (("sessions", "id"), ("transcript", "session_id")):
+                _replace(source, target, table, f"WHERE {key} IN (SELECT session_id FROM lanes)")
+
+
+def _replace(source: sqlite3.Connection, target: sqlite3.Connection, table: str, where: str) -> None:
+    names = ", ".join(column.name for column in drift.columns(target, table))
+    rows = source.execute(f"SELECT {names} FROM {table} {where}")
+    marks = ", ".join("?" * (names.count(",") + 1))
+    target.executemany(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", rows)
 
 
 # The damaged file

@@ -60,6 +60,8 @@ class _Files:
         self._limits = limits
         self._tell = tell
         self._wal: tuple[int, int] | None = None
+        self._content: tuple[int, int] | None = None
+        self._rescued: Path | None = None
         self.location = location
         self.path = location.path
         self.name = location.path.name
@@ -73,8 +75,12 @@ class _Files:
 
     # Opening
 
-    def open(self, *, check_whole: bool = False, rescued: Path | None = None) -> None:
-        """Open the file, recovering it first if it must be. No connection of ours may be open."""
+    def open(self, *, check_whole: bool = False, rescued: Path | None = None) -> bool:
+        """Open the file, recovering it first if it must be. No connection of ours may be open.
+
+        Returns whether it was sound.
+        """
+        is_sound = True
         if recovery.finished(self.path).exists():
             kept = recovery.adopt(self.path, self._clock())
             self._tell(Trouble("damage", f"A recovery of {self.name} was finished; the damaged file is {kept.name}."))
@@ -86,10 +92,12 @@ class _Files:
         except (DamagedError, sqlite3.DatabaseError) as error:
             if not sqlite_file.is_damage(error):
                 raise
+            is_sound = False
             self._recover(str(error), rescued)
             sqlite_file.prepare(self.location)
             self._connect(check_whole=False)
         self.generation += 1
+        return is_sound
 
     def is_large(self) -> bool:
         """Too large to be checked whole at every start."""
@@ -122,6 +130,7 @@ class _Files:
         self.connection = connection
         self.identity = sqlite_file.identity(self.path)
         self._wal = sqlite_file.identity(beside(self.path, "-wal"))
+        self.note_content()
 
     def _choose_journal(self, connection: sqlite3.Connection) -> None:
         """Take write-ahead logging, or do without it as network filesystems force us to: slower, equally safe."""
@@ -165,6 +174,7 @@ class _Files:
         if self.connection is None:
             return False
         added = drift.mend(self.connection, self._steps)
+        self.note_content()
         if added:
             self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
         return bool(added)
@@ -175,36 +185,63 @@ class _Files:
         """Whether the path still names the file we have open."""
         return sqlite_file.identity(self.path) == self.identity
 
+    def note_content(self) -> None:
+        """Called after each commit, with which alone our own checkpoints come."""
+        self._content = sqlite_file.content_mark(self.path)
+
+    def was_touched(self) -> bool:
+        """Whether anybody but us has written into the file since. SQLite itself would not look, having a log."""
+        return self.has_wal and sqlite_file.content_mark(self.path) != self._content
+
     def heal(self) -> None:
         """Close every handle and open the file again, whatever it is now; recover it if it is not sound."""
         with contextlib.ExitStack() as stack:
             for reader in self.readers:
                 stack.enter_context(reader.lock)
             is_same = self.identity is None or self.is_same()
-            rescued = None if is_same else self._rescue()
+            was_touched = is_same and self.connection is not None and self.was_touched()
+            if not is_same and self.connection is not None:
+                self._rescued = self._rescue()
             self.close()
             if not is_same:
-                self._drop_old_journal(is_rescued=rescued is not None)
-            if rescued is not None and not self.path.exists():
-                rescued.replace(self.path)
+                self._drop_old_journal(is_rescued=self._rescued is not None)
+            if self._rescued is not None and not self.path.exists():
+                self._rescued.replace(self.path)
+                self._rescued, is_same = None, True
                 self._tell(Trouble("replaced", f"{self.name} was deleted while in use. I have put it back, whole."))
-                rescued = None
-            elif not is_same:
-                kept = f" What it held is kept as backups/{rescued.name}." if rescued else ""
-                self._tell(
-                    Trouble("replaced", f"{self.name} was replaced while in use. I work with the new file.{kept}")
-                )
-            self.open(check_whole=True, rescued=rescued)
+            is_sound = self.open(check_whole=True, rescued=self._rescued)
+            if is_sound and (self._rescued is not None or not is_same):
+                self._go_on_in_new_file()
+            elif is_sound and was_touched:
+                text = f"Another program wrote into {self.name} while it was in use. I have read it anew."
+                self._tell(Trouble("replaced", text))
+            self._rescued = None
+
+    def _go_on_in_new_file(self) -> None:
+        text = f"{self.name} was replaced while in use. I work with the new file."
+        if self._rescued is not None and self.connection is not None:
+            try:
+                recovery.carry_over(self._rescued, self.connection)
+            except BaseException:
+                self.close()  # nothing may be written before what was going on is there
+                raise
+            self.note_content()
+            text += f" What was going on goes on; what else the old one held is kept as backups/{self._rescued.name}."
+        self._tell(Trouble("replaced", text))
 
     def _rescue(self) -> Path | None:
-        """Copy what the open handle still sees of a file that has lost its name."""
-        if self.connection is None:
-            return None
+        """Copy what the open handle still sees of a file that has lost its name.
+
+        Raises when there is no room for that: the handle then stays open until there is.
+        """
+        assert self.connection is not None  # noqa: S101 - the caller looked
         try:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             return backup.backup(self.connection, self.path, "replaced", self._clock())
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
+            if not sqlite_file.is_damage(error):
+                raise
             log.warning("Could not save the old content", extra={"reason": str(error)})
             return None
 
@@ -229,12 +266,13 @@ class _Files:
 
 
 class _Heal:
-    """A reader's request to the writer: the file was not sound when it was of this generation."""
+    """A reader's request to the writer: the file was not sound when it was of this generation, or lacks something."""
 
     kind = "heal"
 
-    def __init__(self, generation: int) -> None:
+    def __init__(self, generation: int, *, lacks_something: bool) -> None:
         self.generation = generation
+        self.lacks_something = lacks_something
         self.done = threading.Event()
 
 
@@ -391,6 +429,8 @@ class SqliteDatabase(Database):
             self._await_healing(0.0)
         if self._files.connection is None or not self._files.is_same():
             self._heal("the file is another one" if self._files.connection else "the file is not open")
+        elif self._files.was_touched():
+            self._heal("another program wrote into it")
 
     def _run_group(self, group: list[Job[Any]], *, may_drift: bool) -> None:
         connection = self._files.connection
@@ -419,6 +459,7 @@ class SqliteDatabase(Database):
         execute("COMMIT")
         if self._pause:
             self._pause.at("after_commit")
+        self._files.note_content()
         self._after_commit()
 
     def _fail_member(
@@ -480,7 +521,10 @@ class SqliteDatabase(Database):
 
     def _answer_heal(self, asked: _Heal) -> None:
         try:
-            if asked.generation == self._files.generation and self._healing is None:
+            if asked.lacks_something:
+                self._make_ready()
+                self._files.mend()
+            elif asked.generation == self._files.generation and self._healing is None:
                 self._heal("a reader found it damaged")
             else:
                 self._make_ready()
@@ -508,6 +552,7 @@ class SqliteDatabase(Database):
 
     def _read_forever(self, reader: _Reader) -> None:
         while (job := self._reads.get()) is not _STOP:
+            has_mended = False
             for _ in range(3):
                 generation = self._files.generation
                 if not reader.lock.acquire(timeout=self._limits.heal_wait_seconds):
@@ -517,9 +562,11 @@ class SqliteDatabase(Database):
                     is_sound = self._read(reader, job)
                 finally:
                     reader.lock.release()
-                if is_sound:
+                lacks_something = is_sound and not has_mended and _is_drift(job.error)
+                if is_sound and not lacks_something:
                     break
-                self._ask_to_heal(generation)
+                has_mended |= lacks_something
+                self._ask_to_heal(_Heal(generation, lacks_something=lacks_something))
             self._release_later((job,))
             del job
 
@@ -545,8 +592,7 @@ class SqliteDatabase(Database):
             return not sqlite_file.is_damage(error)
         return True
 
-    def _ask_to_heal(self, generation: int) -> None:
-        asked = _Heal(generation)
+    def _ask_to_heal(self, asked: _Heal) -> None:
         self._writes.put(asked)
         asked.done.wait(self._limits.heal_wait_seconds)
 
@@ -571,8 +617,8 @@ class _Healing:
         return not self._thread.is_alive()
 
 
-def _is_drift(error: sqlite3.Error) -> bool:
-    text = str(error)
+def _is_drift(error: BaseException | None) -> bool:
+    text = str(error) if isinstance(error, sqlite3.Error) else ""
     return text.startswith(("no such column", "no such table")) or "has no column named" in text
 
 

@@ -79,6 +79,15 @@ def identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def content_mark(path: Path) -> tuple[int, int] | None:
+    """Changes when anybody writes into the file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
 def tx_of(connection: sqlite3.Connection) -> Tx:
     return Tx(SQLITE, connection.execute, connection.executemany)
 
@@ -100,9 +109,9 @@ def prepare(location: Location) -> bool:
     with path.open("rb") as file:
         header = file.read(100)
     if not header:
-        is_fresh = not beside(path, "-wal").exists() or beside(path, "-wal").stat().st_size == 0
-        if not is_fresh and location.head.exists():
+        if location.head.exists():  # page 1 is kept only of a file that held our tables
             raise DamagedError("the file is empty")
+        is_fresh = True
     else:
         is_fresh = False
         _refuse_foreign_or_damaged(location, header)

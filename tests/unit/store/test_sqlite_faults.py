@@ -206,6 +206,18 @@ async def test_a_column_lost_while_running_is_added_and_the_write_goes_through(s
         assert await database.read(lambda tx: tx.value("SELECT count FROM notes")) == 3
 
 
+async def test_a_column_lost_while_running_is_added_for_a_reader_too(store: Store) -> None:
+    async with store.open() as database:
+        await database.write(put, "a")
+        connection = sqlite3.connect(store.path)
+        connection.execute("ALTER TABLE notes DROP COLUMN count")
+        connection.close()
+        assert await database.read(lambda tx: tx.value("SELECT sum(count) FROM notes")) == 0
+        with pytest.raises(sqlite3.OperationalError, match="no such column: shape"):
+            await database.read(lambda tx: tx.value("SELECT shape FROM notes"))
+    assert store.told("drift") == ["state.db lacked column notes.count. I have added that."]
+
+
 async def test_a_schema_changed_by_another_process_is_seen_at_once(store: Store) -> None:
     async with store.open() as database:
         await database.write(put, "a")
@@ -244,6 +256,29 @@ async def test_a_file_replaced_by_another_of_ours_is_used_and_the_old_content_ke
     connection = sqlite3.connect(kept)
     assert connection.execute("SELECT count(*) FROM notes").fetchone() == (60,)
     connection.close()
+
+
+async def test_a_file_overwritten_in_place_is_read_anew(store: Store) -> None:
+    await store.plant(10)
+    before = store.path.read_bytes()
+    async with store.open() as database:
+        await database.write(fill, 50, "n")
+        await database.alone(lambda tx: tx.value("PRAGMA user_version"))
+        overwrite(store.path, 0, before)
+        await database.write(put, "after")
+        assert store.told("replaced") or store.told("damage")
+        assert await database.read(count) >= 11
+
+
+async def test_a_file_replaced_by_an_empty_one_loses_nothing(store: Store) -> None:
+    await store.plant(10)
+    async with store.open() as database:
+        await database.write(put, "fresh")
+        store.path.with_name("empty").touch()
+        store.path.with_name("empty").replace(store.path)
+        await database.write(put, "after")
+        assert await database.read(count) == 12
+    assert "the file is empty" in store.told("damage")[0]
 
 
 async def test_a_file_replaced_by_garbage_loses_nothing(store: Store) -> None:
