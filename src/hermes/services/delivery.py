@@ -117,6 +117,9 @@ class Delivery:
                     return
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"target": target, "reason": str(error)})
+        except Exception:
+            # Its claim is found in nobody's hand and freed, and its row is repeated as one of unknown outcome.
+            log.exception("Delivery broke", extra={"target": target})
         finally:
             del self._active[target]
 
@@ -147,12 +150,15 @@ class Delivery:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _attempt(self, sending: Sending) -> Outcome:
-        target = Target.parse(sending.target)
+        try:
+            target, body = Target.parse(sending.target), codec.load_outbound(sending.body)
+        except ValueError as error:  # a damaged row: nobody could ever send it
+            return self._dead(sending, f"unreadable: {error}")
         adapter = self._adapter_of(target)
         if adapter is None:
             return self._later(sending, NO_ADAPTER_SECONDS, f"{target.platform} is not connected")
         message = replace(
-            codec.load_outbound(sending.body),
+            body,
             replaces=sending.replaces_message,
             is_repeat=sending.repeats > 0 and not adapter.capabilities.idempotent_sends,
         )
@@ -187,13 +193,14 @@ class Delivery:
             case RejectedError() if sending.replaces_message:
                 return Outcome(lambda tx, _: outbox.send_anew(tx, sending.id, reason=reason), reason=reason)
             case RejectedError():
-                return Outcome(
-                    lambda tx, now: outbox.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason
-                )
+                return self._dead(sending, reason)
             case CredentialsError() | ConflictError():
                 return self._later(sending, BACKOFF_SECONDS[-1], reason)
             case UnreachableError() | _:
                 return self._later(sending, self._backoff(sending.attempts), reason)
+
+    def _dead(self, sending: Sending, reason: str) -> Outcome:
+        return Outcome(lambda tx, now: outbox.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason)
 
     def _later(self, sending: Sending, seconds: float, reason: str) -> Outcome:
         def record(tx: Tx, now: float) -> None:
@@ -226,7 +233,9 @@ class Delivery:
 
 
 def _record_and_next(tx: Tx, held: Claim, outcome: Outcome, *, now: float) -> Begun | None:
-    outcome.record(tx, now)
+    """A receipt always counts; whatever else was learned counts only for who still holds the target."""
+    if outcome.is_sent or claims.seq_of(tx, "targets", held) is not None:
+        outcome.record(tx, now)
     return outbox.begin_next(tx, held, now=now)
 
 

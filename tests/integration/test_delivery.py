@@ -1,0 +1,251 @@
+"""Delivery: in order for each chat, each message until its outcome is known, and previews that become the answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hermes.core.keys import Target
+from hermes.core.messages import OutboundMessage
+from hermes.services.gateway import Gateway
+from hermes.services.presenter import CURSOR, Pace
+from hermes.store import outbox
+from hermes.store.db import Tx
+from hermes.store.outbox import OutboxKind
+from tests.fakes.clock import FakeClock
+from tests.fakes.model import FakeModel, Reply
+from tests.fakes.telegram import FakeTelegram
+from tests.integration.conftest import Start, crash
+from tests.integration.watching import SECONDS, answered, outbox_rows, turn_is, until
+
+AT_ONCE = Pace(first_sign_seconds=0.01, preview_after_seconds=0.0, typing_every_seconds=4.0)
+LONG = "\n\n".join(f"Part {number}. " + "word " * 700 for number in range(3))
+
+
+async def write(gateway: Gateway, *texts: str) -> None:
+    """Letters to Ana, one each."""
+    for text in texts:
+        rows = gateway.letters.rows(OutboundMessage(Target("telegram", "7"), text), OutboxKind.REPLY)
+        await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
+        gateway.letters.due(rows)
+
+
+async def state_is(gateway: Gateway, state: str, number: int = 0) -> None:
+    async def look() -> bool:
+        rows = await outbox_rows(gateway)
+        return len(rows) > number and rows[number].state == state
+
+    await until(look)
+
+
+async def test_letters_to_one_chat_arrive_in_order(start: Start, telegram: FakeTelegram) -> None:
+    async with start() as gateway:
+        telegram.limit_next_send(0)
+        await write(gateway, *(f"letter {number}" for number in range(30)))
+        await telegram.wait_for(lambda: len(telegram.sent) == 30, SECONDS)
+    assert telegram.texts(7) == [f"letter {number}" for number in range(30)]
+
+
+async def test_a_long_answer_is_split_and_arrives_in_order(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.says(LONG)
+    async with start() as gateway:
+        telegram.user_says("tell me")
+        await telegram.wait_for(lambda: len(telegram.sent) >= 3, SECONDS)
+        rows = await outbox_rows(gateway)
+    assert len({row.group_id for row in rows}) == 1
+    assert [text[:6] for text in telegram.texts(7)] == ["Part 0", "Part 1", "Part 2"]
+    assert [bool(sent.reply_to) for sent in telegram.sent] == [True, False, False]
+
+
+async def test_a_chat_that_blocked_us_ends_the_whole_answer_with_the_reason(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.says(LONG)
+    telegram.block(7)
+    async with start() as gateway:
+        telegram.user_says("tell me")
+        await state_is(gateway, "dead")
+        rows = await outbox_rows(gateway)
+        telegram.unblock(7)
+        telegram.user_says("again")
+        await answered(telegram, "echo: again")
+    assert [row.state for row in rows] == ["dead"] * 3
+    assert "blocked by the user" in rows[0].reason
+    assert telegram.counts["sendMessage"] == 2, "the other parts were not tried"
+
+
+async def test_flood_control_is_waited_for(start: Start, telegram: FakeTelegram, clock: FakeClock) -> None:
+    telegram.limit_next_send(30)
+    async with start(clock=clock) as gateway:
+        await write(gateway, "one", "two")
+        await state_is(gateway, "ready")
+        [first, _] = await outbox_rows(gateway)
+        assert first.not_before == clock.now() + 30
+        assert telegram.counts["sendMessage"] == 1
+        clock.advance(31)
+        await telegram.wait_for(lambda: telegram.texts(7) == ["one", "two"], SECONDS)
+
+
+async def test_a_send_whose_outcome_is_unknown_is_repeated_once_and_marked(
+    start: Start, telegram: FakeTelegram, clock: FakeClock
+) -> None:
+    async with start(clock=clock) as gateway:
+        hold = telegram.hold_sends()
+        await write(gateway, "hello")
+        await hold.reached()
+        telegram.drop_connection()
+        telegram.release_all()
+        await until(lambda: _waits(gateway))
+        clock.advance(5)
+        await telegram.wait_for(lambda: len(telegram.sent) == 2, SECONDS)
+        await state_is(gateway, "sent")
+    assert telegram.texts(7) == ["hello", "↻ hello"]
+
+
+async def _waits(gateway: Gateway) -> bool:
+    [row] = await outbox_rows(gateway)
+    return row.not_before > row.created_at
+
+
+async def test_a_row_that_cannot_be_read_is_dead_and_the_next_is_sent(start: Start, telegram: FakeTelegram) -> None:
+    def spoil(tx: Tx) -> None:
+        tx.run("UPDATE outbox SET body = '{' WHERE idx = 0 AND seq = 1")
+
+    async with start() as gateway:
+        rows = gateway.letters.rows(OutboundMessage(Target("telegram", "7"), "x"), OutboxKind.REPLY)
+        await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
+        await gateway.db.write(spoil)
+        await write(gateway, "hello")
+        await answered(telegram, "hello")
+        [bad, _] = await outbox_rows(gateway)
+    assert bad.state == "dead"
+    assert "unreadable" in bad.reason
+
+
+async def test_an_answer_nobody_at_the_terminal_sees_is_parked_until_somebody_writes(start: Start) -> None:
+    async with start() as gateway:
+        await gateway.hub.submit("desk", "hello", "k1")
+        await state_is(gateway, "parked")
+        async with gateway.hub.listen("desk") as heard:
+            await gateway.hub.submit("desk", "and again", "k2")
+            async with asyncio.timeout(SECONDS):
+                texts = [(await heard.get()).text for _ in range(2)]
+    assert texts == ["echo: hello", "echo: and again"]
+
+
+# Previews
+
+
+async def shown(telegram: FakeTelegram, text: str) -> None:
+    """Wait until the bot shows this text with its cursor."""
+    await telegram.wait_for(lambda: any(sent.text == text + CURSOR for sent in telegram.sent), SECONDS)
+
+
+async def test_a_preview_grows_and_is_replaced_by_the_answer(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.script([Reply(tokens=tuple(f"w{number} " for number in range(30)), tokens_per_second=20)])
+    async with start(pace=AT_ONCE) as gateway:
+        telegram.user_says("count")
+        await turn_is(gateway, "done")
+        await telegram.wait_for(lambda: telegram.texts()[-1:] == [model_text(30)], SECONDS)
+        kinds = [(row.kind, row.state) for row in await outbox_rows(gateway)]
+    [only] = telegram.sent
+    assert only.edits, "it was shown before it was whole"
+    assert all(edit.endswith(CURSOR) for edit in only.edits)
+    assert [len(edit) for edit in only.edits] == sorted(len(edit) for edit in only.edits)
+    assert kinds == [("preview", "sent"), ("reply", "sent")]
+    assert telegram.typings >= 1
+
+
+def model_text(count: int) -> str:
+    return "".join(f"w{number} " for number in range(count)).strip()
+
+
+async def test_a_quick_answer_needs_neither_typing_nor_preview(start: Start, telegram: FakeTelegram) -> None:
+    async with start() as gateway:
+        telegram.user_says("hello")
+        await answered(telegram, "echo: hello")
+        assert len(await outbox_rows(gateway)) == 1
+    assert telegram.typings == 0
+
+
+@pytest.mark.parametrize("is_slow", [False, True], ids=["quick", "slow enough for a preview"])
+async def test_after_a_crash_in_mid_preview_the_answer_replaces_the_same_message(
+    start: Start, telegram: FakeTelegram, model: FakeModel, is_slow: bool
+) -> None:
+    story = Reply(tokens=("Once upon", " a time"))
+    model.script([story, story])
+    model.hold()
+    async with start(pace=AT_ONCE) as gateway:
+        telegram.user_says("tell me")
+        await shown(telegram, "Once upon")
+        await state_is(gateway, "sent")
+        await crash(gateway)
+    if not is_slow:
+        model.release()
+    async with start(pace=AT_ONCE):
+        if is_slow:
+            await telegram.wait_for(lambda: telegram.typings >= 2, SECONDS)
+            await model.is_holding()
+            await asyncio.sleep(0.1)  # time for the second message that must not come
+            model.release()
+        await answered(telegram, "Once upon a time")
+    assert telegram.texts(7) == ["Once upon a time"]
+
+
+async def test_an_interrupted_preview_is_finished_with_a_mark(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.script([Reply(tokens=("Once upon", " a time"))])
+    model.hold()
+    async with start(pace=AT_ONCE):
+        telegram.user_says("tell me")
+        await shown(telegram, "Once upon")
+        telegram.user_says("/stop")
+        await answered(telegram, "Once upon … (interrupted)")
+        model.release()
+
+
+async def test_an_edit_whose_outcome_is_unknown_is_repeated_without_a_mark(
+    start: Start, telegram: FakeTelegram, model: FakeModel, clock: FakeClock
+) -> None:
+    """Editing twice shows one message, so nobody needs to be warned."""
+    model.script([Reply(tokens=("Once upon", " a time"))])
+    model.hold()
+    async with start(clock=clock, pace=AT_ONCE) as gateway:
+        telegram.user_says("tell me")
+        await shown(telegram, "Once upon")
+        await state_is(gateway, "sent")
+        hold = telegram.hold("editMessageText")
+        model.release()
+        await hold.reached()
+        telegram.drop_connection()
+        telegram.release_all()
+        await until(lambda: _final_waits(gateway))
+        clock.advance(5)
+        await state_is(gateway, "sent", 1)
+    assert telegram.texts(7) == ["Once upon a time"]
+
+
+async def _final_waits(gateway: Gateway) -> bool:
+    rows = await outbox_rows(gateway)
+    return len(rows) == 2 and rows[1].not_before > rows[1].created_at
+
+
+async def test_a_preview_that_was_deleted_in_the_chat_does_not_swallow_the_answer(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.script([Reply(tokens=("Once upon", " a time"))])
+    model.hold()
+    async with start(pace=AT_ONCE) as gateway:
+        telegram.user_says("tell me")
+        await shown(telegram, "Once upon")
+        await state_is(gateway, "sent")
+        telegram.refuse_next("editMessageText", 400, "Bad Request: message to edit not found", times=5)
+        model.release()
+        await answered(telegram, "Once upon a time")
+    assert telegram.texts(7)[-1] == "Once upon a time"
