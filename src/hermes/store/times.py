@@ -17,14 +17,9 @@ def set_back(tx: Tx, *, by: float, now: float) -> None:
         by=by,
         now=now,
     )
-    tx.run(
-        """
-        UPDATE outbox SET not_before = not_before - :by, expires_at = expires_at - :by
-        WHERE state IN ('ready', 'unknown', 'parked') AND created_at > :now
-        """,
-        by=by,
-        now=now,
-    )
+    is_open = "state IN ('ready', 'unknown', 'parked')"
+    tx.run(f"UPDATE outbox SET not_before = not_before - :by WHERE {is_open} AND not_before > :now", by=by, now=now)  # noqa: S608
+    tx.run(f"UPDATE outbox SET expires_at = expires_at - :by WHERE {is_open} AND created_at > :now", by=by, now=now)  # noqa: S608
     tx.run(
         """
         UPDATE approvals SET expires_at = expires_at - :by, created_at = created_at - :by
