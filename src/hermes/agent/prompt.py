@@ -100,12 +100,17 @@ def unanswered(history: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
 
 
 def answered(history: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The same talk with a word in the place of every result that never came, as providers demand one."""
+    """The same talk with a word in the place of every result that never came, as providers demand one.
+
+    A result whose call is not there (its line was damaged, or lies before the window) is left out for the same reason.
+    """
     whole: list[ChatMessage] = []
     waiting: dict[str, str] = {}
     for message in history:
         if message.role is Role.TOOL:
-            waiting.pop(message.tool_call_id, None)
+            if message.tool_call_id not in waiting:
+                continue
+            del waiting[message.tool_call_id]
         else:
             whole += [ChatMessage(Role.TOOL, NO_RESULT, tool_call_id=call, name=name) for call, name in waiting.items()]
             waiting = {call.id: call.name for call in message.tool_calls}

@@ -1,0 +1,81 @@
+"""What the model is sent is always a talk that a provider accepts."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.agent.prompt import PromptBuilder, newest_half, window
+from hermes.core.keys import SessionKey
+from hermes.core.messages import ChatMessage, Role, ToolCall
+from tests.fakes.model import complaint_about
+
+KEY = SessionKey.parse("agent:main:telegram:dm:7")
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> list[ChatMessage]:
+    """A whole conversation: messages, answers, and steps with calls that are all answered, in any order."""
+    lines: list[ChatMessage] = []
+    for turn in range(draw(st.integers(1, 5))):
+        lines.append(ChatMessage(Role.USER, f"question {turn}"))
+        for step in range(draw(st.integers(0, 3))):
+            calls = tuple(
+                ToolCall(f"c{turn}.{step}.{index}", "read_file", "{}") for index in range(draw(st.integers(1, 3)))
+            )
+            lines.append(ChatMessage(Role.ASSISTANT, "", tool_calls=calls))
+            results = [ChatMessage(Role.TOOL, "x", tool_call_id=call.id, name=call.name) for call in calls]
+            lines += draw(st.permutations(results))
+        if draw(st.booleans()):
+            lines.append(ChatMessage(Role.ASSISTANT, f"answer {turn}"))
+    return lines
+
+
+def is_accepted(lines: list[ChatMessage]) -> bool:
+    messages = [
+        {
+            "role": line.role.value,
+            "content": line.text,
+            "tool_call_id": line.tool_call_id,
+            "tool_calls": [{"id": call.id, "function": {"arguments": call.arguments}} for call in line.tool_calls],
+        }
+        for line in lines
+    ]
+    return complaint_about({"model": "x", "messages": messages}) == ""
+
+
+@given(talks())
+def test_a_whole_talk_is_sent_as_it_is(talk: list[ChatMessage]) -> None:
+    assert PromptBuilder(lambda: "").messages(KEY, talk)[1:] == talk
+
+
+@given(talks(), st.data())
+def test_whatever_lines_are_lost_the_rest_is_a_talk_that_is_accepted(
+    talk: list[ChatMessage], data: st.DataObject
+) -> None:
+    kept = [line for line in talk if data.draw(st.booleans())]
+    assert is_accepted(PromptBuilder(lambda: "").messages(KEY, kept))
+
+
+@given(talks(), st.integers(0, 40))
+def test_a_talk_whose_beginning_is_cut_off_anywhere_is_accepted(talk: list[ChatMessage], start: int) -> None:
+    assert is_accepted(PromptBuilder(lambda: "").messages(KEY, talk[start:]))
+
+
+@given(talks())
+def test_the_newest_half_begins_with_a_person(talk: list[ChatMessage]) -> None:
+    half = newest_half(talk)
+    assert not half or (half[0].role is Role.USER and len(half) < len(talk))
+
+
+def test_a_talk_beyond_the_window_keeps_its_newest_part() -> None:
+    talk = [ChatMessage(Role.USER, f"{number} " + "x" * 50_000) for number in range(10)]
+    kept = window(talk)
+    assert kept
+    assert kept[-1] is talk[-1]
+    assert len(kept) < len(talk)
+
+
+def test_one_message_larger_than_the_window_is_kept_all_the_same() -> None:
+    talk = [ChatMessage(Role.USER, "x" * 500_000)]
+    assert window(talk) == talk
