@@ -13,7 +13,7 @@ def may_answer(*, asked_of: str, touches_host: bool, person_id: str, role: Perso
     """The person it was asked of, an admin or the owner; what touches the host needs an admin or the owner."""
     if role in (PersonRole.OWNER, PersonRole.ADMIN):
         return True
-    return person_id == asked_of and not touches_host
+    return bool(person_id) and person_id == asked_of and not touches_host
 
 
 @dataclass(frozen=True, slots=True)

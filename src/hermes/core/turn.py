@@ -13,7 +13,7 @@ MAX_DEATHS = 3
 """A turn that was in hand when the process died this often is set aside: it may be what kills it."""
 
 IDENTICAL_CALLS = 3
-"""From this many identical calls in a row on, a call is answered by a warning instead of being run."""
+"""So many identical calls in a row are run; the next is answered by a warning instead."""
 
 GIVE_UP_CALLS = 5
 """With this many identical calls in a row the turn ends."""
