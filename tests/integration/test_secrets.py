@@ -15,7 +15,7 @@ from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.proxy import FakeHttpProxy
 from tests.fakes.telegram import FakeTelegram
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]  # ten processes, on a machine that may be busy
 
 ROOT = Path(__file__).parents[2]
 WRITTEN_BY_THE_OWNER = {".env", "config.yaml", "notes.txt"}
@@ -145,8 +145,7 @@ def _is_tool_result(request: dict[str, Any]) -> bool:
 def asked_afterwards(folder: Path, environ: dict[str, str]) -> list[str]:
     """Every command that shows something."""
     commands = [
-        ("gateway", "status", "--json"), ("status",), ("doctor",), ("config", "show", "--all"), ("config", "check"),
-        ("config", "explain", "TELEGRAM_BOT_TOKEN"), ("config", "explain", "ALL_PROXY"), ("logs",),
-        ("sessions", "list"), ("trace", "msg:7:1"), ("trace", "--json", "msg:7:2"), ("-z", "hello"),
+        ("gateway", "status", "--json"), ("doctor",), ("config", "show", "--all"), ("config", "explain", "ALL_PROXY"),
+        ("logs",), ("trace", "msg:7:1"), ("trace", "--json", "msg:7:2"),
     ]  # fmt: skip
     return [typed(folder, environ, *command) for command in commands]
