@@ -1,0 +1,160 @@
+"""What a message says, out of the many forms clients give it: a text, and the pictures beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes.core.messages import Image
+from hermes.core.text import one_line, storable
+from hermes.servers.api.errors import ApiError, bad_request
+
+TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
+IMAGE_TYPES = frozenset({"image_url", "input_image"})
+DETAILS = frozenset({"auto", "low", "high", "original"})
+
+
+@dataclass(frozen=True, slots=True)
+class InputLimits:
+    """How much one request may hold. Lengths of text are counted in characters."""
+
+    body_bytes: int = 10 * 1024 * 1024
+    messages: int = 10_000
+    parts: int = 1_000
+    text: int = 64 * 1024
+    depth: int = 10
+    tools: int = 512
+    schema_depth: int = 64
+
+
+INPUT_LIMITS = InputLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    text: str = ""
+    images: tuple[Image, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.images and not self.text.strip()
+
+
+def read_content(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> Content:
+    """A string, null, one part, or an array of parts, which may hold arrays again within the limits."""
+    if isinstance(value, str):  # by far the most common, and the cheapest
+        return Content(_short_enough(storable(value), param, limits))
+    if value is None:
+        return Content()
+    found = _Found(limits)
+    found.take(value, param, 1)
+    return Content(_short_enough(storable("\n".join(found.texts)), param, limits), tuple(found.images))
+
+
+def read_text(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> str:
+    """The same where only words have a meaning: a system message, a tool's result."""
+    content = read_content(value, param, limits)
+    if content.images:
+        raise _unsupported("Pictures are taken in user messages only; send text here.", param)
+    return content.text
+
+
+def summary(content: Content, length: int = 60) -> str:
+    """For a log: ``[2 images] what do you see?``."""
+    count = len(content.images)
+    pictures = f"[{count} image{'s' if count > 1 else ''}] " if count else ""
+    return f"{pictures}{one_line(content.text, length)}".strip()
+
+
+@dataclass(slots=True)
+class _Found:
+    limits: InputLimits
+    texts: list[str] = field(default_factory=list)
+    images: list[Image] = field(default_factory=list)
+    count: int = 0
+
+    def take(self, value: Any, param: str, depth: int) -> None:
+        if isinstance(value, list):
+            if depth > self.limits.depth:
+                message = f"Content is nested deeper than {self.limits.depth} levels; send one array of parts."
+                raise bad_request(message, code="content_too_deep", param=param)
+            for index, item in enumerate(value):
+                self.take(item, f"{param}[{index}]", depth + 1)
+            return
+        self.count += 1
+        if self.count > self.limits.parts:
+            message = f"A message may have at most {self.limits.parts} content parts."
+            raise bad_request(message, code="too_many_parts", param=param)
+        if isinstance(value, str):
+            self.texts.append(value)
+        elif isinstance(value, dict):
+            self._take_part(value, param)
+        elif value is not None:
+            message = f"A content part is an object such as {{'type': 'text', 'text': '…'}}, not {_kind(value)}."
+            raise bad_request(message, code="invalid_content", param=param)
+
+    def _take_part(self, part: dict[str, Any], param: str) -> None:
+        kind = part.get("type", "text" if "text" in part else None)
+        if "file_id" in part and part["file_id"] is not None:
+            raise _unsupported("Files are not taken here; send pictures by address or as data:image/….", param)
+        if not isinstance(kind, str):
+            raise bad_request("A content part needs a type.", code="invalid_content", param=f"{param}.type")
+        if kind in TEXT_TYPES:
+            self.texts.append(_text_of(part, kind, param))
+        elif kind in IMAGE_TYPES:
+            self.images.append(_image_of(part, param))
+        else:
+            message = f"Content of type {one_line(kind, 40)!r} is not taken; send text and image_url parts."
+            raise _unsupported(message, param)
+
+
+def _text_of(part: dict[str, Any], kind: str, param: str) -> str:
+    name = "refusal" if kind == "refusal" else "text"
+    text = part.get(name)
+    if not isinstance(text, str):
+        raise bad_request(f"{name} has to be a string.", code="invalid_content", param=f"{param}.{name}")
+    return text
+
+
+def _image_of(part: dict[str, Any], param: str) -> Image:
+    """Chat sends an object with address and detail, responses sends both side by side."""
+    value, detail = part.get("image_url"), part.get("detail")
+    if isinstance(value, dict):
+        value, detail = value.get("url"), value.get("detail", detail)
+    if not isinstance(value, str) or not value.strip():
+        message = "A picture needs an address: http(s)://… or data:image/…;base64,…"
+        raise bad_request(message, code="invalid_image_url", param=f"{param}.image_url")
+    detail = "auto" if detail is None else detail
+    if not isinstance(detail, str) or detail not in DETAILS:
+        message = f"detail is one of {', '.join(sorted(DETAILS))}."
+        raise bad_request(message, code="invalid_image_detail", param=f"{param}.detail")
+    return Image(_address(value.strip(), f"{param}.image_url"), detail)
+
+
+def _address(url: str, param: str) -> str:
+    scheme = url[:32].lower()
+    if scheme.startswith("data:"):
+        if not scheme.startswith("data:image/"):
+            raise _unsupported("Of data: addresses only data:image/… is taken.", param)
+        if "," not in url[:256]:
+            raise bad_request("The data: address has no data.", code="invalid_image_url", param=param)
+        return storable(url)
+    if scheme.startswith(("http://", "https://")) and len(url.partition("://")[2]) > 0:
+        return storable(url)
+    message = "The address of a picture has to begin with http://, https:// or data:image/."
+    raise bad_request(message, code="invalid_image_url", param=param)
+
+
+def _short_enough(text: str, param: str, limits: InputLimits) -> str:
+    if len(text) > limits.text:
+        message = f"The text has {len(text):,} characters; a message may have {limits.text:,}. Send it in parts."
+        raise bad_request(message, code="content_too_long", param=param)
+    return text
+
+
+def _unsupported(message: str, param: str) -> ApiError:
+    return bad_request(message, code="unsupported_content_type", param=param)
+
+
+def _kind(value: Any) -> str:
+    return {bool: "a boolean", int: "a number", float: "a number"}.get(type(value), f"a {type(value).__name__}")
