@@ -88,7 +88,7 @@ class _Files:
             if not self.path.exists() and self.location.head.exists():
                 raise DamagedError("the file is gone")
             sqlite_file.prepare(self.location)
-            self._connect(check_whole=check_whole or not self.is_large())
+            self._connect_anyhow(check_whole=check_whole or not self.is_large())
         except (DamagedError, sqlite3.DatabaseError) as error:
             if not sqlite_file.is_damage(error):
                 raise
@@ -102,6 +102,16 @@ class _Files:
     def is_large(self) -> bool:
         """Too large to be checked whole at every start."""
         return self.path.stat().st_size > self._limits.checked_at_open_bytes
+
+    def _connect_anyhow(self, *, check_whole: bool) -> None:
+        """Connect also to a file that has a write-ahead log and was moved to where there can be none."""
+        try:
+            self._connect(check_whole=check_whole)
+        except sqlite3.OperationalError as error:
+            if error_code(error) not in sqlite_file.NO_LOG_HERE or sqlite_file.is_damage(error):
+                raise
+            sqlite_file.leave_log(self.location, self._limits)
+            self._connect(check_whole=check_whole)
 
     def _connect(self, *, check_whole: bool) -> None:
         has_head = sqlite_file.is_head_current(self.location)
@@ -138,7 +148,7 @@ class _Files:
             mode = connection.execute("PRAGMA journal_mode = wal").fetchone()[0]
             reason = f"SQLite stays in mode {mode!r}"
         except sqlite3.OperationalError as error:
-            if error_code(error) not in {sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}:
+            if error_code(error) not in sqlite_file.NO_LOG_HERE:
                 raise
             mode, reason = "", str(error)
         if mode == "wal":

@@ -37,13 +37,14 @@ class Location:
 
     @classmethod
     def parse(cls, text: str) -> Location:
-        """Read a path, ``sqlite:///path`` or ``file:/path?vfs=…``."""
-        if text.startswith("sqlite:///"):  # three slashes: relative; four: absolute
-            return cls(Path(unquote(text.removeprefix("sqlite:///"))))
-        if text.startswith("file:"):
-            parts = urlsplit(text)
-            return cls(Path(unquote(parts.path)), parse_qs(parts.query).get("vfs", [""])[0])
-        return cls(Path(text))
+        """Read a path, ``sqlite:///path`` or ``file:/path``, the last two with ``?vfs=…`` if need be."""
+        if not text.startswith(("sqlite:///", "file:")):
+            return cls(Path(text))
+        parts = urlsplit(text)
+        path = unquote(parts.path)
+        if parts.scheme == "sqlite":  # three slashes: relative; four: absolute
+            path = path.removeprefix("/")
+        return cls(Path(path), parse_qs(parts.query).get("vfs", [""])[0])
 
     @property
     def head(self) -> Path:
@@ -51,8 +52,20 @@ class Location:
         return beside(self.path, ".head")
 
     def connect(self, limits: Limits) -> sqlite3.Connection:
+        connection = self.connect_bare(limits)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA temp_store = MEMORY")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def connect_bare(self, limits: Limits) -> sqlite3.Connection:
+        """A connection that has not looked at the file yet."""
         uri = f"file:{quote(str(self.path.absolute()))}" + (f"?vfs={self.vfs}" if self.vfs else "")
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             uri,
             uri=True,
             timeout=limits.busy_seconds,
@@ -60,10 +73,6 @@ class Location:
             check_same_thread=False,  # the writer closes the readers' connections when the file was replaced
             cached_statements=512,
         )
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        return connection
 
 
 def beside(path: Path, suffix: str) -> Path:
@@ -199,6 +208,17 @@ def _first_page(path: Path) -> bytes:
 
 
 # With a connection
+
+
+NO_LOG_HERE = frozenset({sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+"""What SQLite answers where the shared memory of a write-ahead log cannot be had, as on network filesystems."""
+
+
+def leave_log(location: Location, limits: Limits) -> None:
+    """Take a file off its write-ahead log where that cannot be shared: one process alone can do without sharing."""
+    with contextlib.closing(location.connect_bare(limits)) as connection:
+        connection.execute("PRAGMA locking_mode = exclusive")
+        connection.execute("PRAGMA journal_mode = truncate")
 
 
 def check(connection: sqlite3.Connection, *, whole: bool) -> None:

@@ -355,6 +355,17 @@ async def test_a_refused_wal_means_one_warning_and_a_slower_journal(store: Store
     assert "network filesystem (NFS" in store.told("journal")[0]
 
 
+async def test_a_file_with_a_log_is_taken_off_it_where_there_can_be_none(store: Store) -> None:
+    """As when a home is moved to a network filesystem."""
+    await store.plant(20)
+    async with store.open(f"sqlite:///{store.path}?vfs=unix-dotfile") as database:
+        assert await database.read(count) == 20
+        await database.write(put, "a")
+    assert len(store.told("journal")) == 1
+    async with store.open() as database:
+        assert await database.read(count) == 21
+
+
 HOLD = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
