@@ -67,6 +67,7 @@ SETTLE_SECONDS = 3.0
 NAME_SECONDS = 1.0
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
+ALERT_EVERY_SECONDS = 600.0
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
 
@@ -198,6 +199,7 @@ class _Builder:
         self.troubles: list[str] = []
         self._passing: set[str] = set()
         self._untold: list[str] = []
+        self._told: dict[str, float] = {}
         self._gateway: Gateway | None = None
         self._manifests = self._platforms()
         self.watch = ConfigWatch(
@@ -247,10 +249,14 @@ class _Builder:
             self.tell_owner()
 
     def tell_owner(self) -> None:
+        """Tell what was not told yet. A trouble that comes and goes is told now and then, not each time."""
         assert self._gateway is not None  # noqa: S101 - called when it is built
         untold, self._untold = self._untold, []
+        now = self._setting.clock.monotonic()
         for text in untold:
-            self._gateway.tell_owner(text)
+            if now - self._told.get(text, -ALERT_EVERY_SECONDS) >= ALERT_EVERY_SECONDS:
+                self._told[text] = now
+                self._gateway.tell_owner(text)
 
     def build(self, db: Database, owner: str) -> Gateway:
         clock, config, home = self._setting.clock, self._config, self._setting.home

@@ -127,11 +127,9 @@ def _details(snapshot: Mapping[str, Any]) -> list[str]:
         rows.append("chats      none yet")
     if model := snapshot.get("model"):
         rows.append(_model_row(model))
-    waiting = snapshot.get("waiting", {})
-    words = (
-        f"{count(int(waiting.get('messages', 0)), 'message')}, {count(int(waiting.get('approvals', 0)), 'approval')}"
-    )
-    rows.append(f"waiting    {words}")
+    if waiting := snapshot.get("waiting"):  # without its store the gateway does not know
+        messages, approvals = int(waiting.get("messages", 0)), int(waiting.get("approvals", 0))
+        rows.append(f"waiting    {count(messages, 'message')}, {count(approvals, 'approval')}")
     if snapshot.get("http"):
         rows.append(f"health     {snapshot['http']}")
     if not snapshot.get("kept_up_by"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
 from hermes.config import Config, ConfigWatch
+from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import Target
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
@@ -28,8 +29,12 @@ from hermes.services.models import Models
 from hermes.services.supervisor import Supervisor
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
+from hermes.store.outbox import OutboxKind
 
 log = logging.getLogger(__name__)
+
+STORE_SECONDS = 2.0
+"""So long status waits for the store; whoever asked waits five seconds for it all."""
 
 
 class LocalDoor(Protocol):
@@ -68,8 +73,12 @@ class Gateway:
         return self.watch.current
 
     def tell_owner(self, text: str) -> None:
-        """Send a word to every home channel. It is also in the log and in status, so a failure here loses nothing."""
-        rows = [row for target in self._home_channels() for row in self.letters.notice(target, f"⚠️ {text}")]
+        """Send a word to every home channel, which is worth hearing hours later too, if that is how long it takes.
+
+        It is also in the log and in status, so a failure here loses nothing.
+        """
+        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in self._home_channels()]
+        rows = [row for alert in alerts for row in self.letters.rows(alert, OutboxKind.REPLY)]
         if rows:
             task = asyncio.ensure_future(self._send(rows))
             task.add_done_callback(_log_failure)
@@ -87,8 +96,14 @@ class Gateway:
         self.letters.due(rows)
 
     async def status(self) -> dict[str, Any]:
-        """What the services know of themselves; whoever runs the process adds what it knows."""
-        waiting = await self.db.read(_waiting)
+        """What the services know of themselves; whoever runs the process adds what it knows.
+
+        Without its store the gateway still answers: what waits is then not known, and ``waiting`` is empty.
+        """
+        waiting: dict[str, int] = {}
+        with suppress(StoreIsDownError, TimeoutError):  # the troubles say so
+            async with asyncio.timeout(STORE_SECONDS):
+                waiting = await self.db.read(_waiting)
         return {
             "platforms": [state for state in self.supervisor.status() if state["account"] != "local"],
             "model": self.models.status(),
