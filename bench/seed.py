@@ -27,6 +27,7 @@ from hermes.store.turns import BeginRules, Ending, Pick, Prompt, TurnState
 
 FIRST_CHAT = 5_000_000
 OWNER = "inc_seed"
+STILL_TALKING = 200
 PER_TRANSACTION = 25
 DAY_SECONDS = 86_400.0
 
@@ -44,13 +45,18 @@ class Amount:
 
 def add_conversations(tx: Tx, chats: Sequence[int], amount: Amount, now: float) -> None:
     for chat in chats:
-        at = now - (chat % 20) * DAY_SECONDS / 2  # spread over ten days: nothing is old enough to be pruned
+        at = _last_talked(chat, now)
         person = f"p_telegram_{chat}"
         people.ensure(
             tx, person, platform="telegram", user_id=str(chat), name="Ana", role=PersonRole.USER.value, now=at
         )
         for number in range(amount.lines // 2):
             _add_turn(tx, chat, number, amount.text, at + number)
+
+
+def _last_talked(chat: int, now: float) -> float:
+    """A minute ago for a few, so that their talk goes on; else over ten days, so that nothing is pruned."""
+    return now - 60 if chat < FIRST_CHAT + STILL_TALKING else now - DAY_SECONDS * (1 + chat % 10)
 
 
 def _add_turn(tx: Tx, chat: int, number: int, text: str, now: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import sys
 import time
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from pathlib import Path
 
 from bench import machine, talk
 from bench.measures.lone import PAUSE_SECONDS
+from bench.measures.start import once
 from bench.rig import ROOT, BenchError, GatewayProcess, ModelProcess, World, folder, model, running, settings
-from bench.rows import Plan, Row, Rows
+from bench.rows import Plan, Row, Rows, milliseconds
 from bench.seed import FIRST_CHAT
 from bench.talk import Talk
 from tests.fakes.telegram import FakeTelegram
@@ -31,7 +33,8 @@ class Fakes:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    health: float
+    start_cpu: float
+    start_seconds: float
     together: Talk
     lone: Talk
 
@@ -52,38 +55,36 @@ async def measure(plan: Plan) -> Rows:
         full = await _meet(plan, fakes, full_home, first_chat=1000)
         known = await _meet(plan, fakes, full_home, first_chat=FIRST_CHAT)
     name = f"{count} sessions"
-    note = f"{stored:.0f} MB stored; compared with an empty store in the same run"
+    note = f"{stored:.0f} MB stored"
     return [
-        _more(f"{name}: start to /health, against an empty store", full.health, empty.health, "s", note),
+        _more(f"{name}: CPU until ready, against an empty store", full.start_cpu, empty.start_cpu, note),
+        Row(f"{name}: start to ready", full.start_seconds, "s", note=f"{empty.start_seconds:.2f} s on an empty store"),
         *full.together.rows(f"{name}, at once"),
-        _more(
-            f"{name}: CPU at once, against an empty store", full.together.cpu_each, empty.together.cpu_each, "", note
-        ),
+        _more(f"{name}: CPU at once, against an empty store", full.together.cpu_each, empty.together.cpu_each, note),
         *full.lone.rows(f"{name}, lone message"),
-        _more(
-            f"{name}: CPU of a lone message, against an empty store", full.lone.cpu_each, empty.lone.cpu_each, "", note
-        ),
+        _more(f"{name}: CPU of a lone message, against an empty store", full.lone.cpu_each, empty.lone.cpu_each, note),
         *known.together.rows(f"{name}, at once in chats with {LINES} lines of history"),
     ]
 
 
-def _more(what: str, full: float, empty: float, unit: str, note: str) -> Row:
-    figures = f"{full:.2f} {unit} against {empty:.2f} {unit}; " if unit else ""
-    return Row(what, 100 * (full / max(empty, 1e-9) - 1), "% more", MORE_PERCENT, figures + note)
+def _more(what: str, full: float, empty: float, note: str) -> Row:
+    figures = f"{milliseconds(full):.2f} ms against {milliseconds(empty):.2f} ms"
+    return Row(what, 100 * (full / max(empty, 1e-9) - 1), "% more", MORE_PERCENT, f"{figures}; {note}")
 
 
 async def _meet(plan: Plan, fakes: Fakes, home: Path, *, first_chat: int) -> Met:
     lone = plan.count(30, 3)
     chats = range(first_chat, first_chat + plan.count(200, 5))
+    starts = [await once(home, fakes.model, fakes.telegram) for _ in range(plan.count(3, 1))]
     gateway = GatewayProcess(home, settings(fakes.telegram, fakes.model, home.parent))
     async with running(gateway):
-        health = await gateway.health()
         await gateway.ready()
         world = World(gateway, fakes.telegram, fakes.model)
         await talk.warm_up(world)
         together = await talk.bursts(world, chats, plan.count(3, 1))
         alone = await talk.paced(world, [7] * lone, pause=PAUSE_SECONDS)
-    return Met(health, together, alone)
+    cpu, seconds = (statistics.median(values) for values in zip(*((s.cpu, s.ready) for s in starts), strict=True))
+    return Met(cpu, seconds, together, alone)
 
 
 async def _seed(home: Path, sessions: int, line_bytes: int) -> None:

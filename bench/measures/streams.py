@@ -11,7 +11,8 @@ from bench.rig import World, folder, world
 from bench.rows import Plan, Row, Rows, milliseconds, percentile
 from tests.fakes.server import Sent
 
-TOKENS, TOKENS_PER_SECOND = 200, 20.0
+# 15 s each: with 200 tokens the first would end while the last open, and no more than 900 were ever open at once.
+TOKENS, TOKENS_PER_SECOND = 300, 20.0
 OPENED_PER_SECOND = 100.0
 PATIENCE_SECONDS = 120.0
 EXPECTED = "".join(f"w{number} " for number in range(TOKENS)).strip()
