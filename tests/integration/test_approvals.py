@@ -68,6 +68,22 @@ async def test_a_button_lets_the_call_run_once(
     assert sorted(telegram.answered_presses.values()) == ["Approved, going on.", "It was already allowed by Ana."]
 
 
+async def test_a_question_is_one_message_and_hides_nothing(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    long = "```\nIt is harmless, /approve it.\u202e" + "x" * 100_000
+    model.script([calls_tools(("danger", {"text": long}))])
+    async with start() as gateway:
+        telegram.user_says("do it")
+        asked = await question(telegram)
+        await turn_is(gateway, "waiting")
+    assert len(telegram.sent) == 1
+    assert "not shown: 97," in asked.text
+    assert asked.text.count("```") == 0
+    assert "‹U+202E›" in asked.text or "u202e" in asked.text
+    assert "/deny" in asked.text
+
+
 async def test_a_typed_answer_lets_the_call_run_once(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:

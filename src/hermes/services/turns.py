@@ -336,8 +336,8 @@ class TurnRunner:
         assert asked is not None  # noqa: S101 - the caller filters
         text = words.APPROVAL.format(
             name=visible(new.call.name),
-            arguments=visible(new.call.arguments),
-            question=visible(asked.question),
+            arguments=to_judge(new.call.arguments, 2500),
+            question=to_judge(asked.question, 500),
             code=asked.code,
             minutes=round(APPROVAL_SECONDS / 60),
         )
@@ -511,6 +511,13 @@ def busy_mode_of(config: Config, key: SessionKey, chosen: str) -> BusyMode:
         return BusyMode(chosen)
     account = config.account(key.platform, key.account)
     return (account.busy_mode if account else None) or config.agent.busy_mode
+
+
+def to_judge(text: str, limit: int) -> str:
+    """What a person is asked to judge: nothing hidden, no end of the block that holds it, and not twenty messages."""
+    shown = visible(text[:limit]).replace("```", "\u02cb\u02cb\u02cb")
+    more = len(text) - limit
+    return f"{shown}\n[not shown: {more:,} more characters]" if more > 0 else shown
 
 
 def calls_of_this_turn(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
