@@ -52,6 +52,7 @@ class ToolEnded:
     call_id: str
     name: str
     outcome: str
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,7 +373,7 @@ class TurnRunner:
         except ToolError as error:
             result, outcome = str(error), "error"
         await self._record(work, index, outcome=outcome, result=result)
-        self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome))
+        self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, result))
         return count
 
     def _context(self, work: Work, row_id: str) -> ToolContext:

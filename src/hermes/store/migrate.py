@@ -51,32 +51,41 @@ def parse(number: int, name: str, text: str) -> Migration:
     return Migration(number, name, statements, int(reader[1]) if reader else None)
 
 
-def version(tx: Tx) -> int:
-    return int(tx.value("SELECT value FROM meta WHERE key = 'version'") or 0)
+def version(tx: Tx, *, family: str = "") -> int:
+    """The last migration applied. ``family`` names tables that count apart from their database's others."""
+    return _noted(tx, _key("version", family))
 
 
-def pending(tx: Tx, steps: Sequence[Migration], what: str) -> Sequence[Migration]:
+def pending(tx: Tx, steps: Sequence[Migration], what: str, *, family: str = "") -> Sequence[Migration]:
     """Say what is still to be applied. Raises ConfigError when the schema needs a newer program."""
     newest = steps[-1].number if steps else 0
-    needs = int(tx.value("SELECT value FROM meta WHERE key = 'min_reader'") or 0)
+    needs = _noted(tx, _key("min_reader", family))
     if needs > newest:
         raise ConfigError(
             f"{what} was written by a newer Hermes (it needs schema {needs}, this program knows {newest}).\n"
             "  Update Hermes, or point HERMES_HOME at another folder. Nothing was changed."
         )
-    have = version(tx)
+    have = version(tx, family=family)
     return [step for step in steps if step.number > have]
 
 
-def apply(tx: Tx, step: Migration) -> None:
+def apply(tx: Tx, step: Migration, *, family: str = "") -> None:
     """Apply one migration inside the caller's transaction. Does nothing if another process was quicker."""
-    if version(tx) >= step.number:
+    if version(tx, family=family) >= step.number:
         return
     for statement in step.statements:
         run_guarded(tx, statement)
-    note(tx, "version", str(step.number))
-    if step.min_reader is not None or not tx.value("SELECT 1 FROM meta WHERE key = 'min_reader'"):
-        note(tx, "min_reader", str(step.min_reader or step.number))
+    note(tx, _key("version", family), str(step.number))
+    if step.min_reader is not None or not _noted(tx, _key("min_reader", family)):
+        note(tx, _key("min_reader", family), str(step.min_reader or step.number))
+
+
+def _key(name: str, family: str) -> str:
+    return f"{family}.{name}" if family else name
+
+
+def _noted(tx: Tx, key: str) -> int:
+    return int(tx.value("SELECT value FROM meta WHERE key = :key", key=key) or 0)
 
 
 def note(tx: Tx, key: str, value: str) -> None:

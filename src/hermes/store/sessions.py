@@ -12,6 +12,7 @@ from hermes.store import codec
 from hermes.store.db import Tx
 
 HISTORY_ROWS = 200
+PAGE_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,27 @@ def lines(tx: Tx, session_id: str, *, after: int = 0, limit: int = 1000) -> list
         after=after,
         limit=limit,
     )
+
+
+def of_turn(tx: Tx, session_id: str, turn_id: str, *, since: float) -> list[Line]:
+    """The lines of one turn, in order. ``since`` is when it began: the session before that is not looked at."""
+    found: list[Line] = []
+    before = 2**62
+    while True:
+        page = tx.all(
+            """
+            SELECT seq, turn_id, kind, body, at FROM transcript
+            WHERE session_id = :id AND seq < :before ORDER BY seq DESC LIMIT :limit
+            """,
+            Line,
+            id=session_id,
+            before=before,
+            limit=PAGE_ROWS,
+        )
+        found += [line for line in page if line.turn_id == turn_id]
+        if len(page) < PAGE_ROWS or page[-1].at < since:
+            return found[::-1]
+        before = page[-1].seq
 
 
 def newest(tx: Tx, *, key: str = "", limit: int = 50) -> list[Session]:
