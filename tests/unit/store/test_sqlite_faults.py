@@ -130,11 +130,14 @@ async def test_the_damaged_set_is_kept_together_and_can_be_opened_as_it_was(stor
 
 async def crash_with_wal(store: Store, *, with_index: bool) -> Path:
     """Leave the files as a killed process does: ten keys in the database's log, not yet in the database."""
-    suffixes = ("", "-wal", "-shm") if with_index else ("", "-wal")
     await store.plant(200)
+    return await be_killed_after(store, "w", ("", "-wal", "-shm") if with_index else ("", "-wal"))
+
+
+async def be_killed_after(store: Store, prefix: str, suffixes: tuple[str, ...]) -> Path:
     async with store.open() as database:
         for number in range(10):
-            await database.write(put, f"w{number}")
+            await database.write(put, f"{prefix}{number}")
         for suffix in suffixes:
             shutil.copy(beside(store.path, suffix), beside(store.path, f".copy{suffix}"))
     for suffix in suffixes:
@@ -536,3 +539,22 @@ async def test_a_recovered_file_can_be_recovered_again(store: Store) -> None:
         async with store.open() as database:
             assert await database.read(count) == 500
     assert len(corrupt_files(store.path)) == 3
+
+
+@pytest.mark.parametrize("whole", [0, 1 << 20])
+async def test_a_truncated_wal_is_noticed_whatever_of_the_file_is_copied_to_ask(
+    store: Store, monkeypatch: pytest.MonkeyPatch, whole: int
+) -> None:
+    """The tables of a database are named on pages that may lie anywhere in it."""
+    monkeypatch.setattr("hermes.store.wal._COPIED_WHOLE", whole)
+    more = "".join(f"CREATE TABLE more_{number} (a TEXT, b TEXT, c TEXT);\n" for number in range(100))
+    store.path.parent.joinpath("migrations", "0002_more.sql").write_text(more)
+    await crash_with_wal(store, with_index=True)
+    async with store.open() as database:
+        assert await database.read(count) == 210
+    assert not store.troubles
+    log = await be_killed_after(store, "x", ("", "-wal", "-shm"))
+    os.truncate(log, log.stat().st_size * 2 // 3)
+    async with store.open() as database:
+        assert await database.read(count) > 210
+    assert "its write-ahead log is damaged" in store.told("damage")[0]
