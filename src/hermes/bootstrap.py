@@ -33,6 +33,7 @@ from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapsh
 from hermes.platforms.local.hub import LocalHub
 from hermes.servers.app import HttpServer, make_app
 from hermes.services import words
+from hermes.services.alerts import Alerts
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.clock import SystemClock
@@ -67,7 +68,6 @@ SETTLE_SECONDS = 3.0
 NAME_SECONDS = 1.0
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
-ALERT_EVERY_SECONDS = 600.0
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
 
@@ -120,7 +120,6 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         tasks = [asyncio.create_task(run(), name=name) for name, run in builder.background.items()]
         stack.push_async_callback(_end, tasks)
         gateway.supervisor.reconcile()
-        builder.tell_owner()
         await gateway.intake.resume()
         try:
             yield gateway
@@ -199,7 +198,7 @@ class _Builder:
         self.troubles: list[str] = []
         self._passing: set[str] = set()
         self._untold: list[str] = []
-        self._told: dict[str, float] = {}
+        self._alerts: Alerts | None = None
         self._gateway: Gateway | None = None
         self._manifests = self._platforms()
         self.watch = ConfigWatch(
@@ -244,19 +243,10 @@ class _Builder:
             self._passing.add(trouble.text)
         if trouble.kind == "owner":
             self._setting.on_owner_lost(trouble.text)
-        self._untold.append(trouble.text)
-        if self._gateway is not None:
-            self.tell_owner()
-
-    def tell_owner(self) -> None:
-        """Tell what was not told yet. A trouble that comes and goes is told now and then, not each time."""
-        assert self._gateway is not None  # noqa: S101 - called when it is built
-        untold, self._untold = self._untold, []
-        now = self._setting.clock.monotonic()
-        for text in untold:
-            if now - self._told.get(text, -ALERT_EVERY_SECONDS) >= ALERT_EVERY_SECONDS:
-                self._told[text] = now
-                self._gateway.tell_owner(text)
+        if self._alerts is None:
+            self._untold.append(trouble.text)
+        else:
+            self._alerts.tell(trouble.text)
 
     def build(self, db: Database, owner: str) -> Gateway:
         clock, config, home = self._setting.clock, self._config, self._setting.home
@@ -270,6 +260,9 @@ class _Builder:
             db, supervisor.adapter_of, config, clock, owner, on_sent=supervisor.delivered, on_refused=supervisor.refused
         )
         letters = Letters(supervisor.capabilities, config, clock, delivery.wake)
+        self._alerts = Alerts(db, letters, config, clock)
+        for text in self._untold:
+            self._alerts.tell(text)
         presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, self._setting.pace)
         prompts = PromptBuilder(lambda: config().agent.persona)
         toolbox = Toolbox(tools_of(*self._setting.tools), redact=self._setting.redactor)
@@ -300,6 +293,7 @@ class _Builder:
             "delivery": delivery.run,
             "presenter": presenter.run,
             "janitor": Janitor(db, clock).run,
+            "alerts": self._alerts.run,
         }
         self._gateway = Gateway(
             home,
@@ -320,6 +314,7 @@ class _Builder:
             hub,
             Door(db, clock, bus, lanes),
             self.troubles,
+            toolbox,
         )
         return self._gateway
 

@@ -20,7 +20,7 @@ from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, R
 from hermes.store import codec, inbox, outbox, people, sessions
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
-from hermes.store.inbox import Incoming, InboxState
+from hermes.store.inbox import InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
 from tests.fakes.server import Said
 from tests.fakes.telegram import FakeTelegram
@@ -74,10 +74,7 @@ async def plant(home: Path, telegram: FakeTelegram) -> Planted:
 
 
 def rows_of(tx: Tx) -> Rows:
-    return {
-        table: frozenset(tx.all(f"SELECT {key} FROM {table}", str))  # noqa: S608 - from the table above
-        for table, key in KEYS.items()
-    }
+    return {table: frozenset(tx.all(f"SELECT {key} FROM {table}", str)) for table, key in KEYS.items()}
 
 
 def _plant(tx: Tx, bot: str, answered: Said, *, now: float) -> None:
@@ -162,7 +159,11 @@ async def zero_header(path: Path) -> None:
 
 
 async def flip_page_in_the_middle(path: Path) -> None:
-    await overwrite(path, path.stat().st_size // PAGE // 2 * PAGE, b"\xa5" * PAGE)
+    await overwrite(path, page_in_the_middle(path) * PAGE, b"\xa5" * PAGE)
+
+
+def page_in_the_middle(path: Path) -> int:
+    return path.stat().st_size // PAGE // 2
 
 
 async def run_sql(path: Path, sql: str) -> None:
@@ -196,3 +197,15 @@ async def holding_the_lock(path: Path) -> AsyncIterator[Callable[[], None]]:
     finally:
         holder.stdin.close()
         await holder.wait()
+
+
+async def fill_disk(ballast: Path) -> None:
+    """Write a file until nothing more fits beside it."""
+    await elsewhere(
+        "with open(sys.argv[1], 'wb', buffering=0) as file:\n"
+        "    for size in (1 << 16, 512, 1):\n"
+        "        try:\n"
+        "            while file.write(bytes(size)) == size: pass\n"
+        "        except OSError: pass",
+        ballast,
+    )

@@ -1,0 +1,71 @@
+"""Alerts: what the owner should hear, sent to every home channel once the store takes it.
+
+Most alerts are about the store, so it may well be down when one is to be told. It is also in the log and in status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from hermes.config import Config
+from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import Target
+from hermes.core.messages import OutboundMessage
+from hermes.core.ports import Clock
+from hermes.services.letters import Letters
+from hermes.store import outbox
+from hermes.store.db import Database
+from hermes.store.outbox import OutboxKind
+
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 600.0
+"""A trouble that comes and goes is told so often, and not each time."""
+RETRY_SECONDS = 1.0
+MOST_WAITING = 50
+
+
+class Alerts:
+    def __init__(self, db: Database, letters: Letters, config: Callable[[], Config], clock: Clock) -> None:
+        self._db = db
+        self._letters = letters
+        self._config = config
+        self._clock = clock
+        self._waiting: asyncio.Queue[str] = asyncio.Queue(MOST_WAITING)
+        self._told: dict[str, float] = {}
+
+    def tell(self, text: str) -> None:
+        now = self._clock.monotonic()
+        self._told = {told: at for told, at in self._told.items() if now - at < AGAIN_SECONDS}
+        if text in self._told:
+            return
+        self._told[text] = now
+        if self._waiting.full():
+            log.warning("Too many alerts wait", extra={"reason": self._waiting.get_nowait()})
+        self._waiting.put_nowait(text)
+
+    async def run(self) -> None:
+        while True:
+            await self._send(await self._waiting.get())
+
+    async def _send(self, text: str) -> None:
+        """An alert is worth hearing hours later too, so it lives as long as an answer."""
+        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in self._home_channels()]
+        rows = [row for alert in alerts for row in self._letters.rows(alert, OutboxKind.REPLY)]
+        while rows:
+            try:
+                await self._db.write(outbox.enqueue, rows, now=self._clock.now())
+                break
+            except StoreIsDownError:
+                await asyncio.sleep(RETRY_SECONDS)
+        self._letters.due(rows)
+
+    def _home_channels(self) -> list[Target]:
+        return [
+            Target(platform, account.home_channel, account=name)
+            for platform, accounts in self._config().platforms.items()
+            for name, account in accounts.items()
+            if account.home_channel
+        ]
