@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import aiohttp
@@ -75,7 +76,8 @@ class Api:
     async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """``X_Hermes_Session_Id="one"`` sets the header with dashes. Bytes are sent as they are."""
         data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
-        async with self.http.request(method, path, data=data, headers=dashed(headers)) as answer:
+        payload = BytesIO(data) if data is not None and len(data) > 500_000 else data  # aiohttp warns of large bytes
+        async with self.http.request(method, path, data=payload, headers=dashed(headers)) as answer:
             return Answer(answer.status, dict(answer.headers), await answer.read())
 
     @asynccontextmanager

@@ -1,18 +1,237 @@
-"""`POST /v1/chat/completions`."""
+"""`POST /v1/chat/completions`: one question, answered in one piece or as it is written.
+
+Without `X-Hermes-Session-Id` the messages of the request are the whole talk. With it the session's own transcript
+goes on, and what follows the last answer in the request is new.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
 from aiohttp import web
 
-from hermes.servers.api.parts import ApiParts
-from hermes.servers.app import RouteAdder
+from hermes.core.errors import StoreIsDownError
+from hermes.core.messages import ChatMessage, Json
+from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.servers.api import parse, results
+from hermes.servers.api.chunks import Telling
+from hermes.servers.api.content import INPUT_LIMITS, Content, InputLimits, summary
+from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.following import follow
+from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, session_names
+from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.app import RouteAdder, json_response
+from hermes.services.door import Ticket
+from hermes.store import sessions
+
+log = logging.getLogger(__name__)
+
+ON_DISCONNECT_HEADER = "X-Hermes-On-Disconnect"
+LOOK_FOR_CLIENT_SECONDS = 0.2
+TRIES_TO_STOP = 10
 
 
-def routes(parts: ApiParts) -> RouteAdder:
-    async def complete(_request: web.Request) -> web.StreamResponse:
-        raise NotImplementedError(parts)
-
+def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS) -> RouteAdder:
     def add(app: web.Application) -> None:
-        app.router.add_post("/v1/chat/completions", complete)
+        app.router.add_post("/v1/chat/completions", Chat(parts, limits).complete)
 
     return add
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it was understood. ``model`` is the name that the answer carries."""
+
+    talk: parse.Conversation
+    options: TurnOptions
+    names: SessionNames
+    model: str
+    streams: bool
+    wants_usage: bool
+    stops_when_left: bool
+
+
+class Chat:
+    def __init__(self, parts: ApiParts, limits: InputLimits) -> None:
+        self._gateway = parts.gateway
+        self._door = parts.gateway.door
+        self._limits = limits
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        asked = self._read(request, await parse.read_body(request, self._limits))
+        ask = AgentRequest(
+            RequestKind.CHAT,
+            asked.names.key,
+            request[CALLER].sender_id,
+            await self._new_messages(asked),
+            asked.options,
+        )
+        self._note(asked)
+        try:
+            async with self._door.ask(ask) as ticket, self._minding_the_client(request, ticket, asked):
+                if asked.streams:
+                    return await self._stream(request, ticket, asked)
+                return await self._answer(ticket, asked)
+        except StoreIsDownError as error:
+            raise store_is_down(error) from error
+
+    # Reading
+
+    def _read(self, request: web.Request, body: Json) -> Asked:
+        """Everything is looked at before anything is stored."""
+        if body.get("n") not in (None, 1) or isinstance(body.get("n"), bool):
+            message = "Only one choice is given for each request: leave n out, or send 1."
+            raise bad_request(message, code="unsupported_parameter", param="n")
+        talk = parse.read_conversation(body.get("messages"), self._limits)
+        tools = parse.read_tools(body.get("tools"), self._limits)
+        model = parse.read_string(body, "model")
+        options = TurnOptions(
+            instructions=talk.instructions,
+            tools=tools,
+            tool_choice=parse.read_tool_choice(body.get("tool_choice"), tools),
+            model=model,
+            temperature=parse.read_temperature(body),
+            max_tokens=parse.read_max_tokens(body, "max_completion_tokens", "max_tokens"),
+        )
+        return Asked(
+            talk,
+            options,
+            session_names(request),
+            model or self._gateway.models.model_for().label,
+            streams=parse.read_flag(body, "stream"),
+            wants_usage=parse.read_flag(parse.read_object(body, "stream_options"), "include_usage"),
+            stops_when_left=_stops_when_left(request),
+        )
+
+    async def _new_messages(self, asked: Asked) -> tuple[ChatMessage, ...]:
+        """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
+        talk, newest = asked.talk, asked.talk.newest
+        knows_more = len(newest) < len(talk.messages)
+        if not asked.names.is_named or not knows_more or not await self._has_transcript(asked.names):
+            if knows_more or not asked.names.is_named:
+                parse.check_results(talk.messages)
+            return talk.messages
+        parse.check_results(talk.messages[-len(newest) - 1 :])
+        return newest
+
+    async def _has_transcript(self, names: SessionNames) -> bool:
+        try:
+            newest = await self._gateway.db.read(sessions.newest, key=str(names.key), limit=1)
+        except StoreIsDownError as error:
+            raise store_is_down(error) from error
+        return any(session.seq and session.ended_at is None for session in newest)
+
+    def _note(self, asked: Asked) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            last = asked.talk.messages[-1]
+            says = summary(Content(last.text, last.images))
+            fields = {"session": asked.names.session_id, "label": asked.talk.label, "says": says}
+            log.debug("Chat completion asked", extra=fields)
+
+    # Answering
+
+    async def _answer(self, ticket: Ticket, asked: Asked) -> web.Response:
+        result = await results.end_of(ticket, self._door, asked.names)
+        if not results.finish_reason(result):
+            raise results.failure(result, asked.names)
+        body = results.completion(result, completion_id=id_of(ticket), created=self._now(), model=asked.model)
+        response = json_response(body)
+        response.headers.update({**asked.names.headers(), **results.outcome_headers(result)})
+        return response
+
+    async def _stream(self, request: web.Request, ticket: Ticket, asked: Asked) -> web.StreamResponse:
+        stream: EventStream | None = None
+        try:
+            async with event_stream(request, asked.names.headers()) as stream:
+                telling = Telling(
+                    stream, asked.names, id_of(ticket), self._now(), asked.model, wants_usage=asked.wants_usage
+                )
+                await self._tell(ticket, telling)
+        except ClientGoneError:
+            log.debug("Client is gone", extra={"session": asked.names.session_id, "turn": ticket.turn_id})
+        return stream.response if stream is not None else web.Response(status=499)
+
+    async def _tell(self, ticket: Ticket, telling: Telling) -> None:
+        """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
+        try:
+            await telling.begin()
+            async for event in follow(ticket):
+                if event is None:
+                    await telling.stream.keep_alive()
+                    if (result := await results.end_in_store(ticket, self._door)) is None:
+                        continue
+                    await telling.end(result)
+                    break
+                if await telling.saw(event):
+                    break
+        except ClientGoneError:
+            raise
+        except Exception:
+            log.exception("Stream failed", extra={"turn": ticket.turn_id})
+            await telling.fail(internal_error())
+        await telling.stream.done()
+
+    def _now(self) -> int:
+        return int(self._gateway.clock.now())
+
+    # A client that goes away
+
+    @asynccontextmanager
+    async def _minding_the_client(self, request: web.Request, ticket: Ticket, asked: Asked) -> AsyncIterator[None]:
+        """Stop the turn when its client goes, if that was asked for. Otherwise it goes on to its end by itself."""
+        if not asked.stops_when_left:
+            yield
+            return
+        watcher = asyncio.create_task(self._stop_when_left(request, ticket), name="watching a client")
+        try:
+            yield
+        finally:
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+            if _is_gone(request):
+                await self._stop(ticket)
+
+    async def _stop_when_left(self, request: web.Request, ticket: Ticket) -> None:
+        while not _is_gone(request):  # noqa: ASYNC110 - the server tells nobody when a client goes
+            await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
+        await self._stop(ticket)
+
+    async def _stop(self, ticket: Ticket) -> None:
+        """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment."""
+        for _ in range(TRIES_TO_STOP):
+            state = await self._door.stop(ticket.event_id)
+            if state is None or state.status in results.FINAL_STATUS:
+                return
+            await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
+        log.warning("Turn is slow to stop", extra={"turn": ticket.turn_id})
+
+
+def id_of(ticket: Ticket) -> str:
+    """With the event's id in it, so that `hermes trace` finds what a client asks about."""
+    return f"chatcmpl-{ticket.event_id}"
+
+
+def store_is_down(error: StoreIsDownError) -> ApiError:
+    message = f"The gateway cannot store anything at the moment ({error}). Nothing was done; try again."
+    return ApiError(503, message, code="store_is_down", kind="server_error", headers={"Retry-After": "2"})
+
+
+def internal_error() -> ApiError:
+    message = "The gateway failed at this; its log says how."
+    return ApiError(500, message, code="internal_error", kind="server_error")
+
+
+def _stops_when_left(request: web.Request) -> bool:
+    choice = request.headers.get(ON_DISCONNECT_HEADER, "continue").strip().lower()
+    if choice not in ("continue", "stop"):
+        message = f"{ON_DISCONNECT_HEADER} is continue or stop."
+        raise bad_request(message, code="invalid_value", param=ON_DISCONNECT_HEADER)
+    return choice == "stop"
+
+
+def _is_gone(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()

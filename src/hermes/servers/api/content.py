@@ -74,18 +74,17 @@ class _Found:
     count: int = 0
 
     def take(self, value: Any, param: str, depth: int) -> None:
+        self.count += 1  # arrays count too: a million empty ones would keep the loop busy
+        if self.count > self.limits.parts + 1:  # the outermost array is no part
+            message = f"A message may have at most {self.limits.parts} content parts."
+            raise bad_request(message, code="too_many_parts", param=param)
         if isinstance(value, list):
             if depth > self.limits.depth:
                 message = f"Content is nested deeper than {self.limits.depth} levels; send one array of parts."
                 raise bad_request(message, code="content_too_deep", param=param)
             for index, item in enumerate(value):
                 self.take(item, f"{param}[{index}]", depth + 1)
-            return
-        self.count += 1
-        if self.count > self.limits.parts:
-            message = f"A message may have at most {self.limits.parts} content parts."
-            raise bad_request(message, code="too_many_parts", param=param)
-        if isinstance(value, str):
+        elif isinstance(value, str):
             self.texts.append(value)
         elif isinstance(value, dict):
             self._take_part(value, param)
@@ -118,7 +117,8 @@ def _text_of(part: dict[str, Any], kind: str, param: str) -> str:
 
 def _image_of(part: dict[str, Any], param: str) -> Image:
     """Chat sends an object with address and detail, responses sends both side by side."""
-    value, detail = part.get("image_url"), part.get("detail")
+    value: Any = part.get("image_url")
+    detail: Any = part.get("detail")
     if isinstance(value, dict):
         value, detail = value.get("url"), value.get("detail", detail)
     if not isinstance(value, str) or not value.strip():

@@ -1,0 +1,104 @@
+"""The chunks of a streamed chat completion: a role, words as they come, calls, how it ended, and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hermes.core.messages import Json
+from hermes.core.requests import TurnResult
+from hermes.servers.api import progress, results
+from hermes.servers.api.errors import ApiError
+from hermes.servers.api.parts import SessionNames
+from hermes.servers.api.sse import EventStream
+from hermes.services.events import (
+    ApprovalAsked,
+    SegmentEnded,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+)
+
+
+@dataclass(slots=True)
+class Telling:
+    """One stream of chunks. ``saw`` is told every event of the turn and says when the stream is over."""
+
+    stream: EventStream
+    names: SessionNames
+    completion_id: str
+    created: int
+    model: str
+    wants_usage: bool
+    _tools: progress.ToolProgress = field(default_factory=progress.ToolProgress)
+    _has_text: bool = False  # in the message the model is writing now
+    _owes_pause: bool = False  # an earlier message has ended, and words follow it
+
+    async def begin(self) -> None:
+        await self._choice({"role": "assistant", "content": "", "refusal": None})
+
+    async def saw(self, event: TurnEvent) -> bool:
+        if isinstance(event, TextArrived):
+            await self._text(event.text)
+        elif isinstance(event, SegmentEnded):
+            self._owes_pause, self._has_text = self._owes_pause or self._has_text, False
+        elif isinstance(event, ToolStarted):
+            await self._progress(self._tools.started(event))
+        elif isinstance(event, ToolEnded):
+            await self._progress(self._tools.ended(event))
+        elif isinstance(event, ApprovalAsked):
+            await self.fail(results.approval_required(event, self.names))
+            return True
+        elif isinstance(event, TurnEnded):
+            await self.end(event.result)
+            return True
+        return False
+
+    async def end(self, result: TurnResult) -> None:
+        await self._close_tools()
+        if result.state in results.FAILED_STATES or not (reason := results.finish_reason(result)):
+            await self.fail(results.failure(result, self.names))
+            return
+        if result.tool_calls:
+            calls = [{"index": index, **results.tool_call(call)} for index, call in enumerate(result.tool_calls)]
+            await self._choice({"tool_calls": calls})
+        elif result.is_completed and not self._has_text:
+            await self._text(result.text)  # words that no model wrote, such as those for an empty answer
+        extras = {"hermes": results.extras(result)} if results.has_extras(reason) else {}
+        await self._choice({}, reason, extras)
+        if self.wants_usage:
+            await self.stream.send({**self._chunk(), "choices": [], "usage": results.usage_of(result.usage)})
+
+    async def fail(self, error: ApiError) -> None:
+        await self._close_tools()
+        await self.stream.send(error.body())
+
+    async def _text(self, text: str) -> None:
+        if self._owes_pause:
+            text = f"\n\n{text}"
+        self._owes_pause, self._has_text = False, True
+        await self._choice({"content": text})
+
+    async def _close_tools(self) -> None:
+        for shown in self._tools.close():
+            await self._progress(shown)
+
+    async def _progress(self, shown: Json | None) -> None:
+        if shown is not None:
+            await self.stream.send(shown, event=progress.EVENT)
+
+    async def _choice(self, delta: Json, finish_reason: str | None = None, extras: Json | None = None) -> None:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        await self.stream.send({**self._chunk(), "choices": [choice], **self._no_usage(), **(extras or {})})
+
+    def _chunk(self) -> Json:
+        return {
+            "id": self.completion_id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+        }
+
+    def _no_usage(self) -> Json:
+        return {"usage": None} if self.wants_usage else {}
