@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,19 +19,24 @@ from hermes.agent.models.fetch import Fetcher
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit import Toolbox, ToolContext, tools_of
 from hermes.agent.tools import read_file, search_files
-from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
+from hermes.config import EMBEDDED, ApiConfig, Config, ConfigWatch, Loaded
 from hermes.core.errors import GatewayError, PlatformError, StoreIsDownError
 from hermes.core.keys import AccountKey, SessionKey, Target
 from hermes.core.manifest import Manifest
 from hermes.core.ports import Clock, Describes
-from hermes.core.secret import Redactor
+from hermes.core.secret import Redactor, Secret
 from hermes.hosting import banner, lag, locks, paths
 from hermes.hosting.control_server import ControlServer
+from hermes.hosting.key_verbs import KeyVerbs
 from hermes.hosting.restarts import RESTART_ASKED
 from hermes.hosting.verbs import verbs_of
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
 from hermes.platforms.local.hub import LocalHub
-from hermes.servers.app import HttpServer, make_app
+from hermes.servers.api import guards
+from hermes.servers.api.api import make_api
+from hermes.servers.api.auth import KeyRing
+from hermes.servers.api.parts import ApiParts
+from hermes.servers.app import HttpServer
 from hermes.services import words
 from hermes.services.alerts import Alerts
 from hermes.services.approvals import Approvals
@@ -54,6 +59,7 @@ from hermes.services.registry import find_platforms
 from hermes.services.supervisor import Link, Supervisor
 from hermes.services.turns import TurnParts, TurnRunner
 from hermes.store import claims, outbox, turns
+from hermes.store.api_keys import own_key
 from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
 from hermes.store.home import Whose, make_home
 from hermes.store.ids import new_id
@@ -358,7 +364,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         await stack.enter_async_context(lag.sampling(os.environ))
         await _adapters_settled(gateway)
         ready()
-        _print([options.redactor(line) for line in await _facts(gateway, http, is_new=is_new)])
+        _print([options.redactor(line) for line in await _facts(gateway, http, options.command, is_new=is_new)])
         _print(
             banner.closing(
                 seconds=gateway.clock.now() - options.started_at,
@@ -395,8 +401,10 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     """Open the doors: the HTTP port, and the control socket."""
     http: HttpServer | None = None
     api = gateway.config.api
+    keys = KeyRing(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
     if api.enabled:
-        http = HttpServer(make_app(), api.host, api.port)
+        app = make_api(ApiParts(gateway, lambda: process_snapshot(options)), keys)
+        http = HttpServer(app, api.host, api.port, lambda: guards.why_closed(_as_bound(gateway.config.api, api)))
         await stack.enter_async_context(http.listening())
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
@@ -406,9 +414,22 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
             told["troubles"] = [*told["troubles"], http.trouble]
         return told
 
-    verbs = {**verbs_of(gateway), **lifecycle_verbs(options), "status": status}
+    key_verbs = KeyVerbs(gateway.db, gateway.clock, keys.forget).mapping()
+    verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, "status": status}
     await stack.enter_async_context(ControlServer(options.home, verbs).listening())
     return http
+
+
+async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Secret]:
+    """The owner's key as it is at any moment: the configured one, else the one that the home keeps."""
+    kept = await asyncio.to_thread(own_key, gateway.home)
+    redactor.learn([kept])
+    return lambda: gateway.config.api.key or kept
+
+
+def _as_bound(now: ApiConfig, at_start: ApiConfig) -> ApiConfig:
+    """The keys of the moment, and the host that was configured when the port was to open."""
+    return replace(now, host=at_start.host)
 
 
 async def _adapters_settled(gateway: Gateway) -> None:
@@ -431,7 +452,7 @@ async def _chat(gateway: Gateway, account: Mapping[str, Any]) -> str:
     return f"{key}{name}, {account['state']}" + _because(account)
 
 
-async def _facts(gateway: Gateway, http: HttpServer | None, *, is_new: bool) -> list[str]:
+async def _facts(gateway: Gateway, http: HttpServer | None, command: str, *, is_new: bool) -> list[str]:
     config = gateway.config
     accounts = [account for account in gateway.supervisor.status() if account["account"] != "local"]
     chats = [await _chat(gateway, account) for account in accounts]
@@ -446,7 +467,7 @@ async def _facts(gateway: Gateway, http: HttpServer | None, *, is_new: bool) -> 
         home=banner.short_home(str(gateway.home), str(Path.home())),
         is_new=is_new,
         model=model,
-        health_url="off" if http is None else http.trouble or f"{http.url}/health",
+        api="off" if http is None else http.trouble or banner.api_line(http.url, command),
         chats=chats,
         warnings=warnings,
     )

@@ -197,7 +197,7 @@ def test_the_first_start_shows_its_screen_is_ready_and_ends_by_ctrl_c(newcomer: 
     assert "Press Ctrl+C to stop" in shown
     assert "Home     ~/.hermes, new, readable by you alone" in shown
     assert re.search(r"^Model    built-in", shown, re.MULTILINE)
-    assert re.search(r"^Health   http://127\.0\.0\.1:\d+/health$", shown, re.MULTILINE)
+    assert re.search(r"^API      http://127\.0\.0\.1:\d+/v1   \(its key: \S+ api-key show\)$", shown, re.MULTILINE)
     assert "Chats    none yet" in shown
     assert re.search(r"^Gateway started in \d+\.\d s\.$", shown, re.MULTILINE)
     assert re.search(r"Talk to it +\./scripts/hermes$", shown, re.MULTILINE), "as it can be typed here"

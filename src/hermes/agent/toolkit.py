@@ -301,6 +301,9 @@ class Toolbox:
     def specs(self) -> tuple[ToolSpec, ...]:
         return self._specs
 
+    def tools(self) -> tuple[Tool, ...]:
+        return tuple(self._tools.values())
+
     def get(self, name: str) -> Tool:
         """The tool, or a ToolError that names the nearest one."""
         found = self._tools.get(name)

@@ -24,7 +24,7 @@ def _add(
     own = [
         line.replace("hermes ", f"{hermes} ", 1)
         for line in examples.splitlines()
-        if re.search(rf"hermes \w+ {verb}\b", line)
+        if re.search(rf"hermes [\w-]+ {verb}\b", line)
     ]
     return verbs.add_parser(
         verb,

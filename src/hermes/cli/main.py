@@ -1,6 +1,6 @@
 """The door of the CLI: finds the command and imports it alone, so that a screen never waits for what it does not use.
 
-Every command is a module ``hermes.cli.<name>`` with
+Every command is a module ``hermes.cli.<name>`` (- becomes _) with
 
     EXAMPLES: str                                        shown under --help
     def add_arguments(parser: argparse.ArgumentParser)   declares what can be typed
@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "logs": "Show the log, or follow it",
     "sessions": "List, show, export, rename and delete conversations",
     "config": "Show, set, explain and check the configuration",
+    "api-key": "Make, list, show and revoke the keys of the API",
     "doctor": "Look for trouble, and say what to type",
     "version": "Show the version of Hermes and of what it runs on",
     "completion": "Print the completion script for bash, zsh or fish",
@@ -120,7 +121,7 @@ def _one_shot(typed: list[str]) -> int:
 
 
 def load(name: str) -> Command:
-    return cast("Command", import_module(f"hermes.cli.{name}"))
+    return cast("Command", import_module(f"hermes.cli.{name.replace('-', '_')}"))
 
 
 def parser_of(name: str, command: Command) -> argparse.ArgumentParser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,9 @@ from hermes.core.manifest import Manifest
 
 if TYPE_CHECKING:
     from hermes.config.layers import Resolved
+
+
+_API = tuple(field.name for field in fields(ApiConfig))
 
 
 def config(
@@ -79,12 +83,8 @@ class _Builder:
                 parked_ttl_seconds=self._get("delivery", "parked_ttl_seconds"),
                 notice_ttl_seconds=self._get("delivery", "notice_ttl_seconds"),
             ),
-            api=ApiConfig(
-                enabled=self._get("api", "enabled"),
-                host=self._get("api", "host"),
-                port=self._get("api", "port"),
-                key=self._get("api", "key"),
-            ),
+            api=ApiConfig(**{name: self._get("api", name) for name in _API}),
+            model_routes=self._model_routes(providers),
             logs=LogsConfig(level=self._get("logs", "level")),
             proxies=ProxyConfig(
                 https=self._get("proxy", "https"),
@@ -241,6 +241,20 @@ class _Builder:
                     f"names {fallback!r}, and there is no provider {name}.",
                     f"Write provider/model; known: {', '.join(providers)}.",
                 )
+
+    def _model_routes(self, providers: Mapping[str, ProviderConfig]) -> Mapping[str, str]:
+        routes = {}
+        for name in self._names_under("model_routes"):
+            route = self._given("model_routes", name, default="")
+            if route.partition("/")[0] in providers:
+                routes[name] = route
+            else:
+                self._warn(
+                    f"model_routes.{name}",
+                    f"leads to {route!r}, and there is no such provider, so the default model answers.",
+                    f"Write provider/model; known: {', '.join(providers)}.",
+                )
+        return MappingProxyType(routes)
 
     # Platforms
 

@@ -92,6 +92,50 @@ GENERAL: tuple[Key, ...] = (
     Key(("api", "port"), Kind.WHOLE, 8642, ("API_SERVER_PORT",), low=0, high=65535, help="port it listens on"),
     Key(("api", "key"), Kind.SECRET, None, ("API_SERVER_KEY",), help="Bearer key of the API"),
     Key(
+        ("api", "allowed_hosts"),
+        Kind.LIST,
+        (),
+        ("API_SERVER_ALLOWED_HOSTS",),
+        help="names the port is reached by, besides its own",
+    ),
+    Key(
+        ("api", "cors_origins"),
+        Kind.LIST,
+        (),
+        ("API_SERVER_CORS_ORIGINS",),
+        help="web pages that may call the API from a browser",
+    ),
+    Key(
+        ("api", "max_request_bytes"),
+        Kind.WHOLE,
+        10 * 1024 * 1024,
+        ("API_SERVER_MAX_REQUEST_BYTES",),
+        low=1024,
+        high=1024**3,
+        help="the largest body of a request",
+    ),
+    Key(("api", "max_content_parts"), Kind.WHOLE, 1000, low=1, high=100_000, help="parts of one message"),
+    Key(("api", "max_text_bytes"), Kind.WHOLE, 64 * 1024, low=1024, high=1024**3, help="text of one message"),
+    Key(
+        ("api", "requests_per_minute"),
+        Kind.WHOLE,
+        0,
+        ("API_SERVER_REQUESTS_PER_MINUTE",),
+        low=0,
+        high=10_000_000,
+        help="for each key; 0: as many as come",
+    ),
+    Key(
+        ("api", "max_concurrent"),
+        Kind.WHOLE,
+        2000,
+        ("API_SERVER_MAX_CONCURRENT",),
+        low=1,
+        high=100_000,
+        help="requests of one key that the agent works on at the same time",
+    ),
+    Key(("api", "queue_seconds"), Kind.DURATION, 10.0, high=600, help="how long a request over a limit waits"),
+    Key(
         ("logs", "level"),
         Kind.CHOICE,
         "INFO",
@@ -153,6 +197,10 @@ PROVIDER: tuple[Key, ...] = (
     Key(("providers", "*", "api_mode"), Kind.CHOICE, "chat_completions", choices=API_MODES, help="how it is spoken to"),
     Key(("providers", "*", "default_model"), default="", help="its model when none is named"),
     proxy_address(("providers", "*", "proxy"), default="", env=("<NAME>_PROXY",), help="proxy for this provider"),
+)
+
+MODEL_ROUTES: tuple[Key, ...] = (
+    Key(("model_routes", "*"), default="", help="`provider/model` that answers requests for this model name"),
 )
 
 # What every platform takes besides the settings of its own manifest.
@@ -240,7 +288,11 @@ class Node:
 
 
 NAME = re.compile(r"[a-z0-9_-]+")
-PROVIDER_NAME = re.compile(r"[A-Za-z0-9._-]+")
+NAMES_UNDER: Mapping[Path, re.Pattern[str]] = {
+    ("providers",): re.compile(r"[A-Za-z0-9._-]+"),
+    ("model_routes",): re.compile(r"[A-Za-z0-9._:/@+-]+"),
+}
+"""Where other names than the usual ones can be chosen."""
 
 
 class Schema:
@@ -249,7 +301,7 @@ class Schema:
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.manifests = tuple(manifests)
         self.root = Node()
-        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER)
+        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER, *MODEL_ROUTES)
         self.keys: dict[Path, Key] = {}
         self.of_platform = {manifest.id: platform_keys(manifest) for manifest in self.manifests}
         for key in general:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from hermes.config import build
 from hermes.config.dotenv import EnvLine, parse_dotenv
-from hermes.config.keys import NAME, OTHER_ENV, PROVIDER_NAME, Node, Schema, nearest
+from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest
 from hermes.config.keys import Path as KeyPath
 from hermes.config.providers import KNOWN, env_prefix
 from hermes.config.schema import Config, Problem
@@ -208,8 +208,7 @@ class _TreeWalk:
         self._entries.append(Entry(self._schema.at(key, chosen), raw, source, is_alias))
 
     def _is_good_name(self, path: KeyPath, name: str) -> bool:
-        pattern = PROVIDER_NAME if path == ("providers",) else NAME
-        return pattern.fullmatch(name) is not None
+        return NAMES_UNDER.get(path, NAME).fullmatch(name) is not None
 
     def _unknown(self, node: Node, path: KeyPath, line: int) -> None:
         meant = nearest(path[-1], node.children)

@@ -112,10 +112,23 @@ class DeliveryConfig:
 
 @dataclass(frozen=True, slots=True)
 class ApiConfig:
+    """The HTTP port. The limits are for each key; 0 ``requests_per_minute`` is no limit.
+
+    ``max_content_parts`` and ``max_text_bytes`` are for one message of a request.
+    """
+
     enabled: bool = True
     host: str = "127.0.0.1"
     port: int = 8642
     key: Secret | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    max_request_bytes: int = 10 * 1024 * 1024
+    max_content_parts: int = 1000
+    max_text_bytes: int = 64 * 1024
+    requests_per_minute: int = 0
+    max_concurrent: int = 2000
+    queue_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +163,7 @@ class Config:
     api: ApiConfig = field(default_factory=ApiConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     proxies: ProxyConfig = field(default_factory=ProxyConfig)
+    model_routes: Mapping[str, str] = field(default_factory=_nothing)
     always_log_local: bool = True
 
     def account(self, platform: str, account: str = MAIN) -> AccountConfig | None:

@@ -18,17 +18,21 @@ def opening() -> list[str]:
 
 
 def facts(
-    *, home: str, is_new: bool, model: str, health_url: str, chats: Sequence[str] = (), warnings: Sequence[str] = ()
+    *, home: str, is_new: bool, model: str, api: str, chats: Sequence[str] = (), warnings: Sequence[str] = ()
 ) -> list[str]:
     """What stands, one thing a line. ``chats``: ``telegram @ana_home_bot, connected``."""
     lines = [
         f"Home     {home}{', new' if is_new else ''}, readable by you alone",
         f"Model    {model}",
-        f"Health   {health_url}",
+        f"API      {api}",
     ]
     lines += [f"Chats    {chat}" for chat in chats] or ["Chats    none yet"]
     lines += [f"WARNING  {warning}" for warning in warnings]
     return lines
+
+
+def api_line(url: str, command: str) -> str:
+    return f"{url}/v1   (its key: {command} api-key show)"
 
 
 def closing(*, seconds: float, command: str, is_terminal: bool) -> list[str]:

@@ -14,6 +14,7 @@ import orjson
 from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
 from hermes.hosting.control_server import Handler, Reply
+from hermes.hosting.key_verbs import KeyVerbs
 from hermes.store import backup, codec, outbox, overview, sessions, trace
 from hermes.store.db import Database, Tx
 from hermes.store.journal import Journal
@@ -45,6 +46,7 @@ class StoreVerbs:
             "sessions.rebuild": self.rebuild,
             "doctor.stores": self.stores,
             "store.counts": self.counts,
+            **KeyVerbs(self._db, self._clock).mapping(),
         }
 
     async def trace(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:

@@ -12,19 +12,33 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from hermes.core.errors import StoreIsDownError
+from hermes.servers.api.errors import ApiError, not_found
+
 RouteAdder = Callable[[web.Application], None]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Middleware = Any  # aiohttp's own type for it is not public
+WhyClosed = Callable[[], Awaitable[str]]
 Health = Callable[[], Mapping[str, Any]]
 
 LARGEST_BODY = 32 * 1024 * 1024
 CLOSING_SECONDS = 1.0
+IDLE_SECONDS = 20.0
+"""A connection that sends no whole head of a request for so long is closed: idle, or slow on purpose."""
 TRY_AGAIN_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 
-def make_app(adders: Iterable[RouteAdder] = (), health: Health = dict) -> web.Application:
+def make_app(
+    adders: Iterable[RouteAdder] = (),
+    health: Health = dict,
+    *,
+    middlewares: Iterable[Middleware] = (),
+    largest_body: int = LARGEST_BODY,
+) -> web.Application:
     """``health`` adds fields to the answer of /health; it is called on the loop and must be quick."""
-    app = web.Application(middlewares=[_errors_become_answers], client_max_size=LARGEST_BODY)
+    app = web.Application(middlewares=[_errors_become_answers, *middlewares], client_max_size=largest_body)
 
     async def answer_health(_request: web.Request) -> web.Response:
         return json_response({"status": "ok", **health()})
@@ -40,32 +54,73 @@ def json_response(body: Any, status: int = 200) -> web.Response:
 
 
 @web.middleware
-async def _errors_become_answers(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Every refusal is JSON, and no exception ends more than its own request."""
+async def _errors_become_answers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every refusal is JSON in the OpenAI envelope, and no exception ends more than its own request."""
     try:
         return await handler(request)
+    except ApiError as refusal:
+        return refusal.response()
     except web.HTTPException as refusal:
         if refusal.status < 400:
             raise
-        return json_response({"error": {"message": refusal.reason, "code": refusal.status}}, refusal.status)
+        return _in_envelope(request, refusal).response()
+    except StoreIsDownError as error:
+        log.warning("Store is down", extra={"while": request.path, "reason": str(error)})
+        return _store_is_down().response()
     except Exception:
         log.exception("Request failed", extra={"method": request.method, "path": request.path})
-        return json_response({"error": {"message": "The gateway failed at this; its log says how.", "code": 500}}, 500)
+        return _broken().response()
+
+
+def _broken() -> ApiError:
+    return ApiError(500, "The gateway failed at this; its log says how.", code="internal_error", kind="server_error")
+
+
+def _store_is_down() -> ApiError:
+    return ApiError(
+        503,
+        "The gateway's database does not answer just now. Nothing was stored; try again.",
+        code="store_is_down",
+        kind="server_error",
+        headers={"Retry-After": "5"},
+    )
+
+
+def _in_envelope(request: web.Request, refusal: web.HTTPException) -> ApiError:
+    match refusal:
+        case web.HTTPNotFound():
+            return not_found(f"There is nothing at {request.path[:200]}.", code="unknown_url")
+        case web.HTTPMethodNotAllowed():
+            allowed = ", ".join(sorted(refusal.allowed_methods))
+            words = f"{request.path[:200]} takes {allowed}, not {refusal.method}."
+            return ApiError(405, words, code="method_not_allowed", headers={"Allow": allowed})
+        case web.HTTPRequestEntityTooLarge():
+            return ApiError(413, "The body is too large.", code="request_too_large", headers={"Connection": "close"})
+        case _:
+            return ApiError(refusal.status, refusal.reason, code=f"http_{refusal.status}")
 
 
 class HttpServer:
     """``async with server.listening():`` serves until the end of the block.
 
     A port that another program holds stops nothing else: ``trouble`` says so, and it is tried again until it is
-    free; ``bound`` is set from then on. Port 0 takes any free one; ``port`` then tells which.
+    free; ``bound`` is set from then on. Port 0 takes any free one; ``port`` then tells which. The same goes for a
+    port that must not open: ``why_closed`` is asked each time, and says why.
     """
 
-    def __init__(self, app: web.Application, host: str, port: int) -> None:
+    def __init__(
+        self,
+        app: web.Application,
+        host: str,
+        port: int,
+        why_closed: WhyClosed | None = None,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
         self._app = app
         self.host = host
         self.port = port
+        self._why_closed = why_closed
+        self._idle_seconds = idle_seconds
         self.trouble = ""
         self.bound = asyncio.Event()
 
@@ -76,7 +131,9 @@ class HttpServer:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=CLOSING_SECONDS)
+        runner = web.AppRunner(
+            self._app, access_log=None, shutdown_timeout=CLOSING_SECONDS, keepalive_timeout=self._idle_seconds
+        )
         await runner.setup()
         trying: asyncio.Task[None] | None = None
         try:
@@ -90,14 +147,17 @@ class HttpServer:
             await runner.cleanup()
 
     async def _keep_trying(self, runner: web.AppRunner) -> None:
-        log.error("HTTP port is taken", extra={"reason": self.trouble})
+        log.error("HTTP port is closed", extra={"reason": self.trouble})
         while True:
             await asyncio.sleep(TRY_AGAIN_SECONDS)
             if await self._bind(runner):
-                log.info("HTTP port is ours again", extra={"url": self.url})
+                log.info("HTTP port is open", extra={"url": self.url})
                 return
 
     async def _bind(self, runner: web.AppRunner) -> bool:
+        if self._why_closed is not None and (reason := await self._why_closed()):
+            self.trouble = reason
+            return False
         site = web.TCPSite(runner, self.host, self.port)
         try:
             await site.start()

@@ -31,16 +31,20 @@ class Models:
         self._embedded = embedded
         self._clock = clock
         self._built_from: object = None
-        self._model: Model = embedded
+        self._built: dict[str, Model] = {}
         self._sessions: dict[ProxyRules, aiohttp.ClientSession] = {}
         self._answered_at: float | None = None
 
-    def model_for(self, _key: SessionKey | None = None, _name: str = "") -> Model:
+    def model_for(self, _key: SessionKey | None = None, name: str = "") -> Model:
+        """The model that answers. ``name`` is what a request asked for; one without a route means the default."""
         config = self._config()
-        basis = (config.model, config.providers, config.proxies)
+        basis = (config.model, config.providers, config.proxies, config.model_routes)
         if self._built_from != basis:
-            self._model, self._built_from = self._build(config), basis
-        return self._model
+            self._built, self._built_from = {}, basis
+        route = config.model_routes.get(name, "")
+        if route not in self._built:
+            self._built[route] = self._build(config, route)
+        return self._built[route]
 
     def answered(self) -> None:
         """A turn ended with an answer: what status shows as the model's last sign of life."""
@@ -50,8 +54,8 @@ class Models:
         age = None if self._answered_at is None else self._clock.monotonic() - self._answered_at
         return {"label": self.model_for().label, "last_answer_age": age}
 
-    def _build(self, config: Config) -> Model:
-        names = [(config.model.provider, config.model.default)]
+    def _build(self, config: Config, route: str) -> Model:
+        names = [_split(route, config) if route else (config.model.provider, config.model.default)]
         names += [_split(fallback, config) for fallback in config.model.fallbacks]
         models = [self._one(config, provider, model) for provider, model in names]
         if models == [self._embedded]:

@@ -85,6 +85,8 @@ class _Account:
     frames_this_run: int = 0
     arrived: int = 0
     delivered: int = 0
+    arrived_in_all: int = 0
+    delivered_in_all: int = 0
     day: str = ""
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -140,12 +142,14 @@ class Supervisor:
         if (account := self._accounts.get(key)) is not None:
             self._turn_day(account)
             account.arrived += count
+            account.arrived_in_all += count
 
     def delivered(self, target: Target) -> None:
         account = self._accounts.get(AccountKey(target.platform, target.account))
         if account is not None:
             self._turn_day(account)
             account.delivered += 1
+            account.delivered_in_all += 1
 
     def refused(self, target: Target, error: PlatformError) -> None:
         """A send was refused because the platform does not know us: the adapter must not go on as if all were well."""
@@ -166,6 +170,8 @@ class Supervisor:
             "last_frame_age": age,
             "in_today": account.arrived,
             "out_today": account.delivered,
+            "in_total": account.arrived_in_all,
+            "out_total": account.delivered_in_all,
             "reconnects": account.reconnects,
             "note": account.reason,
             "cure": _cure(account),

@@ -7,11 +7,11 @@ from hermes.hosting import banner
 
 def test_the_first_start_reads_as_it_should() -> None:
     model = "built-in, fetching once: 54 of 127 MB. All else works meanwhile."
-    health = "http://127.0.0.1:8642/health"
-    assert banner.facts(home="~/.hermes", is_new=True, model=model, health_url=health) == [
+    api = banner.api_line("http://127.0.0.1:8642", "hermes")
+    assert banner.facts(home="~/.hermes", is_new=True, model=model, api=api) == [
         "Home     ~/.hermes, new, readable by you alone",
         "Model    built-in, fetching once: 54 of 127 MB. All else works meanwhile.",
-        "Health   http://127.0.0.1:8642/health",
+        "API      http://127.0.0.1:8642/v1   (its key: hermes api-key show)",
         "Chats    none yet",
     ]
 
@@ -21,7 +21,7 @@ def test_chats_and_warnings_join() -> None:
         home="~/.hermes",
         is_new=False,
         model="m",
-        health_url="h",
+        api="h",
         chats=["telegram @b, connected"],
         warnings=["Nobody."],
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
@@ -35,7 +37,10 @@ CALLER = web.RequestKey("caller", Caller)
 
 @dataclass(frozen=True, slots=True)
 class ApiParts:
+    """``process`` tells what the process knows of itself (pid, start, heartbeat); nothing in a test."""
+
     gateway: Gateway
+    process: Callable[[], Mapping[str, Any]] = dict
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,10 @@ from aiohttp import ClientConnectionResetError, web
 
 DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
+LARGEST_RECORDING = 4 * 1024 * 1024
+
+RECORDING = web.RequestKey("recording", bytearray)
+"""Set by whoever wants to give the same answer again: what was streamed is added to it. Empty: not to be repeated."""
 
 
 class ClientGoneError(Exception):
@@ -18,8 +22,9 @@ class ClientGoneError(Exception):
 
 
 class EventStream:
-    def __init__(self, response: web.StreamResponse) -> None:
+    def __init__(self, response: web.StreamResponse, recording: bytearray | None = None) -> None:
         self.response = response
+        self._recording = recording
 
     async def send(self, data: Any, *, event: str = "") -> None:
         """One event; ``data`` is dumped as JSON."""
@@ -36,7 +41,18 @@ class EventStream:
         try:
             await self.response.write(raw)
         except (ClientConnectionResetError, ConnectionResetError) as error:
+            self.forget()
             raise ClientGoneError from error
+        if self._recording is not None and raw is not KEEP_ALIVE:
+            self._recording += raw
+            if len(self._recording) > LARGEST_RECORDING:
+                self.forget()
+
+    def forget(self) -> None:
+        """What was streamed is not to be repeated: it is only a part, or too much."""
+        if self._recording is not None:
+            self._recording.clear()
+            self._recording = None
 
 
 @asynccontextmanager
@@ -51,7 +67,7 @@ async def event_stream(request: web.Request, headers: Mapping[str, str]) -> Asyn
         }
     )
     await response.prepare(request)
-    stream = EventStream(response)
+    stream = EventStream(response, request.get(RECORDING))
     yield stream
     try:
         await response.write_eof()

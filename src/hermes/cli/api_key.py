@@ -1,0 +1,107 @@
+"""``hermes api-key``: the keys by which programs ask the agent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder, load_config, refuse_foreign
+from hermes.cli.words import command_name
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+EXAMPLES = """\
+  hermes api-key show                             the default key: it stands for you, the owner
+  curl -H "Authorization: Bearer $(hermes api-key show)" http://127.0.0.1:8642/v1/models
+  hermes api-key create phone --role user         prints the new key, this once
+  hermes api-key list
+  hermes api-key revoke phone                     it is refused from now on
+"""
+
+VERBS = {
+    "show": "print the default key",
+    "create": "make a named key with a role",
+    "list": "the named keys, without their secrets",
+    "revoke": "end a named key",
+}
+
+ROLES = ("owner", "admin", "user", "guest")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    for verb in ("create", "revoke"):
+        added[verb].add_argument("name", help="what the key is called")
+    added["create"].add_argument("--role", choices=ROLES, default="user", help="what it may do (user)")
+    for own in added.values():
+        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    if args.verb == "show":
+        return _show(home, as_json=args.as_json)
+    with Asker(home, Alone.GATEWAY if args.verb == "create" else Alone.STORE) as asker:
+        match args.verb:
+            case "create":
+                return _create(asker, args)
+            case "list":
+                return _list(asker, as_json=args.as_json)
+            case _:
+                return _revoke(asker, args)
+
+
+def _show(home: Path, *, as_json: bool) -> int:
+    """Works without a gateway: the key is a setting, or a file of the home, made here if it is not there yet."""
+    from hermes.store.api_keys import own_key
+    from hermes.store.home import make_home
+
+    refuse_foreign(home)
+    configured = load_config(home).config.api.key
+    if not configured:
+        make_home(home)
+    key = (configured or own_key(home)).reveal()
+    print(json.dumps({"name": "default", "role": "owner", "key": key}) if as_json else key)
+    return 0
+
+
+def _create(asker: Asker, args: argparse.Namespace) -> int:
+    told = asker.ask("api_keys.create", {"name": args.name, "role": args.role})
+    if args.as_json:
+        print(json.dumps(told))
+    else:
+        print(told["key"])
+        print(f"✓ {told['name']}, {told['role']}. It is shown this once and kept nowhere; it works at once.")
+    return 0
+
+
+def _list(asker: Asker, *, as_json: bool) -> int:
+    keys = asker.ask("api_keys.list")
+    if as_json:
+        print(json.dumps(keys))
+        return 0
+    print("\n".join(["default           owner  see: " + f"{command_name()} api-key show", *map(_told, keys)]))
+    return 0
+
+
+def _told(key: Mapping[str, Any]) -> str:
+    ended = f", revoked {_day(key['revoked_at'])}" if key["revoked_at"] else ""
+    return f"{key['name']:<16}  {key['role']:<5}  {key['hint']}, made {_day(key['created_at'])}{ended}"
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(at))
+
+
+def _revoke(asker: Asker, args: argparse.Namespace) -> int:
+    told = asker.ask("api_keys.revoke", {"name": args.name})
+    print(
+        json.dumps(told) if args.as_json else f"✓ {told['name']} is revoked: whoever shows it is refused from now on."
+    )
+    return 0

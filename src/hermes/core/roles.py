@@ -1,0 +1,43 @@
+"""What a role may do. One table, asked everywhere: in chats, by the API and on the command line."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from hermes.core.people import PersonRole, at_least
+
+
+class Action(StrEnum):
+    TALK = "talk"  # ask the agent, and follow or stop what one asked oneself
+    READ_OWN = "read_own"  # one's own sessions, runs and answers
+    SEE_COUNTS = "see_counts"  # how much is going on: numbers, and no names
+    CHANGE_OWN = "change_own"  # rename, fork and delete one's own
+    APPROVE_OWN = "approve_own"  # what stays inside one's own sandbox and workspace
+    READ_ALL = "read_all"  # everybody's sessions and approvals
+    CHANGE_ALL = "change_all"
+    APPROVE_HOST = "approve_host"  # what touches the machine
+    SEE_DETAILS = "see_details"  # process, paths and the words of errors
+    MANAGE_PEOPLE = "manage_people"  # pairings and roles
+    MANAGE_KEYS = "manage_keys"
+    CHANGE_CONFIG = "change_config"
+
+
+_NEEDED = {
+    Action.TALK: PersonRole.GUEST,
+    Action.READ_OWN: PersonRole.GUEST,
+    Action.SEE_COUNTS: PersonRole.GUEST,
+    Action.CHANGE_OWN: PersonRole.USER,
+    Action.APPROVE_OWN: PersonRole.USER,
+    Action.READ_ALL: PersonRole.ADMIN,
+    Action.CHANGE_ALL: PersonRole.ADMIN,
+    Action.APPROVE_HOST: PersonRole.ADMIN,
+    Action.SEE_DETAILS: PersonRole.ADMIN,
+    Action.MANAGE_PEOPLE: PersonRole.ADMIN,
+    Action.MANAGE_KEYS: PersonRole.OWNER,
+    Action.CHANGE_CONFIG: PersonRole.OWNER,
+}
+
+
+def may(role: PersonRole, action: Action) -> bool:
+    """Whether this role is enough. A higher role may do whatever a lower one may."""
+    return at_least(role, _NEEDED[action])

@@ -1,0 +1,102 @@
+"""The whole API as one app: every family of routes, and the gate each request passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import hdrs, web
+
+from hermes.config import ApiConfig
+from hermes.servers.api import auth, chat, guards, health, metrics, models, openapi
+from hermes.servers.api.auth import KeyRing
+from hermes.servers.api.idempotency import Repeats
+from hermes.servers.api.limits import Limits
+from hermes.servers.api.metrics import Metrics
+from hermes.servers.api.parts import CALLER, ApiParts
+from hermes.servers.app import Handler, RouteAdder, make_app
+
+PUBLIC = frozenset({"/health"})
+PUBLIC_IN_PART = frozenset({"/health/detailed"})
+
+WORK = frozenset(
+    {
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/runs",
+        "/api/sessions/{session_id}/chat",
+        "/api/sessions/{session_id}/chat/stream",
+    }
+)
+"""What makes the agent work: only these count as concurrent, so that a stop or an approval never waits behind them."""
+
+
+def adders(parts: ApiParts) -> list[RouteAdder]:
+    """Every family of routes."""
+    return [
+        chat.routes(parts),
+        models.routes(parts),
+        health.routes(parts),
+        openapi.routes(parts),
+    ]
+
+
+def make_api(parts: ApiParts, keys: KeyRing) -> web.Application:
+    """The app as it is served."""
+    counts = Metrics(parts)
+    app = make_app(
+        [*adders(parts), metrics.routes(counts)],
+        middlewares=[Gate(parts, keys, counts).middleware],
+        largest_body=parts.gateway.config.api.max_request_bytes,
+    )
+    app.on_response_prepare.append(guards.dress(lambda: parts.gateway.config.api))
+    return app
+
+
+class Gate:
+    """What every request passes before its handler: name, page, key, pace and body, in this order."""
+
+    def __init__(self, parts: ApiParts, keys: KeyRing, counts: Metrics) -> None:
+        self._config: Callable[[], ApiConfig] = lambda: parts.gateway.config.api
+        self._keys = keys
+        self._counts = counts
+        self._limits = Limits(self._config, parts.gateway.clock)
+        self._repeats = Repeats(parts.gateway.db, parts.gateway.clock)
+        self._largest_body = parts.gateway.config.api.max_request_bytes
+
+    @property
+    def middleware(self) -> Any:
+        @web.middleware
+        async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
+            with self._counts.request(request) as counting:
+                return counting.saw(await self._passed(request, handler))
+
+        return gate
+
+    async def _passed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        api = self._config()
+        guards.check_host(request, api)
+        guards.check_origin(request, api)
+        if guards.is_preflight(request):
+            return guards.preflight_answer(request)
+        path = _canonical(request)
+        if path in PUBLIC:
+            return await handler(request)
+        token = auth.bearer(request)
+        caller = await self._keys.who(token) if token else None
+        if caller is None:
+            if path in PUBLIC_IN_PART and not token:
+                return await handler(request)
+            raise auth.unauthorized(token)
+        request[CALLER] = caller
+        await self._limits.pace(caller.name)
+        await guards.read_body(request, self._largest_body)
+        if request.method != hdrs.METH_POST or path not in WORK:
+            return await handler(request)
+        async with self._limits.slot(caller.name):
+            return await self._repeats.answer(request, caller, handler)
+
+
+def _canonical(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    return resource.canonical if resource is not None else ""

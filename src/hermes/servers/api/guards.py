@@ -1,0 +1,240 @@
+"""Against hostile pages and hostile networks: where the port may open, by which names it is called, by which pages."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import urlsplit
+
+from aiohttp import hdrs, web
+
+from hermes.config import ApiConfig
+from hermes.servers.api.errors import ApiError
+from hermes.servers.api.parts import SESSION_ID_HEADER, SESSION_KEY_HEADER
+
+RESOLVE_SECONDS = 3.0
+BODY_SECONDS = 30.0
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+EXPOSED = ", ".join(
+    (
+        SESSION_ID_HEADER,
+        SESSION_KEY_HEADER,
+        "X-Hermes-Completed",
+        "X-Hermes-Partial",
+        "X-Hermes-Error",
+        "X-Request-Id",
+        "Idempotent-Replayed",
+        "Retry-After",
+    )
+)
+
+# Where the port may open
+
+Resolve = Callable[[str], Iterable[str]]
+
+
+def is_loopback(address: str) -> bool:
+    """``127.0.0.1``, ``::1``, ``::ffff:127.0.0.1``; not a name."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
+        parsed = parsed.ipv4_mapped
+    return parsed.is_loopback
+
+
+def _resolve(host: str) -> list[str]:
+    return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+
+
+def is_network_accessible(host: str, resolve: Resolve = _resolve) -> bool:
+    """Whether others can reach a port on this host. A wildcard is, and so is a name that cannot be resolved.
+
+    Blocks for a name: call it in a thread.
+    """
+    bare = host.strip().strip("[]")
+    if _is_address(bare):
+        return not is_loopback(bare)
+    try:
+        found = list(resolve(bare)) if bare else []
+    except (OSError, UnicodeError):
+        return True
+    return not found or not all(is_loopback(address) for address in found)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+async def why_closed(api: ApiConfig, resolve: Resolve = _resolve) -> str:
+    """Why the port must not open as it is configured; "" when it may."""
+    if api.key:
+        return ""
+    try:
+        async with asyncio.timeout(RESOLVE_SECONDS):
+            is_open = await asyncio.to_thread(is_network_accessible, api.host, resolve)
+    except TimeoutError:
+        is_open = True
+    if not is_open:
+        return ""
+    return (
+        f"the API stays closed: {api.host or 'its host'} can be reached from the network, and there is no real "
+        "API_SERVER_KEY (an example value is none). Set one, or API_SERVER_HOST=127.0.0.1"
+    )
+
+
+# By which names it is called
+
+
+_OURS = frozenset({"localhost", "host.docker.internal"})
+
+
+def is_our_host(header: str, api: ApiConfig) -> bool:
+    """Whether the Host header names us. A page that had its own name point at us (DNS rebinding) sends that name."""
+    try:
+        parts = urlsplit(f"//{header}")
+        host = (parts.hostname or "").rstrip(".").casefold()
+        _ = parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or parts.path or parts.query or parts.fragment:
+        return False
+    bound = api.host.strip("[]").rstrip(".").casefold()
+    if host == bound or host in _OURS or host.endswith(".localhost") or _is_listed(host, api.allowed_hosts):
+        return True
+    if is_loopback(bound) or bound in _OURS:
+        return is_loopback(host)
+    # An address cannot be rebound; a name without a dot is one of the local network (a service of Docker Compose).
+    return _is_address(host) or "." not in host
+
+
+def _is_listed(host: str, allowed: Iterable[str]) -> bool:
+    for name in (entry.casefold().strip("[]").rstrip(".") for entry in allowed):
+        if name in ("*", host):
+            return True
+        if name.startswith(("*.", ".")) and host.endswith(name.removeprefix("*")):
+            return True
+    return False
+
+
+# By which pages
+
+
+def is_allowed_origin(origin: str, host: str, api: ApiConfig) -> bool:
+    """A page of our own (same host and port), or one that is listed."""
+    listed = {entry.rstrip("/").casefold() for entry in api.cors_origins}
+    if "*" in listed or origin.casefold() in listed:
+        return True
+    parts = urlsplit(origin) if "://" in origin else None
+    return parts is not None and parts.scheme in ("http", "https") and parts.netloc.casefold() == host.casefold()
+
+
+def check_host(request: web.Request, api: ApiConfig) -> None:
+    host = request.headers.get(hdrs.HOST, "")
+    if not is_our_host(host, api):
+        raise ApiError(
+            403,
+            f"The API is not called {host[:100]!r} here. Its owner can add that name to api.allowed_hosts.",
+            code="host_not_allowed",
+            kind="permission_error",
+        )
+
+
+def check_origin(request: web.Request, api: ApiConfig) -> None:
+    origin = request.headers.get(hdrs.ORIGIN)
+    if origin is not None and not is_allowed_origin(origin, request.headers.get(hdrs.HOST, ""), api):
+        raise ApiError(
+            403,
+            f"Pages of {origin[:100]!r} may not call this API. Its owner can add them to api.cors_origins.",
+            code="origin_not_allowed",
+            kind="permission_error",
+        )
+
+
+def is_preflight(request: web.Request) -> bool:
+    return (
+        request.method == hdrs.METH_OPTIONS
+        and hdrs.ORIGIN in request.headers
+        and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers
+    )
+
+
+def preflight_answer(request: web.Request) -> web.Response:
+    """For an origin that is allowed: what it may send. Which headers a client adds is its own affair."""
+    headers: dict[str, str] = {
+        hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PATCH, DELETE",
+        hdrs.ACCESS_CONTROL_ALLOW_HEADERS: request.headers.get(
+            hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "authorization, content-type"
+        ),
+        hdrs.ACCESS_CONTROL_MAX_AGE: "600",
+    }
+    if request.headers.get("Access-Control-Request-Private-Network") == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
+    return web.Response(status=204, headers=headers)
+
+
+def dress(api: Callable[[], ApiConfig]) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+    """Puts the headers on every answer, streams and refusals included, just before it is sent."""
+
+    async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+        headers = response.headers
+        for name, value in SECURITY_HEADERS.items():
+            headers.setdefault(name, value)
+        headers[hdrs.SERVER] = "hermes"
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is None:
+            return
+        headers.add(hdrs.VARY, hdrs.ORIGIN)
+        if is_allowed_origin(origin, request.headers.get(hdrs.HOST, ""), api()):
+            headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
+            headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED
+            headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+
+    return on_prepare
+
+
+# How much, and how slowly
+
+
+async def read_body(request: web.Request, limit: int, seconds: float = BODY_SECONDS) -> None:
+    """Read the whole body, so that handlers find it there. One too large, or that never ends, is refused."""
+    if not request.can_read_body:
+        return
+    if (request.content_length or 0) > limit:
+        raise too_large(limit)
+    try:
+        async with asyncio.timeout(seconds):
+            await request.read()
+    except TimeoutError:
+        raise ApiError(
+            408,
+            f"The body did not arrive within {seconds:.0f} s.",
+            code="request_timeout",
+            headers={"Connection": "close"},
+        ) from None
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large(limit) from None
+
+
+def too_large(limit: int) -> ApiError:
+    return ApiError(
+        413,
+        f"The body is larger than {limit:,} bytes. Send less, or let the owner raise api.max_request_bytes.",
+        code="request_too_large",
+        headers={"Connection": "close"},
+    )

@@ -1,0 +1,210 @@
+"""`GET /metrics`: numbers for Prometheus, as a page of text."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from hermes.hosting import processes
+from hermes.servers.api.errors import ApiError
+from hermes.servers.api.parts import ApiParts
+from hermes.servers.app import RouteAdder
+from hermes.services.events import TurnEnded, TurnEvent
+from hermes.store.turns import TurnState
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LAG_SECONDS = 1.0
+
+Labels = Mapping[str, str]
+Sample = tuple[Labels, float]
+
+
+class Metrics:
+    """Counts since the start of the process."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        self._parts = parts
+        self._started = time.time()
+        self._turns: Counter[str] = Counter({state.value: 0 for state in TurnState})
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self.open_requests = 0
+        self._lag = 0.0
+        self._longest_lag = 0.0
+
+    @contextlib.contextmanager
+    def request(self, request: web.Request) -> Iterator[_Counting]:
+        """Count one request by its route, its method and the status it is answered with."""
+        counting = _Counting()
+        self.open_requests += 1
+        try:
+            yield counting
+        except ApiError as refusal:
+            counting.status = refusal.status
+            raise
+        except web.HTTPException as refusal:
+            counting.status = refusal.status
+            raise
+        finally:
+            self.open_requests -= 1
+            resource = request.match_info.route.resource
+            route = resource.canonical if resource is not None else "other"
+            self._requests[(request.method if resource is not None else "other", route, counting.status)] += 1
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        timer = asyncio.create_task(self._watch_lag(), name="loop lag")
+        try:
+            with self._parts.gateway.bus.watch(self._saw):
+                yield
+        finally:
+            timer.cancel()
+            await asyncio.wait([timer])
+
+    def _saw(self, event: TurnEvent) -> None:
+        if isinstance(event, TurnEnded):
+            self._turns[event.state] += 1
+
+    async def _watch_lag(self) -> None:
+        while True:
+            due = time.monotonic() + LAG_SECONDS
+            await asyncio.sleep(LAG_SECONDS)
+            self._lag = max(0.0, time.monotonic() - due)
+            self._longest_lag = max(self._longest_lag, self._lag)
+
+    async def page(self) -> str:
+        status = await self._parts.gateway.status()
+        accounts = self._parts.gateway.supervisor.status()
+        waiting = status["waiting"]
+        longest, self._longest_lag = self._longest_lag, self._lag
+        times = os.times()
+        families = (
+            family(
+                "hermes_events_in_total",
+                "counter",
+                "Events that arrived, by account.",
+                [({"account": account["account"]}, account["in_total"]) for account in accounts],
+            ),
+            family(
+                "hermes_events_out_total",
+                "counter",
+                "Messages delivered, by account.",
+                [({"account": account["account"]}, account["out_total"]) for account in accounts],
+            ),
+            family(
+                "hermes_adapter_connected",
+                "gauge",
+                "1 when the account is connected.",
+                [
+                    ({"account": account["account"], "state": account["state"]}, account["state"] == "connected")
+                    for account in accounts
+                ],
+            ),
+            family(
+                "hermes_adapter_reconnects_total",
+                "counter",
+                "Times an account came back.",
+                [({"account": account["account"]}, account["reconnects"]) for account in accounts],
+            ),
+            family(
+                "hermes_turns_total",
+                "counter",
+                "Turns that ended, by state.",
+                [({"state": state}, count) for state, count in sorted(self._turns.items())],
+            ),
+            family("hermes_turns_running", "gauge", "Turns that run now.", [({}, len(status["running"]))]),
+            family(
+                "hermes_queue_depth",
+                "gauge",
+                "What waits: messages in the inbox, answers in the outbox, approvals.",
+                [({"queue": name}, waiting[name]) for name in sorted(waiting)],
+            ),
+            family(
+                "hermes_http_requests_total",
+                "counter",
+                "Requests answered, by route, method and status.",
+                [
+                    ({"method": method, "route": route, "status": str(code)}, count)
+                    for (method, route, code), count in sorted(self._requests.items())
+                ],
+            ),
+            family("hermes_http_requests_open", "gauge", "Requests being answered.", [({}, self.open_requests)]),
+            family(
+                "hermes_event_loop_lag_seconds", "gauge", "How late the loop was at the last look.", [({}, self._lag)]
+            ),
+            family(
+                "hermes_event_loop_lag_max_seconds",
+                "gauge",
+                "The latest it was since this page was read.",
+                [({}, longest)],
+            ),
+            family(
+                "process_resident_memory_bytes",
+                "gauge",
+                "Memory of the process.",
+                [({}, processes.resident_bytes(os.getpid()))],
+            ),
+            family("process_cpu_seconds_total", "counter", "CPU time used.", [({}, times.user + times.system)]),
+            family("process_start_time_seconds", "gauge", "When it started.", [({}, self._start_time())]),
+        )
+        return "".join(families)
+
+    def _start_time(self) -> float:
+        return float(self._parts.process().get("started_at") or self._started)
+
+
+class _Counting:
+    def __init__(self) -> None:
+        self.status = 500
+
+    def saw(self, response: web.StreamResponse) -> web.StreamResponse:
+        self.status = response.status
+        return response
+
+
+def family(name: str, kind: str, help_text: str, samples: Iterable[Sample]) -> str:
+    """One metric with its samples, as the text format 0.0.4 wants it."""
+    lines = [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
+    lines += [f"{name}{_labels(labels)} {_number(value)}" for labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Labels) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def routes(counts: Metrics) -> RouteAdder:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(text=await counts.page(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def watching(_app: web.Application) -> AsyncIterator[None]:
+        async with counts.watching():
+            yield
+
+    def add(app: web.Application) -> None:
+        app.router.add_get("/metrics", answer)
+        app.cleanup_ctx.append(watching)
+
+    return add
+
+
+def snapshot_of(page: str) -> dict[str, Any]:
+    """The samples of a page by their names and labels, for whoever reads them in a test or a bench."""
+    lines = [line for line in page.splitlines() if line and not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}

@@ -1,0 +1,141 @@
+"""What there is to ask: `/v1/models`, `/v1/capabilities`, `/v1/skills`, `/v1/toolsets`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from hermes import __version__
+from hermes.servers.api.errors import not_found
+from hermes.servers.api.idempotency import HEADER
+from hermes.servers.api.parts import SESSION_ID_HEADER, SESSION_KEY_HEADER, ApiParts
+from hermes.servers.app import RouteAdder, json_response
+
+AGENT_MODEL = "hermes"
+"""The name of the agent itself where clients want the name of a model."""
+
+
+def routes(parts: ApiParts) -> RouteAdder:
+    small = _Small(parts)
+
+    def add(app: web.Application) -> None:
+        app.router.add_get("/v1/models", small.models)
+        app.router.add_get("/v1/models/{model:.+}", small.model)
+        app.router.add_get("/v1/capabilities", small.capabilities)
+        app.router.add_get("/v1/skills", small.skills)
+        app.router.add_get("/v1/toolsets", small.toolsets)
+
+    return add
+
+
+class _Small:
+    def __init__(self, parts: ApiParts) -> None:
+        self._gateway = parts.gateway
+        self._since = int(parts.gateway.clock.now())
+
+    def _names(self) -> list[str]:
+        return [AGENT_MODEL, *(name for name in self._gateway.config.model_routes if name != AGENT_MODEL)]
+
+    def _told(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._since, "owned_by": "hermes"}
+
+    async def models(self, _request: web.Request) -> web.Response:
+        return json_response({"object": "list", "data": [self._told(name) for name in self._names()]})
+
+    async def model(self, request: web.Request) -> web.Response:
+        name = request.match_info["model"]
+        if name not in self._names():
+            raise not_found(
+                f"There is no model {name[:100]!r} here. GET /v1/models lists them.", code="model_not_found"
+            )
+        return json_response(self._told(name))
+
+    async def capabilities(self, request: web.Request) -> web.Response:
+        return json_response(capabilities_of(request.app))
+
+    async def skills(self, _request: web.Request) -> web.Response:
+        return json_response({"object": "list", "data": []})
+
+    async def toolsets(self, _request: web.Request) -> web.Response:
+        return json_response({"object": "list", "data": self._toolsets()})
+
+    def _toolsets(self) -> list[dict[str, Any]]:
+        """As they are resolved for the API: it is handed every tool there is."""
+        sets: dict[str, list[dict[str, str]]] = {}
+        for tool in self._gateway.toolbox.tools():
+            first_line = tool.description.partition("\n")[0]
+            sets.setdefault(tool.mark.toolset, []).append({"name": tool.name, "description": first_line})
+        return [
+            {"name": name, "object": "toolset", "enabled": True, "configured": True, "tools": tools}
+            for name, tools in sorted(sets.items())
+        ]
+
+
+ENDPOINTS = {
+    "chat_completions": ("POST", "/v1/chat/completions"),
+    "responses": ("POST", "/v1/responses"),
+    "response_retrieve": ("GET", "/v1/responses/{response_id}"),
+    "response_delete": ("DELETE", "/v1/responses/{response_id}"),
+    "run_submission": ("POST", "/v1/runs"),
+    "run_status": ("GET", "/v1/runs/{run_id}"),
+    "run_events": ("GET", "/v1/runs/{run_id}/events"),
+    "run_approval": ("POST", "/v1/runs/{run_id}/approval"),
+    "run_stop": ("POST", "/v1/runs/{run_id}/stop"),
+    "models": ("GET", "/v1/models"),
+    "capabilities": ("GET", "/v1/capabilities"),
+    "skills": ("GET", "/v1/skills"),
+    "toolsets": ("GET", "/v1/toolsets"),
+    "sessions": ("GET", "/api/sessions"),
+    "session_chat": ("POST", "/api/sessions/{session_id}/chat"),
+    "session_chat_stream": ("POST", "/api/sessions/{session_id}/chat/stream"),
+    "session_fork": ("POST", "/api/sessions/{session_id}/fork"),
+    "approvals": ("GET", "/api/approvals"),
+    "jobs": ("GET", "/api/jobs"),
+    "pairings": ("GET", "/api/pairings"),
+    "kanban": ("GET", "/api/kanban"),
+    "metrics": ("GET", "/metrics"),
+    "openapi": ("GET", "/openapi.json"),
+}
+"""Every door a client may look for. Whether it is there is read from the routes themselves."""
+
+
+def capabilities_of(app: web.Application) -> dict[str, Any]:
+    served = routes_of(app)
+    features: dict[str, Any] = {name: route in served for name, route in ENDPOINTS.items()}
+    has_chat, has_runs = features["chat_completions"], features["run_submission"]
+    has_responses = features["responses"]
+    features |= {
+        "chat_completions_streaming": has_chat,
+        "responses_streaming": has_responses,
+        "client_tools": has_chat or has_responses,
+        "image_input": has_chat or has_responses,
+        "audio_input": False,
+        "file_input": False,
+        "tool_progress_events": has_chat,
+        "run_events_sse": features["run_events"],
+        "approval_events": has_runs and features["run_approval"],
+        "idempotency_key_header": HEADER,
+        "session_id_header": SESSION_ID_HEADER,
+        "session_key_header": SESSION_KEY_HEADER,
+    }
+    return {
+        "object": "hermes.capabilities",
+        "version": __version__,
+        "auth": {"type": "bearer", "required": True},
+        "features": features,
+        "endpoints": {
+            name: {"method": method, "path": path}
+            for name, (method, path) in ENDPOINTS.items()
+            if (method, path) in served
+        },
+    }
+
+
+def routes_of(app: web.Application) -> set[tuple[str, str]]:
+    """Every method and path that is served, HEAD left out: aiohttp adds it to each GET."""
+    return {
+        (route.method, route.resource.canonical)
+        for route in app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    }

@@ -1,0 +1,51 @@
+"""Answers kept for a day, to be given again to the same request under the same Idempotency-Key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.store.db import Tx
+
+KEPT_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """``fingerprint`` names the request that was answered; ``headers`` is JSON."""
+
+    key: str
+    fingerprint: str
+    status: int
+    headers: str
+    body: str
+    created_at: float
+
+
+def find(tx: Tx, key: str, *, now: float) -> Kept | None:
+    return tx.one(
+        """
+        SELECT key, fingerprint, status, headers, body, created_at FROM idempotency
+        WHERE key = :key AND created_at > :since
+        """,
+        Kept,
+        key=key,
+        since=now - KEPT_SECONDS,
+    )
+
+
+def keep(tx: Tx, kept: Kept) -> None:
+    """Store an answer; the first one under a key stays. What is older than a day goes."""
+    tx.run("DELETE FROM idempotency WHERE created_at <= :until", until=kept.created_at - KEPT_SECONDS)
+    tx.run(
+        """
+        INSERT INTO idempotency (key, fingerprint, status, headers, body, created_at)
+        VALUES (:key, :fingerprint, :status, :headers, :body, :created_at)
+        ON CONFLICT (key) DO NOTHING
+        """,
+        key=kept.key,
+        fingerprint=kept.fingerprint,
+        status=kept.status,
+        headers=kept.headers,
+        body=kept.body,
+        created_at=kept.created_at,
+    )
