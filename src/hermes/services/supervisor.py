@@ -44,7 +44,7 @@ class Pace:
     """How an account is kept up. An attempt at a dead network takes 20 s to fail; with the longest pause after it,
     an account hears again within 30 s of the network's return, however long that was away."""
 
-    backoff_seconds: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 6.0)
+    backoff_seconds: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     conflict_seconds: float = 30.0
     watch_seconds: float = 1.0
 
