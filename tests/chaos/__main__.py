@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import duplicates, faults, reconnects
+from tests.chaos import duplicates, faults, reconnects, store_troubles
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, story
 from tests.chaos.world import opened
@@ -124,11 +125,17 @@ async def play_faults(options: Options) -> Told:
     return Told(rows, all(fault.is_good for fault in played))
 
 
+async def trouble_the_store(options: Options) -> Told:
+    played = await store_troubles.play_all(options.folder / "store")
+    return Told([(f"state.db: {each.name}", each.words) for each in played], all(each.is_good for each in played))
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
     "duplicates": deliver_again,
     "reconnects": reconnect,
     "faults": play_faults,
+    "store": trouble_the_store,
 }
 
 
@@ -159,6 +166,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which accidents; the same seed plans the same ones")
     parser.add_argument("--only", choices=[*PARTS], help="one part alone")
     arguments = parser.parse_args()
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the fakes meet clients that die in mid-answer
+    logging.getLogger("hermes").setLevel(logging.CRITICAL)  # gateways in this process; troubles are what they are for
     with tempfile.TemporaryDirectory(prefix="hermes-chaos-") as folder:
         options = Options(arguments.kills, arguments.seed, Path(folder))
         return asyncio.run(run([arguments.only] if arguments.only else [*PARTS], options))
