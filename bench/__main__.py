@@ -42,6 +42,7 @@ class Measured:
     load: float
     rows: Rows
     trouble: str = ""
+    sources_changed: bool = False
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -67,39 +68,46 @@ def main(arguments: Sequence[str]) -> int:
         Path(options.profile).mkdir(parents=True, exist_ok=True)
     plan = Plan(options.short, options.idle_seconds, options.history_gb, options.profile, say)
     names = options.only or list(MEASURES)
+    keep = not (options.dry or options.short or options.profile)
     print(
         f"commit {figures.commit()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} cores, load {load_text()}"
     )
     try:
-        measured = asyncio.run(measure_all(plan, names))
+        measured = asyncio.run(measure_all(plan, names, keep=keep))
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("stopped", file=sys.stderr)
         return 130
     print_table(measured)
-    if not (options.dry or options.short or options.profile):
-        write(measured)
     return 1 if any(each.trouble for each in measured) else 0
 
 
-async def measure_all(plan: Plan, names: Sequence[str]) -> list[Measured]:
+async def measure_all(plan: Plan, names: Sequence[str], *, keep: bool) -> list[Measured]:
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that every process is ended
-    return [await measure_one(plan, name) for name in names]
+    measured = []
+    for name in names:
+        measured.append(await measure_one(plan, name))
+        if keep:
+            write(measured[-1])  # at once: a commit that lands later did not make this figure
+    return measured
 
 
 async def measure_one(plan: Plan, name: str) -> Measured:
     """One that breaks is told in the table; the others go on."""
     load = os.getloadavg()[0]
     print(f"{name} … (load {load:.1f})", flush=True)
-    began = time.monotonic()
+    began = time.time()
     try:
         rows = await MEASURES[name](plan)
     except (BenchError, TimeoutError, OSError) as error:
         plan.say(f"failed: {error}")
         return Measured(name, load, [], f"{type(error).__name__}: {error}")
-    plan.say(f"done in {time.monotonic() - began:.0f} s")
-    return Measured(name, load, rows)
+    plan.say(f"done in {time.time() - began:.0f} s")
+    changed = await asyncio.to_thread(sources_changed_since, began)
+    if changed:
+        plan.say("the sources changed meanwhile: measure this again")
+    return Measured(name, load, rows, sources_changed=changed)
 
 
 def print_table(measured: Sequence[Measured]) -> None:
@@ -114,28 +122,21 @@ def print_table(measured: Sequence[Measured]) -> None:
         print("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip())
 
 
-def write(measured: Sequence[Measured]) -> None:
+def write(each: Measured) -> None:
     """Each measurement has its own section, so that running one again leaves the others' figures as they were."""
-    for each in measured:
-        if each.rows:
-            told = [
-                (
-                    row.what,
-                    " · ".join(
-                        filter(
-                            None,
-                            [
-                                f"**{row.figure}**",
-                                f"{row.limit} {row.verdict}".strip(),
-                                row.note,
-                                f"load {each.load:.1f}",
-                            ],
-                        )
-                    ),
-                )
-                for row in each.rows
-            ]
-            figures.record(f"Bench: {each.name}", told)
+    if not each.rows:
+        return
+    told = []
+    for row in each.rows:
+        words = (f"**{row.figure}**", f"{row.limit} {row.verdict}".strip(), row.note, f"load {each.load:.1f}")
+        told.append((row.what, " · ".join(filter(None, words))))
+    if each.sources_changed:
+        told.append(("to be measured again", "the sources changed while this was measured"))
+    figures.record(f"Bench: {each.name}", told)
+
+
+def sources_changed_since(when: float) -> bool:
+    return any(file.stat().st_mtime >= when for file in (figures.ROOT / "src").rglob("*.py"))
 
 
 def load_text() -> str:
