@@ -12,13 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from hermes.core.lane import BusyMode
+from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.intake import person_id_of
 from hermes.services.lanes import Lanes
 from hermes.services.turns import StopReason
-from hermes.store import approvals, codec, inbox, turns
+from hermes.store import approvals, codec, inbox, people, turns
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -91,25 +93,39 @@ class Door:
         self._clock = clock
         self._bus = bus
         self._lanes = lanes
+        self._met: dict[str, PersonRole | None] = {}  # who asked before, and the role they were said to have
 
     @asynccontextmanager
-    async def ask(self, request: AgentRequest, *, key: str = "", event_id: str = "") -> AsyncIterator[Ticket]:
+    async def ask(
+        self, request: AgentRequest, *, key: str = "", event_id: str = "", role: PersonRole | None = None
+    ) -> AsyncIterator[Ticket]:
         """Store a request and follow it. Leaving the block ends the following, not the turn.
 
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
+        ``role`` is that of whoever asks; without one, somebody unknown is a user.
         """
         ticket = Ticket(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(ticket.saw, ticket.lane):
-            ticket.is_new = await self._accept(request, ticket, key)
+            ticket.is_new = await self._accept(request, ticket, key, role)
             self._lanes.wake(ticket.lane)
             yield ticket
 
-    async def submit(self, request: AgentRequest, *, key: str = "", event_id: str = "") -> str:
+    async def submit(
+        self, request: AgentRequest, *, key: str = "", event_id: str = "", role: PersonRole | None = None
+    ) -> str:
         """Store a request that nobody follows; returns its event id."""
-        async with self.ask(request, key=key, event_id=event_id) as ticket:
+        async with self.ask(request, key=key, event_id=event_id, role=role) as ticket:
             return ticket.event_id
 
-    async def _accept(self, request: AgentRequest, ticket: Ticket, key: str) -> bool:
+    async def meet(self, sender_id: str, role: PersonRole | None) -> None:
+        """Make sure that whoever asks or answers is a person, and has this role. Cheap after the first time."""
+        if sender_id in self._met and role in (None, self._met[sender_id]):
+            return
+        await self._db.write(_meet, sender_id, role, now=self._clock.now())
+        self._met[sender_id] = role
+
+    async def _accept(self, request: AgentRequest, ticket: Ticket, key: str, role: PersonRole | None) -> bool:
+        await self.meet(request.sender_id, role)
         incoming = Incoming(
             id=ticket.event_id,
             keys=(f"{PLATFORM}/{storable(key)}",) if key else (),
@@ -135,8 +151,17 @@ class Door:
             return state
         if state.turn is not None and self._lanes.interrupt(state.row.lane, state.turn.id, StopReason.STOPPED):
             return await self.state_of(event_id)
-        await self._db.write(_stop, event_id, now=self._clock.now())
+        ended = await self._db.write(_stop, event_id, now=self._clock.now())
+        if ended:
+            self._say_stopped(state.row.lane, ended)
+        self._lanes.wake(state.row.lane)  # what waited behind it goes on
         return await self.state_of(event_id)
+
+    def _say_stopped(self, lane: str, turn_id: str) -> None:
+        """A turn that slept has no task that could say so."""
+        state, reason = TurnState.STOPPED.value, StopReason.STOPPED.value
+        result = TurnResult(turn_id, state, reason=reason, finish_reason="error")
+        self._bus.publish(TurnEnded(lane, turn_id, state, "", reason, result))
 
     async def forget_gone_clients(self) -> int:
         """At start: requests whose client waited on a connection that died with the last process."""
@@ -152,15 +177,35 @@ def _state(tx: Tx, event_id: str) -> RequestState | None:
     return RequestState(row, turn, tuple(pending))
 
 
-def _stop(tx: Tx, event_id: str, *, now: float) -> None:
+def _stop(tx: Tx, event_id: str, *, now: float) -> str:
+    """End what nobody has in hand: a row in the queue, or a turn that sleeps. Returns the id of such a turn, or ''."""
     row = inbox.get(tx, event_id)
     if row is None:
-        return
+        return ""
     reason = StopReason.STOPPED.value
     if row.state == InboxState.QUEUED:
         inbox.settle(tx, event_id, state=InboxState.SET_ASIDE, reason=reason, now=now)
-    else:
-        turns.cancel_waiting(tx, row.lane, Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason), now=now)
+        return ""
+    if row.state != InboxState.TAKEN:
+        return ""
+    ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason)
+    return turns.cancel_waiting(tx, row.lane, ending, now=now, only=row.turn_id)
+
+
+def _meet(tx: Tx, sender_id: str, role: PersonRole | None, *, now: float) -> None:
+    person_id = person_id_of(PLATFORM, sender_id)
+    person = people.ensure(
+        tx,
+        person_id,
+        platform=PLATFORM,
+        user_id=sender_id,
+        name=sender_id,
+        role=(role or PersonRole.USER).value,
+        now=now,
+    )
+    # Somebody who was linked to another person keeps that one's role.
+    if role is not None and person.id == person_id and person.role != role.value:
+        people.set_role(tx, person_id, role.value)
 
 
 def _set_aside_gone(tx: Tx, *, now: float) -> int:

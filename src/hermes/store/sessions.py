@@ -12,6 +12,8 @@ from hermes.store import codec
 from hermes.store.db import Tx
 
 HISTORY_ROWS = 200
+TURN_ROWS = 100
+LAST_SEQ = 2**62
 PAGE_ROWS = 20
 
 
@@ -151,6 +153,93 @@ def of_turn(tx: Tx, session_id: str, turn_id: str, *, since: float) -> list[Line
         if len(page) < PAGE_ROWS or page[-1].at < since:
             return found[::-1]
         before = page[-1].seq
+
+
+def lines_of_turn(tx: Tx, session_id: str, turn_id: str) -> list[Line]:
+    """What one turn added, oldest first. Looked for from the end, so the newest turns of a long session cost little."""
+    found: list[Line] = []
+    before = LAST_SEQ
+    while True:
+        page = tx.all(
+            """
+            SELECT seq, turn_id, kind, body, at FROM transcript
+            WHERE session_id = :id AND seq < :before ORDER BY seq DESC LIMIT :limit
+            """,
+            Line,
+            id=session_id,
+            before=before,
+            limit=TURN_ROWS,
+        )
+        found += [line for line in page if line.turn_id == turn_id]
+        if len(page) < TURN_ROWS or (found and page[-1].turn_id != turn_id):
+            return found[::-1]
+        before = page[-1].seq
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which sessions a list shows; an empty field does not matter. ``beginning`` and ``ending`` are of the key."""
+
+    key: str = ""
+    beginnings: tuple[str, str] = ("", "")
+    ending: str = ""
+
+
+def page(tx: Tx, wanted: Wanted, *, before: tuple[float, str], limit: int) -> list[Session]:
+    """The newest that come after ``before`` (time of the last use, id) in a list that is newest first."""
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM sessions
+        WHERE (updated_at < :at OR (updated_at = :at AND id < :id))
+            AND (:key = '' OR key = :key)
+            AND (:one = '' OR substr(key, 1, length(:one)) = :one OR substr(key, 1, length(:other)) = :other)
+            AND (:ending = '' OR substr(key, length(key) - length(:ending) + 1) = :ending)
+        ORDER BY updated_at DESC, id DESC LIMIT :limit
+        """,  # noqa: S608
+        Session,
+        at=before[0],
+        id=before[1],
+        key=wanted.key,
+        one=wanted.beginnings[0],
+        other=wanted.beginnings[1],
+        ending=wanted.ending,
+        limit=limit,
+    )
+
+
+def fork(tx: Tx, source_id: str, session_id: str, key: str, *, title: str, up_to: int, now: float) -> int:
+    """Copy a transcript up to a line into a new session under a key of its own, and say how many lines that was."""
+    tx.run(
+        """
+        INSERT INTO sessions (id, key, title, created_at, updated_at) VALUES (:id, :key, :title, :now, :now)
+        ON CONFLICT (id) DO NOTHING
+        """,
+        id=session_id,
+        key=key,
+        title=title,
+        now=now,
+    )
+    count = tx.run(
+        """
+        INSERT INTO transcript (session_id, seq, turn_id, kind, body, at)
+        SELECT CAST(:id AS TEXT), seq, turn_id, kind, body, at FROM transcript
+        WHERE session_id = :source AND seq <= :up_to
+        ON CONFLICT (session_id, seq) DO NOTHING
+        """,
+        id=session_id,
+        source=source_id,
+        up_to=up_to,
+    )
+    tx.run(
+        """
+        UPDATE sessions SET seq = COALESCE((SELECT MAX(seq) FROM transcript WHERE session_id = :id), 0) WHERE id = :id
+        """,
+        id=session_id,
+    )
+    tx.run(
+        "INSERT INTO lanes (key, session_id) VALUES (:key, :id) ON CONFLICT (key) DO NOTHING", key=key, id=session_id
+    )
+    return count
 
 
 def newest(tx: Tx, *, key: str = "", limit: int = 50) -> list[Session]:

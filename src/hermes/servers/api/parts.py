@@ -10,6 +10,7 @@ from aiohttp import web
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
+from hermes.core.roles import Action, may
 from hermes.servers.api.errors import bad_request
 from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway
@@ -30,6 +31,15 @@ class Caller:
     @property
     def sender_id(self) -> str:
         return f"key:{self.name}"
+
+    @property
+    def sees_all(self) -> bool:
+        return may(self.role, Action.READ_ALL)
+
+    @property
+    def person(self) -> str:
+        """The person part of its sessions' keys: two users who choose the same session id never meet in it."""
+        return "" if self.sees_all else self.sender_id
 
 
 CALLER = web.RequestKey("caller", Caller)
@@ -53,10 +63,11 @@ class SessionNames:
     session_id: str
     is_named: bool
     memory_key: str = ""
+    person: str = ""
 
     @property
     def key(self) -> SessionKey:
-        return SessionKey(PLATFORM, ChatKind.DM, self.session_id)
+        return SessionKey(PLATFORM, ChatKind.DM, self.session_id, person=self.person)
 
     def headers(self) -> dict[str, str]:
         """Echoed with every answer."""
@@ -67,7 +78,8 @@ class SessionNames:
 def session_names(request: web.Request, *, session_id: str = "") -> SessionNames:
     """From the headers; ``session_id`` is what the body or a chain of responses says, and is used when there is none."""
     named = _clean(request, SESSION_ID_HEADER) or session_id
-    return SessionNames(named or new_id("s"), bool(named), _clean(request, SESSION_KEY_HEADER))
+    memory_key = _clean(request, SESSION_KEY_HEADER)
+    return SessionNames(named or new_id("s"), bool(named), memory_key, request[CALLER].person)
 
 
 def _clean(request: web.Request, header: str) -> str:
