@@ -1,4 +1,4 @@
-"""A home with a thousand planted rows, and what may happen to its state.db.
+"""A home with a thousand planted rows, what may happen to its state.db, and N-08 in full length on a real process.
 
 Accidents happen in another process: a plain open() and close in the gateway's own would drop its locks on the file.
 """
@@ -9,8 +9,8 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.inbox import InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
+from tests.chaos.world import Victim, World, opened, until
 from tests.fakes.server import Said
 from tests.fakes.telegram import FakeTelegram
 
@@ -209,3 +210,181 @@ async def fill_disk(ballast: Path) -> None:
         "        except OSError: pass",
         ballast,
     )
+
+
+@asynccontextmanager
+async def small_disk(folder: Path) -> AsyncIterator[str]:
+    """Mount a disk of a few megabytes at a folder. Yields why that cannot be done, or ''."""
+    await asyncio.to_thread(folder.mkdir, parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=0700", "tmpfs", str(folder)]
+    done = await asyncio.to_thread(subprocess.run, mount, capture_output=True, text=True, check=False)
+    try:
+        yield done.stderr.strip()
+    finally:
+        if done.returncode == 0:
+            await asyncio.to_thread(subprocess.run, ["umount", "-l", str(folder)], check=True)
+
+
+# The long form
+
+LOCK_SECONDS = 35.0
+FULL_SECONDS = 35.0  # longer than a silent worker is suffered
+PATIENCE_SECONDS = 60.0
+HOME_CHANNEL = 99
+
+
+@dataclass(frozen=True, slots=True)
+class Accident:
+    """``words`` are what the home channel must hear. Some come before the start, the others while messages wait."""
+
+    name: str
+    words: str
+    act: Callable[[World, Path], Awaitable[None]]
+    is_before_start: bool = False
+    needs_small_disk: bool = False
+    loses_records: bool = False  # so that an answer that was sent may be sent again
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    name: str
+    words: str
+    is_good: bool
+
+
+async def play_all(folder: Path) -> list[Outcome]:
+    return [await _play_on_its_disk(accident, folder / str(number)) for number, accident in enumerate(ACCIDENTS)]
+
+
+async def _play_on_its_disk(accident: Accident, folder: Path) -> Outcome:
+    if not accident.needs_small_disk:
+        return await _play(accident, folder)
+    async with small_disk(folder / "home") as trouble:
+        if trouble:
+            return Outcome(accident.name, f"not played: {trouble}", is_good=True)
+        return await _play(accident, folder)
+
+
+async def _play(accident: Accident, folder: Path) -> Outcome:
+    async with opened(folder, 1, TELEGRAM_HOME_CHANNEL=str(HOME_CHANNEL)) as world:
+        await world.gateway.stop()
+        state = world.gateway.home / "state.db"
+        planted = await plant(world.gateway.home, world.telegram)
+        await elsewhere("shutil.copy(sys.argv[1], sys.argv[2])", state, folder / "older.db")
+        if accident.is_before_start:
+            await accident.act(world, state)
+        world.model.hold()
+        world.gateway.start()
+        worker = await world.gateway.ready()
+        if not accident.is_before_start:
+            await until(lambda: len(world.gateway.status()["running"]) == len(PENDING), PATIENCE_SECONDS)
+            await accident.act(world, state)
+        world.model.release()
+        missing = await _missing_answers(world.telegram)
+        is_told = await _is_heard(world.telegram, accident.words)
+        is_up = accident.loses_records or world.gateway.worker() == worker  # one that lost records was killed
+        await world.gateway.stop()
+        back = planted.back(await _rows_in(state))
+    doubled = _doubled(world.telegram, planted, PENDING if accident.loses_records else (*PENDING, *READY))
+    words = f"{back} of {planted.count} rows, {missing} lost, {doubled} doubled"
+    words += ", told" * is_told + ", stayed up" * (is_up and not accident.loses_records)
+    return Outcome(
+        accident.name, words, back >= 0.99 * planted.count and not missing and not doubled and is_told and is_up
+    )
+
+
+async def _missing_answers(telegram: FakeTelegram) -> int:
+    wanted = expected_answers().keys()
+    with suppress(TimeoutError):
+        await telegram.wait_for(lambda: heard(telegram).keys() == wanted, PATIENCE_SECONDS)
+    telegram.user_says("and now?", chat=7)
+    with suppress(TimeoutError):
+        await telegram.wait_for(lambda: "echo: and now?" in telegram.texts(7), PATIENCE_SECONDS)
+    return len(wanted - heard(telegram).keys()) + ("echo: and now?" not in telegram.texts(7))
+
+
+async def _is_heard(telegram: FakeTelegram, words: str) -> bool:
+    with suppress(TimeoutError):
+        await telegram.wait_for(lambda: any(words in text for text in telegram.texts(HOME_CHANNEL)), PATIENCE_SECONDS)
+    return any(words in text for text in telegram.texts(HOME_CHANNEL))
+
+
+def _doubled(telegram: FakeTelegram, planted: Planted, chats: Sequence[int]) -> int:
+    again = telegram.texts(int(planted.answered.chat))
+    return len(again) + sum(len(telegram.texts(chat)) > 1 for chat in chats)
+
+
+async def _rows_in(state: Path) -> Rows:
+    database = await open_database(state)
+    try:
+        return await database.read(rows_of)
+    finally:
+        await database.close()
+
+
+async def _zero_header(_: World, state: Path) -> None:
+    await zero_header(state)
+
+
+async def _flip_page(_: World, state: Path) -> None:
+    await flip_page_in_the_middle(state)
+
+
+async def _cut_log(world: World, state: Path) -> None:
+    await world.gateway.kill(Victim.BOTH)
+    await elsewhere("os.truncate(sys.argv[1], os.stat(sys.argv[1]).st_size * 2 // 3)", f"{state}-wal")
+    world.model.release()
+    world.gateway.start()
+    await world.gateway.ready()
+
+
+async def _drop_column(_: World, state: Path) -> None:
+    await run_sql(state, "ALTER TABLE outbox DROP COLUMN reason")
+
+
+async def _put_older(world: World, state: Path) -> None:
+    await elsewhere("os.replace(*sys.argv[1:])", world.gateway.home.parent / "older.db", state)
+
+
+async def _copy_older(world: World, state: Path) -> None:
+    await elsewhere("shutil.copyfile(*sys.argv[1:])", world.gateway.home.parent / "older.db", state)
+
+
+async def _put_empty(world: World, state: Path) -> None:
+    empty = world.gateway.home.parent / "empty.db"
+    await elsewhere("open(sys.argv[1], 'w').close()\nos.replace(*sys.argv[1:])", empty, state)
+
+
+async def _delete(_: World, state: Path) -> None:
+    await elsewhere("os.unlink(sys.argv[1])", state)
+
+
+async def _hold_lock(world: World, state: Path) -> None:
+    async with holding_the_lock(state):
+        world.model.release()
+        await asyncio.sleep(LOCK_SECONDS)
+
+
+async def _fill(world: World, state: Path) -> None:
+    ballast = state.with_name("ballast")
+    await fill_disk(ballast)
+    world.model.release()
+    await asyncio.sleep(FULL_SECONDS)
+    await elsewhere("os.unlink(sys.argv[1])", ballast)
+
+
+ACCIDENTS = (
+    Accident("header zeroed while it was down", "state.db was damaged", _zero_header, is_before_start=True),
+    Accident("header zeroed while it runs", "Another program wrote into state.db", _zero_header),
+    Accident("page flipped while it was down", "state.db was damaged", _flip_page, is_before_start=True),
+    Accident("page flipped while it runs", "state.db was damaged", _flip_page),
+    Accident("log cut after kill -9", "its write-ahead log is damaged", _cut_log, loses_records=True),
+    Accident("column missing at the start", "lacked column outbox.reason", _drop_column, is_before_start=True),
+    Accident("column lost while it runs", "lacked column outbox.reason", _drop_column),
+    Accident("replaced by an older copy", "state.db was replaced while in use", _put_older),
+    Accident("overwritten by an older copy", "Another program wrote into state.db", _copy_older),
+    Accident("replaced by an empty file", "state.db was damaged (the file is empty)", _put_empty),
+    Accident("deleted while it runs", "I have put it back, whole", _delete),
+    Accident(f"locked for {LOCK_SECONDS:.0f} s", "is locked by another process", _hold_lock),
+    Accident(f"disk full for {FULL_SECONDS:.0f} s", "the disk is full", _fill, needs_small_disk=True),
+)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from hermes.hosting import beat, paths
 from tests.chaos import store_troubles
-from tests.chaos.store_troubles import PENDING, expected_answers, heard, plant
+from tests.chaos.store_troubles import HOME_CHANNEL, PENDING, expected_answers, heard, plant
 from tests.chaos.world import Victim, World, opened, until
 from tests.e2e.test_process_gateway import free_port
 
 SECONDS = 20.0
-HOME_CHANNEL = 99
 
 
 def health(port: int) -> object:
@@ -77,16 +75,12 @@ def log_of(world: World) -> str:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+async def small_disk(tmp_path: Path) -> AsyncIterator[Path]:
     """A folder of a world whose home is a disk of its own, of a few megabytes."""
-    home = tmp_path / "world" / "home"
-    home.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=0700", "tmpfs", str(home)]
-    done = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
-    yield tmp_path / "world"
-    subprocess.run(["umount", "-l", str(home)], check=True)
+    async with store_troubles.small_disk(tmp_path / "world" / "home") as trouble:
+        if trouble:
+            pytest.skip(f"a small disk cannot be mounted here: {trouble}")
+        yield tmp_path / "world"
 
 
 async def test_on_a_disk_that_is_full_the_gateway_stays_up_and_messages_wait_with_telegram(small_disk: Path) -> None:
