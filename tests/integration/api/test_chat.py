@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import aiohttp
 import orjson
 import pytest
 
+from hermes.servers.api import chat
 from hermes.services.door import RequestState
 from hermes.store import inbox
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
-from tests.integration.api.conftest import Api, Event
+from tests.integration.api.conftest import Api, Event, Families, StartApi
+from tests.integration.conftest import crash
 
 CHAT = "/v1/chat/completions"
 WEATHER = {
@@ -23,7 +26,13 @@ WEATHER = {
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
     },
 }
+SIGN_OF_LIFE_SECONDS = 0.1
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
+
+
+@pytest.fixture
+def families() -> Families:
+    return (lambda parts: chat.routes(parts, keep_alive_seconds=SIGN_OF_LIFE_SECONDS),)
 
 
 def ask(*texts: str, **fields: Any) -> dict[str, Any]:
@@ -530,6 +539,77 @@ async def test_a_client_that_asked_for_it_stops_the_turn_by_leaving(api: Api, mo
 async def test_an_unknown_wish_for_disconnects_is_refused(api: Api) -> None:
     answer = await api.post(CHAT, ask("hi"), X_Hermes_On_Disconnect="explode")
     assert (answer.status, answer.error["param"]) == (400, "X-Hermes-On-Disconnect")
+
+
+async def test_a_client_that_vanishes_at_any_event_leaves_a_final_state(api: Api, model: FakeModel) -> None:
+    for count in range(6):  # role, words, tool running, tool completed, words, finish
+        model.script([calls_tools(("search_files", {"text": "x"}), text="Let me look."), "Found it."])
+        async with api.streaming(CHAT, ask("hi", stream=True)) as (_, events):
+            for _ in range(count):
+                await anext(events)
+        assert (await ended(api)).status == "completed"
+
+
+async def test_a_silent_stream_shows_that_it_lives(api: Api, model: FakeModel) -> None:
+    model.hold(silently=True)
+    async with api.streaming(CHAT, ask("hi", stream=True)) as (_, events):
+        seen = [await anext(events) for _ in range(3)]
+        assert [event.name for event in seen[1:]] == [":", ":"]
+        model.release()
+        assert text_of([event async for event in events]) == "echo: hi"
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_a_request_stopped_while_it_waits_in_line_is_answered(api: Api, model: FakeModel, streams: bool) -> None:
+    model.hold(silently=True)
+    first = asyncio.create_task(api.post(CHAT, ask("one"), X_Hermes_Session_Id="talk"))
+    await model.is_holding()
+    second = asyncio.create_task(api.post(CHAT, ask("two", stream=streams), X_Hermes_Session_Id="talk"))
+    async with asyncio.timeout(5):
+        while await api.gateway.db.read(count_events) < 2:  # noqa: ASYNC110 - a row tells nobody
+            await asyncio.sleep(0.01)
+    await api.gateway.door.stop(await api.gateway.db.read(last_event))
+    answer = await second
+    assert answer.status == 200
+    assert b'"finish_reason":"error"' in answer.body
+    assert b'"state":"stopped"' in answer.body
+    model.release()
+    assert (await first).json["choices"][0]["message"]["content"] == "echo: one"
+
+
+async def test_a_stream_that_breaks_inside_is_ended_properly(start_api: StartApi, model: FakeModel) -> None:
+    model.hold(silently=True)
+    async with start_api() as api, api.streaming(CHAT, ask("hi", stream=True)) as (_, events):
+        await anext(events)
+        await model.is_holding()
+        await crash(api.gateway)
+        *_, error, done = [event async for event in events]
+    assert error.data["error"]["code"] == "internal_error"
+    assert done.data == "[DONE]"
+
+
+async def test_a_gateway_that_stops_ends_its_calls_in_words(start_api: StartApi, model: FakeModel) -> None:
+    model.hold(silently=True)
+
+    async def read(url: str, body: dict[str, Any]) -> bytes:
+        async with aiohttp.ClientSession() as client, client.post(url, json=body) as answer:
+            return await answer.read()
+
+    async def read_both(url: str) -> list[bytes]:
+        answers = await asyncio.gather(*(read(url, ask("hi", stream=streams)) for streams in (True, False)))
+        model.release()
+        return answers
+
+    async with start_api() as api:
+        reading = asyncio.create_task(read_both(f"{api.url}{CHAT}"))
+        async with asyncio.timeout(5):
+            while model.open_now < 2:  # noqa: ASYNC110 - the fake counts, and tells nobody
+                await asyncio.sleep(0.01)
+    streamed, whole = await reading
+    *_, error, done, _ = streamed.decode().split("\n\n")
+    assert '"code":"gateway_stopping"' in error
+    assert done == "data: [DONE]"
+    assert orjson.loads(whole)["error"]["code"] == "gateway_stopping"
 
 
 # A real client's body

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from hermes.core.errors import StoreIsDownError
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.servers.api import parse, results
 from hermes.servers.api.chunks import Telling
-from hermes.servers.api.content import INPUT_LIMITS, Content, InputLimits, summary
+from hermes.servers.api.closing import OpenCalls
+from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.errors import ApiError, bad_request
-from hermes.servers.api.following import follow
+from hermes.servers.api.following import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, session_names
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.app import RouteAdder, json_response
@@ -35,9 +35,11 @@ LOOK_FOR_CLIENT_SECONDS = 0.2
 TRIES_TO_STOP = 10
 
 
-def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS) -> RouteAdder:
+def routes(parts: ApiParts, *, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -> RouteAdder:
     def add(app: web.Application) -> None:
-        app.router.add_post("/v1/chat/completions", Chat(parts, limits).complete)
+        chat = Chat(parts, keep_alive_seconds)
+        app.router.add_post("/v1/chat/completions", chat.complete)
+        app.on_shutdown.append(chat.calls.end)
 
     return add
 
@@ -56,13 +58,15 @@ class Asked:
 
 
 class Chat:
-    def __init__(self, parts: ApiParts, limits: InputLimits) -> None:
+    def __init__(self, parts: ApiParts, keep_alive_seconds: float) -> None:
         self._gateway = parts.gateway
         self._door = parts.gateway.door
-        self._limits = limits
+        self._keep_alive_seconds = keep_alive_seconds
+        self.calls = OpenCalls()
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
-        asked = self._read(request, await parse.read_body(request, self._limits))
+        limits = limits_of(self._gateway.config.api)
+        asked = self._read(request, await parse.read_body(request, limits), limits)
         ask = AgentRequest(
             RequestKind.CHAT,
             asked.names.key,
@@ -71,23 +75,20 @@ class Chat:
             asked.options,
         )
         self._note(asked)
-        try:
-            async with self._door.ask(ask) as ticket, self._minding_the_client(request, ticket, asked):
-                if asked.streams:
-                    return await self._stream(request, ticket, asked)
-                return await self._answer(ticket, asked)
-        except StoreIsDownError as error:
-            raise store_is_down(error) from error
+        async with self._door.ask(ask) as ticket, self._minding_the_client(request, ticket, asked):
+            if asked.streams:
+                return await self._stream(request, ticket, asked)
+            return await self._answer(ticket, asked)
 
     # Reading
 
-    def _read(self, request: web.Request, body: Json) -> Asked:
+    def _read(self, request: web.Request, body: Json, limits: InputLimits) -> Asked:
         """Everything is looked at before anything is stored."""
         if body.get("n") not in (None, 1) or isinstance(body.get("n"), bool):
             message = "Only one choice is given for each request: leave n out, or send 1."
             raise bad_request(message, code="unsupported_parameter", param="n")
-        talk = parse.read_conversation(body.get("messages"), self._limits)
-        tools = parse.read_tools(body.get("tools"), self._limits)
+        talk = parse.read_conversation(body.get("messages"), limits)
+        tools = parse.read_tools(body.get("tools"), limits)
         model = parse.read_string(body, "model")
         options = TurnOptions(
             instructions=talk.instructions,
@@ -119,10 +120,7 @@ class Chat:
         return newest
 
     async def _has_transcript(self, names: SessionNames) -> bool:
-        try:
-            newest = await self._gateway.db.read(sessions.newest, key=str(names.key), limit=1)
-        except StoreIsDownError as error:
-            raise store_is_down(error) from error
+        newest = await self._gateway.db.read(sessions.newest, key=str(names.key), limit=1)
         return any(session.seq and session.ended_at is None for session in newest)
 
     def _note(self, asked: Asked) -> None:
@@ -135,7 +133,8 @@ class Chat:
     # Answering
 
     async def _answer(self, ticket: Ticket, asked: Asked) -> web.Response:
-        result = await results.end_of(ticket, self._door, asked.names)
+        with self.calls.waiting():
+            result = await results.end_of(ticket, self._door, asked.names, look_seconds=self._keep_alive_seconds)
         if not results.finish_reason(result):
             raise results.failure(result, asked.names)
         body = results.completion(result, completion_id=id_of(ticket), created=self._now(), model=asked.model)
@@ -158,22 +157,28 @@ class Chat:
     async def _tell(self, ticket: Ticket, telling: Telling) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
         try:
-            await telling.begin()
-            async for event in follow(ticket):
-                if event is None:
-                    await telling.stream.keep_alive()
-                    if (result := await results.end_in_store(ticket, self._door)) is None:
-                        continue
-                    await telling.end(result)
-                    break
-                if await telling.saw(event):
-                    break
+            with self.calls.waiting():
+                await self._tell_all(ticket, telling)
+        except ApiError as error:
+            await telling.fail(error)
         except ClientGoneError:
             raise
         except Exception:
             log.exception("Stream failed", extra={"turn": ticket.turn_id})
             await telling.fail(internal_error())
         await telling.stream.done()
+
+    async def _tell_all(self, ticket: Ticket, telling: Telling) -> None:
+        await telling.begin()
+        async for event in follow(ticket, keep_alive_seconds=self._keep_alive_seconds):
+            if event is not None:
+                if await telling.saw(event):
+                    return
+                continue
+            await telling.stream.keep_alive()
+            if (result := await results.end_in_store(ticket, self._door)) is not None:
+                await telling.end(result)
+                return
 
     def _now(self) -> int:
         return int(self._gateway.clock.now())
@@ -213,11 +218,6 @@ class Chat:
 def id_of(ticket: Ticket) -> str:
     """With the event's id in it, so that `hermes trace` finds what a client asks about."""
     return f"chatcmpl-{ticket.event_id}"
-
-
-def store_is_down(error: StoreIsDownError) -> ApiError:
-    message = f"The gateway cannot store anything at the moment ({error}). Nothing was done; try again."
-    return ApiError(503, message, code="store_is_down", kind="server_error", headers={"Retry-After": "2"})
 
 
 def internal_error() -> ApiError:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermes.core.messages import Image
-from hermes.core.text import one_line, storable
+from hermes.config import ApiConfig
+from hermes.core.messages import Image, TextUnit
+from hermes.core.text import length, one_line, storable
 from hermes.servers.api.errors import ApiError, bad_request
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
@@ -16,7 +17,7 @@ DETAILS = frozenset({"auto", "low", "high", "original"})
 
 @dataclass(frozen=True, slots=True)
 class InputLimits:
-    """How much one request may hold. Lengths of text are counted in characters."""
+    """How much one request may hold. ``text`` is for one message, in bytes of UTF-8; ``parts`` for one message too."""
 
     body_bytes: int = 10 * 1024 * 1024
     messages: int = 10_000
@@ -28,6 +29,11 @@ class InputLimits:
 
 
 INPUT_LIMITS = InputLimits()
+
+
+def limits_of(api: ApiConfig) -> InputLimits:
+    """As the owner has set them."""
+    return InputLimits(body_bytes=api.max_request_bytes, parts=api.max_content_parts, text=api.max_text_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +65,11 @@ def read_text(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> str
     return content.text
 
 
-def summary(content: Content, length: int = 60) -> str:
+def summary(content: Content, letters: int = 60) -> str:
     """For a log: ``[2 images] what do you see?``."""
     count = len(content.images)
     pictures = f"[{count} image{'s' if count > 1 else ''}] " if count else ""
-    return f"{pictures}{one_line(content.text, length)}".strip()
+    return f"{pictures}{one_line(content.text, letters)}".strip()
 
 
 @dataclass(slots=True)
@@ -146,8 +152,8 @@ def _address(url: str, param: str) -> str:
 
 
 def _short_enough(text: str, param: str, limits: InputLimits) -> str:
-    if len(text) > limits.text:
-        message = f"The text has {len(text):,} characters; a message may have {limits.text:,}. Send it in parts."
+    if (size := length(text, TextUnit.BYTES)) > limits.text:
+        message = f"The text has {size:,} bytes; a message may have {limits.text:,}. Send it in parts."
         raise bad_request(message, code="content_too_long", param=param)
     return text
 

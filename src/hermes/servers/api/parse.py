@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from hermes.core.messages import ChatMessage, Json, Role, ToolCall, ToolSpec
-from hermes.core.text import one_line, storable
+from hermes.core.messages import ChatMessage, Json, Role, TextUnit, ToolCall, ToolSpec
+from hermes.core.text import length, one_line, storable
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import ApiError, bad_request
 
@@ -54,12 +54,13 @@ async def read_body(request: web.Request, limits: InputLimits = INPUT_LIMITS) ->
     """The JSON object of a request, of bounded size and depth."""
     if (request.content_length or 0) > limits.body_bytes:
         raise _too_large(limits)
-    raw = bytearray()
-    async for piece in request.content.iter_any():
-        raw += piece
-        if len(raw) > limits.body_bytes:
-            raise _too_large(limits)
-    return parse_object(bytes(raw))
+    try:
+        raw = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise _too_large(limits) from None
+    if len(raw) > limits.body_bytes:
+        raise _too_large(limits)
+    return parse_object(raw)
 
 
 def parse_object(raw: bytes) -> Json:
@@ -184,8 +185,8 @@ def read_arguments(value: Any, where: str, limits: InputLimits = INPUT_LIMITS) -
         return "{}"
     if not isinstance(value, str):
         raise bad_request("arguments is a string of JSON.", code="invalid_tool_calls", param=where)
-    if len(value) > limits.text:
-        message = f"arguments may have at most {limits.text:,} characters."
+    if length(value, TextUnit.BYTES) > limits.text:
+        message = f"arguments may have at most {limits.text:,} bytes."
         raise bad_request(message, code="content_too_long", param=where)
     return storable(value)
 

@@ -26,7 +26,7 @@ PARTIAL_HEADER = "X-Hermes-Partial"
 ERROR_HEADER = "X-Hermes-Error"
 LONGEST_HEADER = 200
 LOOK_SECONDS = 10.0
-LAST_WORD_SECONDS = 1.0
+LAST_WORD_SECONDS = 0.3
 
 FAILED_STATES = frozenset({"failed", "set_aside"})
 FINAL_STATUS = frozenset({"completed", "failed", "cancelled"})
