@@ -22,7 +22,7 @@ from hermes.servers.api.errors import ApiError, bad_request
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 LONGEST_ID = 256
-SYSTEM_ROLES = frozenset({"system", "developer"})
+SYSTEM_ROLES = ("system", "developer")  # no set: what a client sends as its role may be anything
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,325 @@
+"""Requests as clients send them: every form that is taken, and the reason for every one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hermes.config import ApiConfig
+from hermes.core.messages import ChatMessage, Image, Role, ToolCall, ToolSpec
+from hermes.servers.api import parse
+from hermes.servers.api.content import Content, InputLimits, limits_of, read_content, read_text, summary
+from hermes.servers.api.errors import ApiError
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+TOOL = ToolSpec("weather", "", {})
+
+
+def refused(call: Callable[..., Any], *args: Any, **more: Any) -> tuple[str, str | None]:
+    with pytest.raises(ApiError) as caught:
+        call(*args, **more)
+    assert caught.value.status == 400
+    assert caught.value.message.endswith((".", "…"))
+    return caught.value.code, caught.value.param
+
+
+def nested(depth: int, inside: Any) -> Any:
+    for _ in range(depth):
+        inside = [inside]
+    return inside
+
+
+# Content
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        ("hello", "hello"),
+        (None, ""),
+        ([], ""),
+        (["a", None, "b"], "a\nb"),
+        ([{"type": "text", "text": "a"}, {"type": "input_text", "text": "b"}], "a\nb"),
+        ({"type": "text", "text": "alone"}, "alone"),
+        ([{"text": "no type"}], "no type"),
+        ([[{"type": "output_text", "text": "in an array"}]], "in an array"),
+        ([{"type": "refusal", "refusal": "I will not."}], "I will not."),
+        ("a\0b", "a\u2400b"),
+    ],
+)
+def test_every_usual_form_of_content_becomes_plain_text(value: Any, text: str) -> None:
+    assert read_content(value, "content") == Content(text)
+
+
+@pytest.mark.parametrize(
+    "part, image",
+    [
+        ({"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}}, Image(PIXEL, "low")),
+        ({"type": "image_url", "image_url": "HTTPS://example.org/a.png"}, Image("HTTPS://example.org/a.png")),
+        ({"type": "input_image", "image_url": PIXEL, "detail": "high"}, Image(PIXEL, "high")),
+        ({"type": "input_image", "image_url": PIXEL, "file_id": None, "detail": None}, Image(PIXEL)),
+    ],
+)
+def test_pictures_are_taken_in_both_dialects(part: dict[str, Any], image: Image) -> None:
+    assert read_content([part], "content") == Content(images=(image,))
+
+
+@pytest.mark.parametrize(
+    "value, code, param",
+    [
+        (7, "invalid_content", "c"),
+        ([True], "invalid_content", "c[0]"),
+        ([{}], "invalid_content", "c[0].type"),
+        ([{"type": 3}], "invalid_content", "c[0].type"),
+        ([{"type": "text"}], "invalid_content", "c[0].text"),
+        ([{"type": "text", "text": ["x"]}], "invalid_content", "c[0].text"),
+        ([{"type": "file"}], "unsupported_content_type", "c[0]"),
+        ([{"type": "input_file", "file_data": "x"}], "unsupported_content_type", "c[0]"),
+        ([{"type": "input_image", "file_id": "f"}], "unsupported_content_type", "c[0]"),
+        ([{"type": "text", "text": "x", "file_id": "f"}], "unsupported_content_type", "c[0]"),
+        ([{"type": "video_url", "video_url": {}}], "unsupported_content_type", "c[0]"),
+        ([{"type": "image_url", "image_url": "data:text/html,x"}], "unsupported_content_type", "c[0].image_url"),
+        ([{"type": "image_url", "image_url": "data:image/png"}], "invalid_image_url", "c[0].image_url"),
+        ([{"type": "image_url", "image_url": "file:///etc/passwd"}], "invalid_image_url", "c[0].image_url"),
+        ([{"type": "image_url", "image_url": "https://"}], "invalid_image_url", "c[0].image_url"),
+        ([{"type": "image_url"}], "invalid_image_url", "c[0].image_url"),
+        ([{"type": "image_url", "image_url": {"url": 1}}], "invalid_image_url", "c[0].image_url"),
+        ([{"type": "input_image", "image_url": PIXEL, "detail": "huge"}], "invalid_image_detail", "c[0].detail"),
+        ([{"type": "input_image", "image_url": PIXEL, "detail": {}}], "invalid_image_detail", "c[0].detail"),
+    ],
+)
+def test_content_that_cannot_be_taken_is_refused_where_it_is(value: Any, code: str, param: str) -> None:
+    assert refused(read_content, value, "c") == (code, param)
+
+
+def test_content_has_limits_on_depth_count_and_length() -> None:
+    limits = InputLimits(parts=3, text=10, depth=4)
+    assert read_content(nested(4, "x"), "c", InputLimits()) == Content("x")
+    assert refused(read_content, nested(11, "x"), "c")[0] == "content_too_deep"
+    assert read_content(["a", "b", "c"], "c", limits) == Content("a\nb\nc")
+    assert refused(read_content, ["a"] * 4, "c", limits)[0] == "too_many_parts"
+    assert refused(read_content, [[], [], [], []], "c", limits)[0] == "too_many_parts"
+    assert read_content("0123456789", "c", limits).text == "0123456789"
+    assert refused(read_content, "0123456789a", "c", limits) == ("content_too_long", "c")
+    assert refused(read_content, ["01234", "56789"], "c", limits)[0] == "content_too_long"
+    assert refused(read_content, "日本語の", "c", limits)[0] == "content_too_long"
+
+
+def test_the_limits_are_the_owners() -> None:
+    assert limits_of(ApiConfig()) == InputLimits()
+    assert limits_of(ApiConfig(max_content_parts=5)).parts == 5
+
+
+def test_where_only_words_mean_something_a_picture_is_refused() -> None:
+    assert refused(read_text, [{"type": "image_url", "image_url": PIXEL}], "c") == ("unsupported_content_type", "c")
+
+
+def test_a_log_shows_pictures_as_a_number() -> None:
+    assert summary(Content("what is it?", (Image(PIXEL),))) == "[1 image] what is it?"
+    assert summary(Content("", (Image(PIXEL), Image(PIXEL)))) == "[2 images]"
+
+
+# The body
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"nonsense", b'{"a":NaN}', b"\xff", b"[" * 100_000, b"[]", b"1", b"null"])
+def test_what_is_no_object_of_json_is_refused(raw: bytes) -> None:
+    assert refused(parse.parse_object, raw) == ("invalid_json", None)
+
+
+def test_brackets_nested_too_deep_beside_half_a_character_are_refused_too() -> None:
+    raw = b'{"a":"\\ud800","b":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    assert refused(parse.parse_object, raw) == ("invalid_json", None)
+
+
+def test_half_a_character_is_replaced() -> None:
+    assert parse.parse_object(b'{"a":"x\\uD83D","b":"\\ud83d\\ude00"}') == {"a": "x?", "b": "😀"}
+
+
+# Messages
+
+
+def test_system_and_developer_messages_are_the_instructions() -> None:
+    talk = parse.read_conversation(
+        [
+            {"role": "system", "content": [{"type": "text", "text": "one"}]},
+            {"role": "user", "content": "hello"},
+            {"role": "developer", "content": "two"},
+            {"role": "system", "content": ""},
+        ]
+    )
+    assert talk == parse.Conversation("one\n\ntwo", (ChatMessage(Role.USER, "hello"),))
+
+
+def test_calls_and_their_results_are_read() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    talk = parse.read_conversation(
+        [
+            {"role": "user", "content": "hi", "name": "ana"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "rain"}], "name": "a b"},
+        ]
+    )
+    assert talk.messages == (
+        ChatMessage(Role.USER, "hi", name="ana"),
+        ChatMessage(Role.ASSISTANT, tool_calls=(ToolCall("c1", "weather", '{"city": "Oslo"}'),)),
+        ChatMessage(Role.TOOL, "rain", tool_call_id="c1"),
+    )
+    assert talk.newest == talk.messages[2:]
+
+
+@pytest.mark.parametrize(
+    "messages, code, param",
+    [
+        (None, "invalid_messages", "messages"),
+        ({}, "invalid_messages", "messages"),
+        (["hi"], "invalid_messages", "messages[0]"),
+        ([], "empty_messages", "messages"),
+        ([{"role": "system", "content": "x"}], "empty_messages", "messages"),
+        ([{"content": "x"}], "invalid_role", "messages[0].role"),
+        ([{"role": ["user"], "content": "x"}], "invalid_role", "messages[0].role"),
+        ([{"role": "user", "content": " "}], "empty_message", "messages[-1]"),
+        ([{"role": "user"}], "empty_message", "messages[-1]"),
+        ([{"role": "assistant", "content": "x"}], "invalid_last_message", "messages[-1]"),
+        ([{"role": "tool", "content": "x"}], "invalid_tool_call_id", "messages[0].tool_call_id"),
+        ([{"role": "assistant", "tool_calls": {}}], "invalid_tool_calls", "messages[0].tool_calls"),
+        ([{"role": "assistant", "tool_calls": [1]}], "invalid_tool_calls", "messages[0].tool_calls[0]"),
+        (
+            [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "a b"}}]}],
+            "invalid_tool_calls",
+            "messages[0].tool_calls[0].function.name",
+        ),
+        (
+            [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "a", "arguments": 1}}]}],
+            "invalid_tool_calls",
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+    ],
+)
+def test_messages_that_cannot_be_taken_are_refused_where_they_are(messages: Any, code: str, param: str) -> None:
+    assert refused(parse.read_conversation, messages) == (code, param)
+
+
+def test_there_may_be_only_so_many_messages() -> None:
+    messages = [{"role": "user", "content": "x"}] * 3
+    assert refused(parse.read_conversation, messages, InputLimits(messages=2))[0] == "too_many_messages"
+
+
+def test_a_result_needs_its_call_just_before_it() -> None:
+    call = ChatMessage(Role.ASSISTANT, tool_calls=(ToolCall("c1", "a", "{}"), ToolCall("c2", "a", "{}")))
+    user, one, two = ChatMessage(Role.USER, "x"), *(ChatMessage(Role.TOOL, tool_call_id=i) for i in ("c1", "c2"))
+    parse.check_results([user, call, two, one, user])
+    assert refused(parse.check_results, [user, one]) == ("invalid_tool_result", "messages")
+    assert refused(parse.check_results, [user, call, user, one])[0] == "invalid_tool_result"
+
+
+def test_talks_that_begin_alike_have_one_label() -> None:
+    def label(*messages: dict[str, str]) -> str:
+        return parse.read_conversation(list(messages)).label
+
+    system, first = {"role": "system", "content": "s"}, {"role": "user", "content": "hello"}
+    later = ({"role": "assistant", "content": "a"}, {"role": "user", "content": "more"})
+    assert label(system, first) == label(system, first, *later)
+    assert label(system, first) != label(first)
+    assert len(label(first)) == 12
+
+
+# Tools
+
+
+def test_tools_are_taken_in_both_dialects() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    chat = {"type": "function", "function": {"name": "weather", "description": "d", "parameters": schema}}
+    flat = {"type": "function", "name": "time", "parameters": None, "strict": True}
+    assert parse.read_tools([chat, flat]) == (ToolSpec("weather", "d", schema), ToolSpec("time", "", {}))
+    assert parse.read_tools(None) == ()
+
+
+@pytest.mark.parametrize(
+    "tools, code",
+    [
+        ({}, "invalid_tools"),
+        ([1], "invalid_tools"),
+        ([{"type": "function"}], "invalid_tools"),
+        ([{"type": "function", "name": "a b"}], "invalid_tools"),
+        ([{"type": "function", "name": "a", "description": 1}], "invalid_tools"),
+        ([{"type": "function", "name": "a", "parameters": []}], "invalid_tools"),
+        ([{"type": "function", "name": "a"}] * 2, "invalid_tools"),
+        ([{"type": "web_search"}], "unsupported_tool_type"),
+        ([{"type": "function", "name": "a", "parameters": {"x": nested(100, 1)}}], "content_too_deep"),
+    ],
+)
+def test_tools_that_cannot_be_taken_are_refused(tools: Any, code: str) -> None:
+    assert refused(parse.read_tools, tools)[0] == code
+
+
+@pytest.mark.parametrize(
+    "value, choice",
+    [
+        (None, ""),
+        ("auto", "auto"),
+        ("none", "none"),
+        ("required", "required"),
+        ({"type": "function", "function": {"name": "weather"}}, "weather"),
+        ({"type": "function", "name": "weather"}, "weather"),
+    ],
+)
+def test_a_choice_of_tools_is_a_word_or_a_name(value: Any, choice: str) -> None:
+    assert parse.read_tool_choice(value, [TOOL]) == choice
+
+
+@pytest.mark.parametrize(
+    "value", ["weather", 1, [], {}, {"type": "function"}, {"type": "function", "name": "other"}, {"type": "mcp"}]
+)
+def test_a_choice_of_something_else_is_refused(value: Any) -> None:
+    assert refused(parse.read_tool_choice, value, [TOOL]) == ("invalid_tool_choice", "tool_choice")
+    assert refused(parse.read_tool_choice, "required", [])[0] == "invalid_tool_choice"
+
+
+# Single fields
+
+
+def test_fields_that_are_null_are_as_good_as_absent() -> None:
+    body = dict.fromkeys(("stream", "model", "temperature", "max_tokens", "stream_options"))
+    assert parse.read_flag(body, "stream", default=True) is True
+    assert parse.read_string(body, "model") == ""
+    assert parse.read_temperature(body) is None
+    assert parse.read_max_tokens(body, "max_tokens") == 0
+    assert parse.read_object(body, "stream_options") == {}
+
+
+@pytest.mark.parametrize("value", ["1", True, -1, 2.1, [], {}])
+def test_a_temperature_that_is_none_is_refused(value: Any) -> None:
+    assert refused(parse.read_temperature, {"temperature": value}) == ("invalid_value", "temperature")
+
+
+@pytest.mark.parametrize("value", ["1", True, -1, 0, 1.5, 2**31])
+def test_a_number_of_tokens_that_is_none_is_refused(value: Any) -> None:
+    assert refused(parse.read_max_tokens, {"max_tokens": value}, "max_tokens") == ("invalid_value", "max_tokens")
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "user", "tool", "text", "image_url", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["role", "content", "type", "text", "image_url", "url", "tool_calls", "function", "name"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(ANY_JSON)
+@settings(max_examples=60)
+def test_whatever_is_sent_is_taken_or_refused_and_never_breaks_us(value: Any) -> None:
+    for read in (parse.read_conversation, parse.read_tools, lambda v: parse.read_tool_choice(v, [TOOL])):
+        with suppress(ApiError):
+            read(value)
