@@ -25,6 +25,8 @@ LARGEST_BODY = 32 * 1024 * 1024
 CLOSING_SECONDS = 1.0
 IDLE_SECONDS = 20.0
 """A connection that sends no whole head of a request for so long is closed: idle, or slow on purpose."""
+LINGERING_SECONDS = 2.0
+"""How long the rest of a refused body is read and thrown away, so that its sender gets to read the refusal."""
 TRY_AGAIN_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -132,7 +134,11 @@ class HttpServer:
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         runner = web.AppRunner(
-            self._app, access_log=None, shutdown_timeout=CLOSING_SECONDS, keepalive_timeout=self._idle_seconds
+            self._app,
+            access_log=None,
+            shutdown_timeout=CLOSING_SECONDS,
+            keepalive_timeout=self._idle_seconds,
+            lingering_time=min(LINGERING_SECONDS, self._idle_seconds),
         )
         await runner.setup()
         trying: asyncio.Task[None] | None = None

@@ -211,19 +211,19 @@ def dress(api: Callable[[], ApiConfig]) -> Callable[[web.Request, web.StreamResp
 # How much, and how slowly
 
 
-async def read_body(request: web.Request, limit: int, seconds: float = BODY_SECONDS) -> None:
+async def read_body(request: web.Request, limit: int) -> None:
     """Read the whole body, so that handlers find it there. One too large, or that never ends, is refused."""
     if not request.can_read_body:
         return
     if (request.content_length or 0) > limit:
         raise too_large(limit)
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(BODY_SECONDS):
             await request.read()
     except TimeoutError:
         raise ApiError(
             408,
-            f"The body did not arrive within {seconds:.0f} s.",
+            f"The body did not arrive within {BODY_SECONDS:.0f} s.",
             code="request_timeout",
             headers={"Connection": "close"},
         ) from None

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable
 
 import orjson
 from aiohttp import web
 
+from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.parts import Caller
@@ -28,6 +30,8 @@ LARGEST_KEPT = 4 * 1024 * 1024
 WAIT_SECONDS = 1800.0
 _NOT_KEPT = frozenset({401, 403, 408, 413, 429})
 _KEPT_HEADERS = ("content-type", "location")
+
+log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -95,10 +99,13 @@ class Repeats:
             return
         if len(body) > LARGEST_KEPT:
             return
-        headers = {name: value for name, value in response.headers.items() if _is_kept(name)}
+        headers = {str(name): value for name, value in response.headers.items() if _is_kept(name)}
         now = self._clock.now()
         kept = Kept(key, fingerprint, response.status, orjson.dumps(headers).decode(), bytes(body).decode(), now)
-        await self._db.write(idempotency.keep, kept)
+        try:
+            await self._db.write(idempotency.keep, kept)
+        except StoreIsDownError as error:  # the answer itself is good; only a repeat would be worked on anew
+            log.warning("Store is down", extra={"while": "keeping an answer", "reason": str(error)})
 
 
 def _is_kept(name: str) -> bool:

@@ -1,0 +1,111 @@
+"""`Idempotency-Key`: one request sent twice is one turn and one answer. And limits, over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.fakes.model import FakeModel
+from tests.integration.api.serving import served
+from tests.integration.conftest import Start
+
+
+def chat(text: str, **more: Any) -> dict[str, Any]:
+    return {"model": "hermes", "messages": [{"role": "user", "content": text}], **more}
+
+
+PATH = "/v1/chat/completions"
+
+
+async def test_the_same_request_again_gets_the_same_answer_also_after_a_restart(start: Start, model: FakeModel) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        first = await api.post(PATH, chat("hello"), Idempotency_Key="one")
+        again = await api.post(PATH, chat("hello"), Idempotency_Key="one")
+        assert (first.status, again.status) == (200, 200)
+        assert again.body == first.body
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert again.headers["X-Hermes-Session-Id"] == first.headers["X-Hermes-Session-Id"]
+        assert again.headers["X-Hermes-Completed"] == first.headers["X-Hermes-Completed"]
+    async with served(start) as api, asyncio.timeout(10):
+        assert (await api.post(PATH, chat("hello"), Idempotency_Key="one")).body == first.body
+    assert len(model.requests) == 1
+
+
+async def test_a_stream_is_repeated_whole(start: Start, model: FakeModel) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        first = await api.post(PATH, chat("hello", stream=True), Idempotency_Key="one")
+        again = await api.post(PATH, chat("hello", stream=True), Idempotency_Key="one")
+        assert again.body == first.body
+        assert again.body.endswith(b"data: [DONE]\n\n")
+        assert again.headers["Content-Type"] == first.headers["Content-Type"]
+    assert len(model.requests) == 1
+
+
+async def test_another_request_under_the_same_key_is_refused(start: Start) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        await api.post(PATH, chat("hello"), Idempotency_Key="one")
+        other = await api.post(PATH, chat("goodbye"), Idempotency_Key="one")
+        assert (other.status, other.error["code"]) == (422, "idempotency_key_reused")
+        for bad in ("", " ", "x" * 256):
+            refused = await api.post(PATH, chat("hello"), Idempotency_Key=bad)
+            assert (refused.status, refused.error["code"]) == (400, "invalid_idempotency_key")
+
+
+async def test_one_key_means_nothing_to_another_caller(start: Start, model: FakeModel) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        await api.post(PATH, chat("hello"), Idempotency_Key="one")
+        phone = await api.new_key("phone", "user")
+        other = await api.post(PATH, chat("goodbye"), Idempotency_Key="one", **phone)
+        assert other.json["choices"][0]["message"]["content"] == "echo: goodbye"
+
+
+async def test_a_repeat_while_the_first_is_answered_waits_for_it(start: Start, model: FakeModel) -> None:
+    model.hold()
+    async with served(start) as api, asyncio.timeout(10):
+        first = asyncio.create_task(api.post(PATH, chat("hello"), Idempotency_Key="one"))
+        await model.is_holding()
+        again = asyncio.create_task(api.post(PATH, chat("hello"), Idempotency_Key="one"))
+        other = await api.post(PATH, chat("goodbye"), Idempotency_Key="one")
+        assert other.status == 422
+        model.release()
+        assert (await first).body == (await again).body
+    assert len(model.requests) == 1
+
+
+async def test_over_the_limit_a_request_waits_and_is_then_told_when_to_come_again(
+    start: Start, model: FakeModel
+) -> None:
+    model.hold()
+    limits = {"API_SERVER_MAX_CONCURRENT": "1"}
+    async with served(start, **limits) as api, asyncio.timeout(10):
+        first = asyncio.create_task(api.post(PATH, chat("one")))
+        await model.is_holding()
+        waiting = asyncio.create_task(api.post(PATH, chat("two")))
+        phone = await api.new_key("phone", "user")
+        others = asyncio.create_task(api.post(PATH, chat("three"), **phone))  # another key has its own
+        assert (await api.get("/v1/models")).status == 200  # looking is not work
+        model.release()
+        assert [(await task).status for task in (first, waiting, others)] == [200, 200, 200]
+    (api.gateway.home / "config.yaml").write_text("api:\n  queue_seconds: 0\n")
+    model.hold()
+    async with served(start, **limits) as api, asyncio.timeout(10):
+        first = asyncio.create_task(api.post(PATH, chat("one")))
+        await model.is_holding()
+        refused = await api.post(PATH, chat("two"))
+        assert (refused.status, refused.error["code"]) == (429, "rate_limit_exceeded")
+        assert int(refused.headers["Retry-After"]) >= 1
+        model.release()
+        assert (await first).status == 200
+
+
+async def test_a_key_that_asks_too_often_is_told_when_to_come_again(start: Start) -> None:
+    async with served(start) as api:
+        home = api.gateway.home
+    (home / "config.yaml").write_text("api:\n  queue_seconds: 0\n  requests_per_minute: 6\n")
+    async with served(start) as api, asyncio.timeout(10):
+        assert (await api.get("/v1/models")).status == 200
+        refused = await api.get("/v1/models")
+        assert (refused.status, refused.error["type"]) == (429, "rate_limit_error")
+        assert 1 <= int(refused.headers["Retry-After"]) <= 10
+        async with api.stranger.get("/health") as answer:
+            assert answer.status == 200

@@ -1,0 +1,108 @@
+"""What there is to ask, told truly: models, capabilities, skills, toolsets, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+from aiohttp import web
+
+from hermes.core.errors import StoreIsDownError
+from hermes.servers.api.api import adders
+from hermes.servers.api.metrics import snapshot_of
+from hermes.servers.api.models import routes_of
+from hermes.servers.api.parts import ApiParts
+from hermes.servers.app import HttpServer, make_app
+from tests.fakes.model import FakeModel
+from tests.integration.api.serving import served
+from tests.integration.conftest import Start
+
+CHAT = {"messages": [{"role": "user", "content": "hello"}]}
+
+
+async def test_models_are_the_agent_and_the_routes(start: Start) -> None:
+    async with served(start) as api:
+        home = api.gateway.home
+        assert [model["id"] for model in (await api.get("/v1/models")).json["data"]] == ["hermes"]
+    (home / "config.yaml").write_text("model_routes:\n  fast: openai/gpt-4o-mini\n  qwen/qwen3:8b: openai/big\n")
+    async with served(start) as api, asyncio.timeout(10):
+        listed = (await api.get("/v1/models")).json
+        assert listed["object"] == "list"
+        assert [model["id"] for model in listed["data"]] == ["hermes", "fast", "qwen/qwen3:8b"]
+        for model in listed["data"]:
+            assert (await api.get(f"/v1/models/{model['id']}")).json == model
+            assert (model["object"], model["owned_by"]) == ("model", "hermes")
+            assert isinstance(model["created"], int)
+        missing = await api.get("/v1/models/gpt-9")
+        assert (missing.status, missing.error["code"]) == (404, "model_not_found")
+
+
+async def test_a_model_name_leads_where_its_route_says_and_others_to_the_default(
+    start: Start, model: FakeModel
+) -> None:
+    async with served(start) as api:
+        home = api.gateway.home
+    (home / "config.yaml").write_text("model:\n  default: usual\nmodel_routes:\n  fast: openai/quick-one\n")
+    async with served(start) as api, asyncio.timeout(10):
+        for name, asked in (("fast", "quick-one"), ("hermes", "usual"), ("never-heard-of", "usual")):
+            answer = await api.post("/v1/chat/completions", {**CHAT, "model": name})
+            assert answer.status == 200
+            assert model.last_request["model"] == asked
+
+
+async def test_capabilities_name_what_is_served_and_nothing_else(start: Start) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        told = (await api.get("/v1/capabilities")).json
+        app = make_app(adders(ApiParts(api.gateway)))
+        there = routes_of(app) | {("GET", "/metrics")}
+        for name, endpoint in told["endpoints"].items():
+            assert (endpoint["method"], endpoint["path"]) in there, name
+            assert told["features"][name] is True
+        assert told["features"]["session_key_header"] == "X-Hermes-Session-Key"
+        assert told["features"]["kanban"] is False
+        for path in ("/v1/skills", "/v1/toolsets"):
+            assert (await api.get(path)).status == 200
+
+
+async def test_skills_and_toolsets_are_what_exists(start: Start) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        assert (await api.get("/v1/skills")).json == {"object": "list", "data": []}
+        toolsets = {found["name"]: found for found in (await api.get("/v1/toolsets")).json["data"]}
+        files = toolsets["files"]
+        assert (files["enabled"], files["configured"]) == (True, True)
+        assert {tool["name"] for tool in files["tools"]} >= {"read_file", "search_files"}
+        assert all(tool["description"] for tool in files["tools"])
+
+
+async def test_metrics_count_turns_and_requests(start: Start) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        for _ in range(2):
+            assert (await api.post("/v1/chat/completions", {**CHAT, "model": "hermes"})).status == 200
+        await api.get("/nowhere")
+        page = await api.get("/metrics")
+        assert page.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        numbers = snapshot_of(page.body.decode())
+    assert numbers['hermes_turns_total{state="done"}'] == 2
+    assert numbers['hermes_http_requests_total{method="POST",route="/v1/chat/completions",status="200"}'] == 2
+    assert numbers['hermes_http_requests_total{method="other",route="other",status="404"}'] == 1
+    assert numbers['hermes_queue_depth{queue="messages"}'] == 0
+    assert numbers["hermes_turns_running"] == 0
+    assert numbers["process_resident_memory_bytes"] > 1_000_000
+    assert numbers["process_cpu_seconds_total"] > 0
+    assert any(name.startswith('hermes_adapter_connected{account="telegram"') for name in numbers)
+    assert any(name.startswith('hermes_events_in_total{account="telegram"') for name in numbers)
+
+
+async def test_the_store_being_down_is_told_as_such() -> None:
+    async def broken(_request: web.Request) -> web.Response:
+        raise StoreIsDownError("no space left")
+
+    def add(app: web.Application) -> None:
+        app.router.add_get("/broken", broken)
+
+    server = HttpServer(make_app([add]), "127.0.0.1", 0)
+    async with asyncio.timeout(5), server.listening(), aiohttp.ClientSession(server.url) as http:
+        async with http.get("/broken") as answer:
+            assert answer.status == 503
+            assert (await answer.json())["error"]["code"] == "store_is_down"
+            assert answer.headers["Retry-After"] == "5"
