@@ -222,7 +222,7 @@ def _dumped(body: dict[str, Any]) -> str:
 
 
 def _read(
-    id: str,  # noqa: A002 - the column's name
+    id: str,
     event_id: str,
     session_id: str,
     asked_by: str,

@@ -1,0 +1,230 @@
+"""What `POST /v1/responses` is asked: input as text or items, and everything that goes with it, read or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hermes.core.messages import ChatMessage, Json, Role, ToolCall
+from hermes.core.requests import TurnOptions
+from hermes.core.text import one_line
+from hermes.servers.api import parse
+from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
+from hermes.servers.api.errors import bad_request
+
+METADATA_PAIRS = 16
+LONGEST_METADATA_KEY = 64
+LONGEST_METADATA_VALUE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """Messages in order, and the system words among them as one text."""
+
+    system: str = ""
+    messages: tuple[ChatMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedResponse:
+    """A request as it was understood. ``said`` is the new input, ``history`` what the client says came before it.
+
+    ``echo`` are the fields that the response repeats as they were sent.
+    """
+
+    said: Talk
+    history: Talk
+    options: TurnOptions
+    previous: str
+    conversation: str
+    streams: bool
+    is_stored: bool
+    is_background: bool
+    echo: Json
+
+    def with_system(self, *texts: str) -> AskedResponse:
+        """System words of a chain stand beside this request's own instructions."""
+        whole = "\n\n".join(text for text in (self.options.instructions, *texts) if text)
+        return replace(self, options=replace(self.options, instructions=whole))
+
+
+def read_asked(body: Json, limits: InputLimits = INPUT_LIMITS) -> AskedResponse:
+    """Everything is looked at before anything is stored."""
+    _refuse_unsupported(body)
+    instructions = read_text(body.get("instructions"), "instructions", limits)
+    tools = parse.read_tools(body.get("tools"), limits)
+    options = TurnOptions(
+        instructions=instructions,
+        tools=tools,
+        tool_choice=parse.read_tool_choice(body.get("tool_choice"), tools),
+        model=parse.read_string(body, "model"),
+        temperature=parse.read_temperature(body),
+        max_tokens=parse.read_max_tokens(body, "max_output_tokens"),
+    )
+    said = read_input(body.get("input"), limits)
+    history = _read_items(body.get("conversation_history") or [], "conversation_history", limits)
+    asked = AskedResponse(
+        said,
+        history,
+        options,
+        previous=parse.read_string(body, "previous_response_id"),
+        conversation=_read_conversation_name(body),
+        streams=parse.read_flag(body, "stream"),
+        is_stored=parse.read_flag(body, "store", default=True),
+        is_background=parse.read_flag(body, "background"),
+        echo=_read_echo(body, options),
+    )
+    _check_together(asked)
+    return asked
+
+
+def _check_together(asked: AskedResponse) -> None:
+    """Fields that are fine one by one and contradict each other."""
+    if asked.previous and asked.conversation:
+        message = "previous_response_id and conversation both say what came before: send one of them."
+        raise bad_request(message, code="mutually_exclusive", param="conversation")
+    if asked.history.messages and (asked.previous or asked.conversation):
+        message = "previous_response_id and conversation bring their own history: leave conversation_history out."
+        raise bad_request(message, code="mutually_exclusive", param="conversation_history")
+    if asked.conversation and not asked.is_stored:
+        message = "A conversation is the chain of its stored responses: it needs store to be true."
+        raise bad_request(message, code="store_required", param="store")
+    if asked.is_background and not asked.is_stored:
+        message = "A response in the background is read later: it needs store to be true."
+        raise bad_request(message, code="store_required", param="store")
+
+
+def _refuse_unsupported(body: Mapping[str, Any]) -> None:
+    """What would change the answer and is not done here is refused; it is never left out in silence."""
+    if body.get("prompt") is not None:
+        message = "Prompt templates are not kept here; send instructions and input."
+        raise bad_request(message, code="unsupported_parameter", param="prompt")
+    form = parse.read_object(parse.read_object(body, "text"), "format")
+    if form.get("type", "text") != "text":
+        message = "Only text can be asked for: leave text.format out, or send {'type': 'text'}."
+        raise bad_request(message, code="unsupported_parameter", param="text.format")
+
+
+def _read_conversation_name(body: Mapping[str, Any]) -> str:
+    value = body.get("conversation")
+    name = value.get("id") if isinstance(value, dict) else value
+    if name is None and not isinstance(value, dict):
+        return ""
+    if not isinstance(name, str) or not name.strip():
+        message = "conversation is a name, or an object with the name as id."
+        raise bad_request(message, code="invalid_value", param="conversation")
+    return parse.read_string({"conversation": name}, "conversation")
+
+
+def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
+    choice = body.get("tool_choice")
+    return {
+        "instructions": options.instructions or None,
+        "max_output_tokens": options.max_tokens or None,
+        "metadata": _read_metadata(body),
+        "parallel_tool_calls": parse.read_flag(body, "parallel_tool_calls", default=True),
+        "prompt_cache_key": parse.read_string(body, "prompt_cache_key", longest=1024) or None,
+        "safety_identifier": parse.read_string(body, "safety_identifier", longest=1024) or None,
+        "temperature": options.temperature,
+        "tool_choice": "auto" if choice is None else choice,
+        "tools": [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description or None,
+                "parameters": tool.parameters,
+                "strict": None,
+            }
+            for tool in options.tools
+        ],
+        "user": parse.read_string(body, "user", longest=1024) or None,
+    }
+
+
+def _read_metadata(body: Mapping[str, Any]) -> Json:
+    pairs = parse.read_object(body, "metadata")
+    for key, value in pairs.items():
+        if not isinstance(value, str) or len(value) > LONGEST_METADATA_VALUE or len(key) > LONGEST_METADATA_KEY:
+            message = (
+                f"metadata pairs keys of at most {LONGEST_METADATA_KEY} characters with strings of at most "
+                f"{LONGEST_METADATA_VALUE}."
+            )
+            raise bad_request(message, code="invalid_value", param="metadata")
+    if len(pairs) > METADATA_PAIRS:
+        raise bad_request(f"metadata has at most {METADATA_PAIRS} pairs.", code="invalid_value", param="metadata")
+    return dict(pairs)
+
+
+# Items
+
+
+def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Talk:
+    """A text, or items; there has to be something to answer."""
+    if isinstance(value, str):
+        value = [{"role": "user", "content": value}]
+    if value is None:
+        raise bad_request("input is missing: send a text, or an array of items.", code="missing_input", param="input")
+    talk = _read_items(value, "input", limits)
+    parse.check_turn(talk.messages, "input")
+    return talk
+
+
+def _read_items(value: Any, param: str, limits: InputLimits) -> Talk:
+    if not isinstance(value, list):
+        raise bad_request(f"{param} has to be an array of items.", code="invalid_input", param=param)
+    if len(value) > limits.messages:
+        raise bad_request(f"{param} may hold at most {limits.messages:,} items.", code="too_many_items", param=param)
+    system: list[str] = []
+    messages: list[ChatMessage] = []
+    for index, item in enumerate(value):
+        where = f"{param}[{index}]"
+        if not isinstance(item, dict):
+            raise bad_request("An item is an object.", code="invalid_input", param=where)
+        match item.get("type", "message"):
+            case "message" if item.get("role") in parse.SYSTEM_ROLES:
+                system.append(read_text(item.get("content"), f"{where}.content", limits))
+            case "message":
+                messages.append(parse.read_message(item, where, limits))
+            case "function_call":
+                _add_call(messages, _read_call(item, where, limits))
+            case "function_call_output":
+                messages.append(_read_call_output(item, where, limits))
+            case "reasoning":
+                pass  # clients send back what they were given; it means nothing to another model
+            case kind:
+                message = (
+                    f"Items of type {one_line(str(kind), 40)!r} are not taken; send message, function_call and "
+                    "function_call_output items."
+                )
+                raise bad_request(message, code="unsupported_item_type", param=f"{where}.type")
+    return Talk("\n\n".join(text for text in system if text), tuple(messages))
+
+
+def _read_call(item: Json, where: str, limits: InputLimits) -> ToolCall:
+    return ToolCall(
+        parse.read_id(item.get("call_id"), f"{where}.call_id"),
+        parse.read_tool_name(item.get("name"), f"{where}.name", code="invalid_input"),
+        parse.read_arguments(item.get("arguments"), f"{where}.arguments", limits),
+    )
+
+
+def _read_call_output(item: Json, where: str, limits: InputLimits) -> ChatMessage:
+    call_id = parse.read_id(item.get("call_id"), f"{where}.call_id")
+    if item.get("output") is None:
+        raise bad_request("The output of the call is missing.", code="invalid_input", param=f"{where}.output")
+    return ChatMessage(Role.TOOL, read_text(item["output"], f"{where}.output", limits), tool_call_id=call_id)
+
+
+def _add_call(messages: list[ChatMessage], call: ToolCall) -> None:
+    """Calls of one answer are items of their own here, and one message with them all everywhere else."""
+    if messages and messages[-1].role is Role.ASSISTANT:
+        last = messages[-1]
+        messages[-1] = replace(last, tool_calls=(*last.tool_calls, call))
+    else:
+        messages.append(ChatMessage(Role.ASSISTANT, tool_calls=(call,)))
+
+
+def check_results(before: Sequence[ChatMessage], said: Talk) -> None:
+    """Every result follows its call. ``before`` is what stands before the input, or the end of it."""
+    parse.check_results((*before, *said.messages), "input")

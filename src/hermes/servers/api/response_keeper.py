@@ -1,0 +1,305 @@
+"""Keeps stored responses true: whatever becomes of a connection, every response gets its final state.
+
+A handler holds its response while it answers. A response that nobody holds (its client is gone, it runs in the
+background, the last process died) is settled here as soon as its turn has ended, from the transcript.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.core.messages import ChatMessage, Json, Role, Usage
+from hermes.core.requests import TurnResult
+from hermes.servers.api import response_shapes as shapes
+from hermes.servers.api import results
+from hermes.servers.api.errors import ApiError
+from hermes.services.door import RequestState
+from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.gateway import Gateway
+from hermes.store import codec, inbox, responses, sessions
+from hermes.store.db import Database, Limits, Tx
+from hermes.store.responses import NewResponse, Stored
+from hermes.store.turns import Turn, TurnState
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 30.0
+BITES_PER_LOOK = 20
+READERS = 1
+NEVER_BEGUN = "the gateway ended before it was begun"
+
+_MODEL_REASON = re.compile(r"model (\w+): ")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How many stored responses there may be, and how long they live."""
+
+    most: int = responses.MOST_RESPONSES
+    seconds: float = responses.LIVE_SECONDS
+
+
+@dataclass(slots=True)
+class Hold:
+    """One response in the hands of the request that asked for it."""
+
+    event_id: str
+    session_id: str = ""
+    has_steps: bool = False
+    """Whether its turn did more than speak once: then its output is read from the transcript."""
+    is_settled: bool = True
+    """False from the moment it is stored until its final state is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    event_id: str
+    result: TurnResult | None = None
+
+
+class ResponseKeeper:
+    """``running`` is a context of the web application: the store is open, and settled, while that serves."""
+
+    def __init__(self, gateway: Gateway, kept: Kept | None = None, look_seconds: float = LOOK_SECONDS) -> None:
+        self._gateway = gateway
+        self._kept = kept or Kept()
+        self._look_seconds = look_seconds
+        self._db: Database | None = None
+        self._is_closed = False
+        self._stack = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._held: dict[str, Hold] = {}
+        self._turns: dict[str, str] = {}  # turn id → event id, of turns under way that answer a response
+        self._due: asyncio.Queue[_Due] = asyncio.Queue()
+
+    async def running(self, _app: web.Application) -> AsyncIterator[None]:
+        try:
+            await self.db()
+        except ApiError as error:
+            # One broken file stops nothing else: it is tried again with every request that needs it.
+            self._gateway.troubles.append(error.message)
+        async with self._stack:
+            settling = asyncio.create_task(self._settle_forever(), name="settling responses")
+            try:
+                with self._gateway.bus.watch(self._saw):
+                    yield
+            finally:
+                settling.cancel()
+                await asyncio.gather(settling, return_exceptions=True)
+                self._db, self._is_closed = None, True
+
+    async def db(self) -> Database:
+        """The open store. One that could not be opened is tried again."""
+        if self._db is not None:
+            return self._db
+        if self._is_closed:
+            raise _closed(StoreIsDownError("the gateway stops."))
+        async with self._opening:
+            if self._db is None:
+                gateway = self._gateway
+                try:
+                    self._db = await self._stack.enter_async_context(
+                        responses.open_store(gateway.db, gateway.home, limits=Limits(readers=READERS))
+                    )
+                except GatewayError as error:
+                    log.error("Response store cannot be opened", extra={"reason": str(error)})
+                    raise _closed(error) from error
+            return self._db
+
+    # What handlers ask for
+
+    @contextmanager
+    def holding(self, event_id: str) -> Iterator[Hold]:
+        """Answer for a response; one that was put and has no final state at the end is settled in the background."""
+        hold = self._held[event_id] = Hold(event_id)
+        try:
+            yield hold
+        finally:
+            del self._held[event_id]
+            if not hold.is_settled:
+                self._due.put_nowait(_Due(event_id))
+
+    def is_taken(self, session_id: str, but_for: str) -> bool:
+        """Whether a request under way goes on in this session, other than that event."""
+        return any(hold.session_id == session_id and hold.event_id != but_for for hold in self._held.values())
+
+    async def put(self, hold: Hold, new: NewResponse) -> None:
+        db = await self.db()
+        hold.is_settled = False  # from here on it is owed a final state, also if we never learn of the COMMIT
+        await db.write(responses.put, new, now=self._gateway.clock.now())
+
+    async def load(self, response_id: str) -> Stored | None:
+        return await responses.load(await self.db(), response_id)
+
+    async def newest_of(self, asked_by: str, conversation: str) -> Stored | None:
+        db = await self.db()
+        response_id = await db.read(responses.newest_of, asked_by, conversation)
+        return await responses.load(db, response_id) if response_id else None
+
+    async def delete(self, response_id: str) -> bool:
+        return await (await self.db()).write(responses.delete, response_id)
+
+    async def output(self, hold: Hold, response_id: str, result: TurnResult) -> list[Json]:
+        """The items of a turn that has just ended."""
+        messages = shapes.answer_of(result)
+        if hold.has_steps:
+            state = await self._gateway.door.state_of(hold.event_id)
+            if state is not None and state.turn is not None:
+                messages = await self._said(state, state.turn, result)
+        return shapes.output_of(messages, shapes.ItemIds(response_id), last_status=_last_status(result))
+
+    async def finish(self, hold: Hold, body: Json) -> None:
+        """Store the final state. If that fails now it is done later: the answer goes to its client all the same."""
+        if hold.is_settled:
+            return
+        try:
+            await (await self.db()).write(responses.finish, body, now=self._gateway.clock.now())
+            hold.is_settled = True
+        except (StoreIsDownError, ApiError) as error:
+            log.warning("Response is settled later", extra={"response": body["id"], "reason": str(error)})
+
+    # Settling
+
+    async def settled(self, stored: Stored, result: TurnResult | None = None) -> Stored:
+        """The response with its final state, if its turn has ended; otherwise with the state it is in."""
+        if not stored.is_open or stored.event_id in self._held:
+            return stored
+        state = await self._gateway.door.state_of(stored.event_id)
+        if state is not None and state.status not in results.FINAL_STATUS:
+            return _as_it_is(stored, state)
+        result, messages = await self._ended(state, result)
+        output = shapes.output_of(messages, shapes.ItemIds(stored.id), last_status=_last_status(result))
+        now = self._gateway.clock.now()
+        body = shapes.finished(stored.body, result, output, now=now)
+        if not await (await self.db()).write(responses.finish, body, now=now):
+            return await self.load(stored.id) or replace(stored, status=body["status"], body=body)
+        return replace(stored, status=body["status"], body=body)
+
+    async def _ended(
+        self, state: RequestState | None, result: TurnResult | None
+    ) -> tuple[TurnResult, Sequence[ChatMessage]]:
+        if state is None or state.turn is None:
+            if result is None:
+                reason = NEVER_BEGUN if state is None else state.row.reason
+                ended = "stopped" if state is not None and state.status == "cancelled" else "failed"
+                result = TurnResult("", ended, reason=reason, finish_reason="error")
+            return result, ()
+        said = await self._said(state, state.turn, result)
+        return result or result_in_store(state, state.turn, said), said
+
+    async def _said(self, state: RequestState, turn: Turn, result: TurnResult | None) -> list[ChatMessage]:
+        """What the turn added to the transcript, and the words that were cut off before they got there."""
+        said = await self._gateway.db.read(_lines_after_input, state.row, turn)
+        if result is not None and result.state in results.FAILED_STATES and result.text:
+            said.append(ChatMessage(Role.ASSISTANT, result.text))
+        return said
+
+    def _saw(self, event: TurnEvent) -> None:
+        """On the bus, for every event there is: it must be quick."""
+        if isinstance(event, TurnStarted):
+            for event_id in event.event_ids:
+                if event_id.startswith(shapes.EVENT_PREFIX):
+                    self._turns[event.turn_id] = event_id
+                    self._note_steps(event_id, event.is_resumed)
+        elif isinstance(event, SegmentEnded):
+            self._note_steps(self._turns.get(event.turn_id, ""), True)
+        elif isinstance(event, TurnEnded):
+            event_id = self._turns.pop(event.turn_id, "")
+            if event_id and event_id not in self._held:
+                self._due.put_nowait(_Due(event_id, event.result))
+
+    def _note_steps(self, event_id: str, has_steps: bool) -> None:
+        if has_steps and (hold := self._held.get(event_id)) is not None:
+            hold.has_steps = True
+
+    async def _settle_forever(self) -> None:
+        await self._look()
+        while True:
+            try:
+                async with asyncio.timeout(self._look_seconds):
+                    due = await self._due.get()
+            except TimeoutError:
+                await self._look()
+                continue
+            await self._settle(due)
+
+    async def _look(self) -> None:
+        """Settle what nobody told us of, and let the oldest go."""
+        try:
+            db = await self.db()
+            for event_id in await db.read(responses.open_ones):
+                await self._settle(_Due(event_id))
+            before = self._gateway.clock.now() - self._kept.seconds
+            for _ in range(BITES_PER_LOOK):
+                if await db.alone(responses.evict, most=self._kept.most, before=before) < responses.BITE:
+                    break
+        except (GatewayError, ApiError) as error:
+            log.warning("Store is down", extra={"while": "looking after responses", "reason": str(error)})
+
+    async def _settle(self, due: _Due) -> None:
+        try:
+            stored = await self.load(shapes.response_id_of(due.event_id))
+            if stored is not None:
+                await self.settled(stored, due.result)
+        except (GatewayError, ApiError) as error:  # the next look finds it again
+            log.warning("Store is down", extra={"while": "settling a response", "reason": str(error)})
+
+
+def result_in_store(state: RequestState, turn: Turn, said: Sequence[ChatMessage]) -> TurnResult:
+    """How a turn ended, for whoever was not there: from its row and its last words."""
+    last = said[-1] if said and said[-1].role is Role.ASSISTANT else ChatMessage(Role.ASSISTANT)
+    usage = Usage(turn.prompt_tokens, turn.completion_tokens)
+    if state.status == "completed":
+        calls = _open_calls(said)
+        reason = "tool_calls" if calls else "stop"
+        return TurnResult(turn.id, TurnState.DONE, last.text, "", reason, calls, usage, turn.model)
+    kind = _MODEL_REASON.match(turn.reason)
+    ended = TurnState.STOPPED if state.status == "cancelled" else TurnState.FAILED
+    return TurnResult(
+        turn.id,
+        ended,
+        reason=turn.reason or state.row.reason,
+        finish_reason="error",
+        usage=usage,
+        model=turn.model,
+        error_kind=kind[1] if kind else "",
+    )
+
+
+def _open_calls(said: Sequence[ChatMessage]) -> tuple[shapes.ToolCall, ...]:
+    answered = {message.tool_call_id for message in said if message.role is Role.TOOL}
+    calls = next((message.tool_calls for message in reversed(said) if message.role is Role.ASSISTANT), ())
+    return tuple(call for call in calls if call.id not in answered)
+
+
+def _lines_after_input(tx: Tx, row: inbox.InboxRow, turn: Turn) -> list[ChatMessage]:
+    brought = len(codec.load_request(row.body).messages)
+    lines = sessions.of_turn(tx, turn.session_id, turn.id, since=turn.created_at)
+    found = (codec.read_chat(line.body) for line in lines[brought:])
+    return [message for message in found if message is not None]
+
+
+def _last_status(result: TurnResult) -> str:
+    return "completed" if shapes.status_of(result) == "completed" else "incomplete"
+
+
+def _as_it_is(stored: Stored, state: RequestState) -> Stored:
+    status = "queued" if state.status == "queued" else "in_progress"
+    waits = [
+        {"approval_id": asked.id, "approval_code": asked.code, "question": asked.question} for asked in state.pending
+    ]
+    hermes = {**stored.body.get("hermes", {}), **({"approvals": waits} if waits else {})}
+    return replace(stored, status=status, body={**stored.body, "status": status, "hermes": hermes})
+
+
+def _closed(error: GatewayError) -> ApiError:
+    message = f"Stored responses are not available: {error} With store set to false a response works without them."
+    return ApiError(503, message, code="response_store_unavailable", kind="server_error", headers={"Retry-After": "5"})

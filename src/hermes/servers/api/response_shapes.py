@@ -1,0 +1,252 @@
+"""Responses as OpenAI shapes them: the object, its items and its usage. Pure; times and ids are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hermes.core.messages import ChatMessage, Json, Role, ToolCall, Usage
+from hermes.core.requests import TurnResult
+from hermes.servers.api import results
+from hermes.servers.api.parts import SessionNames
+from hermes.servers.api.response_input import AskedResponse
+
+PREFIX = "resp_"
+EVENT_PREFIX = "ev_resp_"
+LONGEST_ARGUMENTS = 100 * 1024
+"""Bytes of a call's arguments in the last event of a stream; longer ones have been told whole by then."""
+
+_ERROR_CODES = {"rate": "rate_limit_exceeded", "quota": "rate_limit_exceeded"}
+
+
+def event_id_of(response_id: str) -> str:
+    """A response and its event in the inbox carry one name, so each is found by the other."""
+    return EVENT_PREFIX + response_id.removeprefix(PREFIX)
+
+
+def response_id_of(event_id: str) -> str:
+    """'' when the event is not one of a response."""
+    return PREFIX + event_id.removeprefix(EVENT_PREFIX) if event_id.startswith(EVENT_PREFIX) else ""
+
+
+# The response
+
+
+def new_response(asked: AskedResponse, names: SessionNames, *, response_id: str, model: str, created_at: float) -> Json:
+    """A response that has just been asked for. Every field is there, also where it is null."""
+    hermes = {"session_id": names.session_id}
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": int(created_at),
+        "status": "queued" if asked.is_background else "in_progress",
+        "background": asked.is_background,
+        "completed_at": None,
+        "conversation": {"id": asked.conversation} if asked.conversation else None,
+        "error": None,
+        "incomplete_details": None,
+        "max_tool_calls": None,
+        "model": model,
+        "output": [],
+        "previous_response_id": asked.previous or None,
+        "reasoning": {"effort": None, "summary": None},
+        "service_tier": "default",
+        "store": asked.is_stored,
+        "text": {"format": {"type": "text"}},
+        "top_logprobs": 0,
+        "top_p": None,
+        "truncation": "auto",
+        "usage": None,
+        **asked.echo,
+        "hermes": {**hermes, "session_key": names.memory_key} if names.memory_key else hermes,
+    }
+
+
+def finished(response: Json, result: TurnResult, output: Sequence[Json], *, now: float) -> Json:
+    """The same response in its final state."""
+    status = status_of(result)
+    return {
+        **response,
+        "status": status,
+        "completed_at": int(now) if status == "completed" else None,
+        "error": error_of(result) if status == "failed" else None,
+        "incomplete_details": {"reason": _incomplete_reason(result)} if status == "incomplete" else None,
+        "output": list(output),
+        "usage": usage_of(result.usage),
+    }
+
+
+def status_of(result: TurnResult) -> str:
+    """completed, incomplete (the model was cut off), failed or cancelled."""
+    if result.is_completed:
+        return "incomplete" if result.finish_reason in ("length", "content_filter") else "completed"
+    return "failed" if result.state in results.FAILED_STATES else "cancelled"
+
+
+def _incomplete_reason(result: TurnResult) -> str:
+    return "content_filter" if result.finish_reason == "content_filter" else "max_output_tokens"
+
+
+def error_of(result: TurnResult) -> Json:
+    code = _ERROR_CODES.get(result.error_kind, "server_error")
+    return {"code": code, "message": results.error_text(result)}
+
+
+def usage_of(usage: Usage) -> Json:
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+# Items of the output
+
+
+class ItemIds:
+    """Names for the items of one response, the same whenever they are counted anew."""
+
+    def __init__(self, response_id: str) -> None:
+        self._name = response_id.removeprefix(PREFIX)
+        self._count: dict[str, int] = {}
+
+    def next(self, prefix: str) -> str:
+        number = self._count.get(prefix, 0)
+        self._count[prefix] = number + 1
+        return f"{prefix}_{self._name}_{number}"
+
+    def message(self) -> str:
+        return self.next("msg")
+
+    def call(self) -> str:
+        return self.next("fc")
+
+    def call_output(self) -> str:
+        return self.next("fco")
+
+
+def text_part(text: str) -> Json:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def message_item(item_id: str, text: str | None, status: str = "completed") -> Json:
+    """``text`` None: nothing of it is known yet."""
+    content = [] if text is None else [text_part(text)]
+    return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
+
+
+def call_item(item_id: str, call: ToolCall, status: str = "completed") -> Json:
+    return {
+        "id": item_id,
+        "type": "function_call",
+        "status": status,
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+    }
+
+
+def call_output_item(item_id: str, call_id: str, output: str) -> Json:
+    return {"id": item_id, "type": "function_call_output", "status": "completed", "call_id": call_id, "output": output}
+
+
+def output_of(messages: Sequence[ChatMessage], ids: ItemIds, *, last_status: str = "completed") -> list[Json]:
+    """What a turn said and did, as items: each call stands before its result; calls of the client have none.
+
+    ``last_status`` is that of the last message: 'incomplete' where the turn was cut off in it.
+    """
+    items: list[Json] = []
+    calls: dict[str, ToolCall] = {}
+    for message in messages:
+        if message.role is Role.TOOL:
+            if (call := calls.pop(message.tool_call_id, None)) is not None:
+                items.append(call_item(ids.call(), call))
+            items.append(call_output_item(ids.call_output(), message.tool_call_id, message.text))
+        elif message.role is Role.ASSISTANT:
+            items += [call_item(ids.call(), call) for call in calls.values()]
+            calls = {call.id: call for call in message.tool_calls}
+            if message.text:
+                items.append(message_item(ids.message(), message.text))
+    items += [call_item(ids.call(), call) for call in calls.values()]
+    if items and items[-1]["type"] == "message":
+        items[-1]["status"] = last_status
+    return items
+
+
+def answer_of(result: TurnResult) -> list[ChatMessage]:
+    """What a turn without any step said: its last words are all there is."""
+    return [ChatMessage(Role.ASSISTANT, result.text, tool_calls=result.tool_calls)]
+
+
+# Two shapes
+
+
+def for_stream(item: Json) -> Json:
+    """In a stream the result of a call is an array of parts; in an answer that comes whole it is a string."""
+    if item["type"] != "function_call_output":
+        return item
+    return {**item, "output": [{"type": "input_text", "text": item["output"]}]}
+
+
+def last_of_stream(response: Json, clients_calls: frozenset[str]) -> Json:
+    """The response as its last event carries it: arguments of our own calls are trimmed.
+
+    Those of the client's calls are not: it is to run them, and many read them only here.
+    """
+    output = [
+        item if item.get("call_id") in clients_calls else _trimmed(for_stream(item)) for item in response["output"]
+    ]
+    return {**response, "output": output}
+
+
+def _trimmed(item: Json) -> Json:
+    if item["type"] != "function_call" or len(item["arguments"]) <= LONGEST_ARGUMENTS // 4:
+        return item
+    raw = item["arguments"].encode()
+    if len(raw) <= LONGEST_ARGUMENTS:
+        return item
+    return {**item, "arguments": raw[:LONGEST_ARGUMENTS].decode(errors="ignore"), "arguments_trimmed": True}
+
+
+# The input, shown again
+
+
+def input_items(messages: Sequence[ChatMessage], response_id: str) -> list[Json]:
+    ids = ItemIds(response_id)
+    items: list[Json] = []
+    for message in messages:
+        match message.role:
+            case Role.TOOL:
+                items.append(call_output_item(ids.next("in"), message.tool_call_id, message.text))
+            case Role.ASSISTANT:
+                if message.text:
+                    items.append(message_item(ids.next("in"), message.text))
+                items += [call_item(ids.next("in"), call) for call in message.tool_calls]
+            case _:
+                items.append(_said(ids.next("in"), message))
+    return items
+
+
+def _said(item_id: str, message: ChatMessage) -> Json:
+    content: list[dict[str, Any]] = [{"type": "input_text", "text": message.text}] if message.text else []
+    content += [
+        {"type": "input_image", "image_url": image.url, "detail": image.detail, "file_id": None}
+        for image in message.images
+    ]
+    return {"id": item_id, "type": "message", "status": "completed", "role": message.role.value, "content": content}
+
+
+def listed(items: Sequence[Json], *, has_more: bool = False) -> Json:
+    return {
+        "object": "list",
+        "data": list(items),
+        "first_id": items[0]["id"] if items else None,
+        "last_id": items[-1]["id"] if items else None,
+        "has_more": has_more,
+    }
+
+
+def deleted(response_id: str) -> Json:
+    return {"id": response_id, "object": "response", "deleted": True}

@@ -1,0 +1,412 @@
+"""`/v1/responses`: answers that are kept, read again, and gone on from.
+
+A chain (`previous_response_id`, or a `conversation` by its name) goes on in one session: only the new input is
+added to it, so the 500th response costs what the fifth did. Going on from an earlier response of a chain makes a
+branch, in a session of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from hermes.agent.prompt import unanswered
+from hermes.core.messages import ChatMessage, Json, Role
+from hermes.core.requests import AgentRequest, RequestKind, TurnResult
+from hermes.core.roles import Action, may
+from hermes.servers.api import parse, results
+from hermes.servers.api import response_shapes as shapes
+from hermes.servers.api.content import INPUT_LIMITS, InputLimits
+from hermes.servers.api.errors import ApiError, bad_request, not_found
+from hermes.servers.api.following import follow
+from hermes.servers.api.parts import CALLER, SESSION_ID_HEADER, ApiParts, Caller, SessionNames, session_names
+from hermes.servers.api.response_events import ResponseEvents
+from hermes.servers.api.response_input import AskedResponse, check_results, read_asked
+from hermes.servers.api.response_keeper import Hold, Kept, ResponseKeeper
+from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.app import RouteAdder, json_response
+from hermes.services.door import Ticket
+from hermes.services.events import ApprovalAsked, TurnEnded
+from hermes.store import codec, inbox, sessions
+from hermes.store.db import Tx
+from hermes.store.ids import new_id
+from hermes.store.responses import NewResponse, Stored
+
+log = logging.getLogger(__name__)
+
+TAIL_ROWS = 60
+MOST_LISTED = 100
+DEFAULT_LISTED = 20
+TRIES_TO_STOP = 20
+STOP_PAUSE_SECONDS = 0.05
+
+
+def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Kept | None = None) -> RouteAdder:
+    def add(app: web.Application) -> None:
+        keeper = ResponseKeeper(parts.gateway, kept)
+        handlers = Responses(parts, keeper, limits)
+        app.cleanup_ctx.append(keeper.running)
+        app.router.add_post("/v1/responses", handlers.create)
+        app.router.add_get("/v1/responses/{id}", handlers.show)
+        app.router.add_delete("/v1/responses/{id}", handlers.delete)
+        app.router.add_get("/v1/responses/{id}/input_items", handlers.show_input)
+        app.router.add_post("/v1/responses/{id}/cancel", handlers.cancel)
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request goes on: its session, what stands before its input there, and the chain's system words."""
+
+    names: SessionNames
+    before: tuple[ChatMessage, ...] = ()
+    standing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """One request on its way to its answer."""
+
+    asked: AskedResponse
+    names: SessionNames
+    response: Json
+    hold: Hold
+    ticket: Ticket
+
+
+class Responses:
+    def __init__(self, parts: ApiParts, keeper: ResponseKeeper, limits: InputLimits) -> None:
+        self._gateway = parts.gateway
+        self._door = parts.gateway.door
+        self._keeper = keeper
+        self._limits = limits
+        self._naming = asyncio.Lock()
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        asked = read_asked(await parse.read_body(request, self._limits), self._limits)
+        response_id = new_id("resp")
+        event_id = shapes.event_id_of(response_id)
+        with self._keeper.holding(event_id) as hold:
+            async with self._asking(request, asked, response_id, hold) as answering:
+                if asked.streams:
+                    return await self._stream(request, answering)
+                if asked.is_background:
+                    return _with_headers(answering.response, answering.names.headers())
+                return await self._answer(answering)
+
+    @asynccontextmanager
+    async def _asking(
+        self, request: web.Request, asked: AskedResponse, response_id: str, hold: Hold
+    ) -> AsyncIterator[Answering]:
+        """Store the response and ask for it. Everything that can be refused has been refused before."""
+        caller = request[CALLER]
+        model = asked.options.model or self._gateway.models.model_for().label
+        async with self._one_name_at_a_time(asked):
+            place = await self._place(request, asked, hold)
+            response = shapes.new_response(
+                asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
+            )
+            if asked.is_stored:
+                await self._put(response, asked, place, caller, hold)
+        ask = AgentRequest(
+            RequestKind.RESPONSE if asked.is_stored else RequestKind.CHAT,
+            place.names.key,
+            caller.sender_id,
+            (*place.before, *asked.said.messages),
+            asked.with_system(place.standing).options,
+        )
+        async with self._door.ask(ask, event_id=hold.event_id) as ticket:
+            yield Answering(asked, place.names, response, hold, ticket)
+
+    async def _put(self, response: Json, asked: AskedResponse, place: Place, caller: Caller, hold: Hold) -> None:
+        new = NewResponse(
+            response["id"],
+            hold.event_id,
+            place.names.session_id,
+            caller.sender_id,
+            response,
+            len(asked.said.messages),
+            place.standing,
+            asked.conversation,
+        )
+        await self._keeper.put(hold, new)
+
+    @asynccontextmanager
+    async def _one_name_at_a_time(self, asked: AskedResponse) -> AsyncIterator[None]:
+        """Two first requests of one conversation at once are one conversation."""
+        if not asked.conversation:
+            yield
+            return
+        async with self._naming:
+            yield
+
+    # Where a request goes on
+
+    async def _place(self, request: web.Request, asked: AskedResponse, hold: Hold) -> Place:
+        previous = await self._previous(request[CALLER], asked)
+        if previous is None:
+            return await self._beginning(request, asked)
+        names = session_names(request, session_id=previous.session_id)
+        is_said = SESSION_ID_HEADER in request.headers
+        if names.session_id != previous.session_id:
+            message = f"That response belongs to another session than {SESSION_ID_HEADER} names: leave the header out."
+            raise bad_request(message, code="session_mismatch", param=SESSION_ID_HEADER)
+        standing = "\n\n".join(text for text in (previous.standing, asked.said.system) if text)
+        answers_calls = asked.said.messages[0].role is Role.TOOL
+        tail = await self._gateway.db.read(_tail, previous, str(names.key), with_lines=answers_calls)
+        is_newest = tail.is_newest and not self._keeper.is_taken(previous.session_id, previous.event_id)
+        if is_newest or is_said or asked.conversation:
+            hold.session_id = names.session_id
+            _check_results_follow(tail.messages, asked)
+            return Place(names, (), standing)
+        branch = tuple(await self._gateway.db.read(_up_to, previous))
+        _check_results_follow(branch, asked)
+        return Place(replace(names, session_id=new_id("s")), branch, standing)
+
+    async def _previous(self, caller: Caller, asked: AskedResponse) -> Stored | None:
+        if asked.conversation:
+            return await self._keeper.newest_of(caller.sender_id, asked.conversation)
+        if not asked.previous:
+            return None
+        stored = await self._keeper.load(asked.previous)
+        if stored is None or not _is_visible(stored, caller):
+            message = f"Previous response with id {asked.previous[:80]!r} not found."
+            raise bad_request(message, code="previous_response_not_found", param="previous_response_id")
+        return stored
+
+    async def _beginning(self, request: web.Request, asked: AskedResponse) -> Place:
+        names = session_names(request)
+        before = asked.history.messages
+        if names.is_named and not before and asked.said.messages[0].role is Role.TOOL:
+            before_input = await self._gateway.db.read(_newest_lines, str(names.key))
+            _check_results_follow(tuple(before_input), asked)
+        else:
+            check_results(before, asked.said)
+        standing = "\n\n".join(text for text in (asked.history.system, asked.said.system) if text)
+        return Place(names, before, standing)
+
+    # Answering
+
+    async def _answer(self, answering: Answering) -> web.Response:
+        names, response_id = answering.names, answering.response["id"]
+        try:
+            result = await results.end_of(answering.ticket, self._door, names)
+        except ApiError as error:  # it needs an approval; the response goes on without this connection
+            error.extras["response_id"] = response_id
+            raise
+        output = await self._keeper.output(answering.hold, response_id, result)
+        body = await self._finished(answering, result, output)
+        if body["status"] == "failed" and not result.text:
+            failure = results.failure(result, names)
+            failure.extras["response_id"] = response_id
+            raise failure
+        return _with_headers(body, {**names.headers(), **results.outcome_headers(result)})
+
+    async def _finished(self, answering: Answering, result: TurnResult, output: Iterable[Json]) -> Json:
+        body = shapes.finished(answering.response, result, list(output), now=self._gateway.clock.now())
+        await self._keeper.finish(answering.hold, body)
+        return body
+
+    async def _stream(self, request: web.Request, answering: Answering) -> web.StreamResponse:
+        stream: EventStream | None = None
+        try:
+            async with event_stream(request, answering.names.headers()) as stream:
+                await self._tell(stream, answering)
+        except ClientGoneError:
+            log.debug("Client is gone", extra={"response": answering.response["id"]})
+        return stream.response if stream is not None else web.Response(status=499)
+
+    async def _tell(self, stream: EventStream, answering: Answering) -> None:
+        """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
+        events = ResponseEvents(answering.response)
+        try:
+            await _send(stream, events.opening())
+            async for event in follow(answering.ticket):
+                result: TurnResult | None = None
+                if event is None:
+                    await stream.keep_alive()
+                    result = await results.end_in_store(answering.ticket, self._door)
+                elif isinstance(event, ApprovalAsked) and not answering.asked.is_background:
+                    error = results.approval_required(event, answering.names)
+                    error.extras["response_id"] = answering.response["id"]
+                    await _send(stream, [events.error(error)])
+                    return
+                elif isinstance(event, TurnEnded):
+                    result = event.result
+                else:
+                    await _send(stream, events.of(event))
+                if result is not None:
+                    await self._tell_end(stream, events, answering, result)
+                    return
+        except ClientGoneError:
+            raise
+        except Exception:
+            log.exception("Stream failed", extra={"response": answering.response["id"]})
+            message = "The gateway failed at this; its log says how."
+            failed = ApiError(500, message, code="internal_error", extras={"response_id": answering.response["id"]})
+            await _send(stream, [events.error(failed)])
+
+    async def _tell_end(
+        self, stream: EventStream, events: ResponseEvents, answering: Answering, result: TurnResult
+    ) -> None:
+        output = await self._keeper.output(answering.hold, answering.response["id"], result)
+        is_completed = shapes.status_of(result) == "completed"
+        last_events = list(events.rest(output, last_status="completed" if is_completed else "incomplete"))
+        body = await self._finished(answering, result, events.output)
+        await _send(stream, [*last_events, events.last(body, result)])
+
+    # Reading again
+
+    async def show(self, request: web.Request) -> web.Response:
+        if request.query.get("stream") in ("true", "1"):
+            message = "A stored response is given whole here; ask again until its status is final."
+            raise bad_request(message, code="unsupported_parameter", param="stream")
+        stored = await self._keeper.settled(await self._find(request, Action.READ_ALL))
+        return _with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id})
+
+    async def show_input(self, request: web.Request) -> web.Response:
+        limit, order, after = _page_of(request)
+        stored = await self._find(request, Action.READ_ALL)
+        row = await self._gateway.db.read(inbox.get, stored.event_id)
+        messages = codec.load_request(row.body).messages[-stored.inputs :] if row is not None else ()
+        items = shapes.input_items(messages, stored.id)
+        items = items if order == "asc" else items[::-1]
+        if after:
+            ids = [item["id"] for item in items]
+            items = items[ids.index(after) + 1 :] if after in ids else []
+        return json_response(shapes.listed(items[:limit], has_more=len(items) > limit))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        """The response goes; the session it belongs to, and a turn that still runs in it, do not."""
+        stored = await self._find(request, Action.CHANGE_ALL)
+        if not may(request[CALLER].role, Action.CHANGE_OWN):
+            raise ApiError(403, "The role of this key may not delete.", code="not_allowed", kind="permission_error")
+        await self._keeper.delete(stored.id)
+        return json_response(shapes.deleted(stored.id))
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        """Stop the turn of a response. One that has ended stays as it is."""
+        stored = await self._find(request, Action.CHANGE_ALL)
+        for _ in range(TRIES_TO_STOP):
+            if not stored.is_open:
+                break
+            state = await self._door.stop(stored.event_id)
+            if state is None or state.status in results.FINAL_STATUS:
+                stored = await self._keeper.settled(await self._find(request, Action.CHANGE_ALL))
+            if stored.is_open:
+                await asyncio.sleep(STOP_PAUSE_SECONDS)
+        return _with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id})
+
+    async def _find(self, request: web.Request, action: Action) -> Stored:
+        """The response that the path names. To others than who asked for it, it does not exist."""
+        response_id = request.match_info["id"]
+        stored = await self._keeper.load(response_id)
+        if stored is None or not _is_visible(stored, request[CALLER], action):
+            raise not_found(f"Response with id {response_id[:80]!r} not found.", code="response_not_found")
+        return stored
+
+
+def _is_visible(stored: Stored, caller: Caller, action: Action = Action.READ_ALL) -> bool:
+    return stored.asked_by == caller.sender_id or may(caller.role, action)
+
+
+def _check_results_follow(before: tuple[ChatMessage, ...], asked: AskedResponse) -> None:
+    """Results at the beginning of the input answer the calls that the session waits for."""
+    waiting = ChatMessage(Role.ASSISTANT, tool_calls=unanswered(before))
+    check_results((waiting,), asked.said)
+
+
+def _with_headers(body: Json, headers: dict[str, str]) -> web.Response:
+    response = json_response(body)
+    response.headers.update(headers)
+    return response
+
+
+async def _send(stream: EventStream, events: Iterable[Json]) -> None:
+    """Events that belong together, in one piece."""
+    raw = b"".join(b"event: %s\ndata: %s\n\n" % (event["type"].encode(), orjson.dumps(event)) for event in events)
+    if raw:
+        await stream.write(raw)
+
+
+def _page_of(request: web.Request) -> tuple[int, str, str]:
+    given, order = request.query.get("limit", str(DEFAULT_LISTED)), request.query.get("order", "desc")
+    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= MOST_LISTED:
+        raise bad_request(f"limit is a number from 1 to {MOST_LISTED}.", code="invalid_value", param="limit")
+    if order not in ("asc", "desc"):
+        raise bad_request("order is asc or desc.", code="invalid_value", param="order")
+    return int(given), order, request.query.get("after", "")
+
+
+# What the transcript says of a chain
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """The end of a session, and whether a response is the newest thing in it."""
+
+    is_newest: bool
+    messages: tuple[ChatMessage, ...] = ()
+
+
+def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
+    """The lines are read only for who needs them: a long chain is not to cost more than a short one."""
+    messages = tuple(_newest_lines(tx, lane)) if with_lines else ()
+    row = inbox.get(tx, previous.event_id)
+    if row is None:
+        return _Tail(is_newest=True, messages=messages)
+    later = tx.value(
+        """
+        SELECT 1 FROM inbox WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND seq > :seq LIMIT 1
+        """,
+        lane=lane,
+        seq=row.seq,
+    )
+    if later is not None:
+        # What is still on its way cannot be branched from: the next one goes on behind it.
+        return _Tail(is_newest=row.settled_at is None, messages=messages)
+    last: Any = tx.value(
+        """
+        SELECT turn_id FROM transcript
+        WHERE session_id = (SELECT session_id FROM lanes WHERE key = :lane) ORDER BY seq DESC LIMIT 1
+        """,
+        lane=lane,
+    )
+    is_newest = row.settled_at is None or last is None or last == row.turn_id
+    return _Tail(is_newest, messages)
+
+
+def _newest_lines(tx: Tx, lane: str) -> list[ChatMessage]:
+    session_id = tx.value("SELECT session_id FROM lanes WHERE key = :lane", lane=lane)
+    return sessions.history(tx, str(session_id), limit=TAIL_ROWS) if session_id else []
+
+
+def _up_to(tx: Tx, previous: Stored) -> list[ChatMessage]:
+    """The talk as it was when that response had ended."""
+    row = inbox.get(tx, previous.event_id)
+    where = tx.one(
+        "SELECT session_id, MAX(seq) FROM transcript WHERE turn_id = :turn_id AND session_id = "
+        "(SELECT session_id FROM turns WHERE id = :turn_id) GROUP BY session_id",
+        lambda session_id, seq: (session_id, seq),
+        turn_id=row.turn_id if row is not None else "",
+    )
+    if where is None:
+        return []
+    bodies = tx.all(
+        "SELECT body FROM transcript WHERE session_id = :id AND seq <= :seq AND kind = 'message' "
+        "ORDER BY seq DESC LIMIT :limit",
+        str,
+        id=where[0],
+        seq=where[1],
+        limit=sessions.HISTORY_ROWS,
+    )
+    found = (codec.read_chat(body) for body in reversed(bodies))
+    return [message for message in found if message is not None]
