@@ -44,10 +44,10 @@ async def test_without_a_key_nothing_but_health_is_answered(start: Start) -> Non
     ["Bearer wrong", "Bearer  ", "Bearer", "Basic abc", "bearer wrong-too", "Bearer hk_\u00e9", "Bearer " + "x" * 4000],
 )
 async def test_a_wrong_key_is_refused(start: Start, shown: str) -> None:
-    async with served(start) as api, asyncio.timeout(10):
-        async with api.stranger.get("/v1/models", headers={"Authorization": shown}) as answer:
-            assert answer.status == 401
-            assert (await answer.json())["error"]["code"] in ("invalid_api_key", "missing_api_key")
+    headers = {"Authorization": shown}
+    async with asyncio.timeout(10), served(start) as api, api.stranger.get("/v1/models", headers=headers) as answer:
+        assert answer.status == 401
+        assert (await answer.json())["error"]["code"] in ("invalid_api_key", "missing_api_key")
 
 
 async def test_the_default_key_is_made_once_and_readable_by_its_owner_alone(start: Start) -> None:

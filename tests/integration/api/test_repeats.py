@@ -76,7 +76,7 @@ async def test_over_the_limit_a_request_waits_and_is_then_told_when_to_come_agai
     start: Start, model: FakeModel
 ) -> None:
     model.hold()
-    limits = {"API_SERVER_MAX_CONCURRENT": "1"}
+    limits: dict[str, Any] = {"API_SERVER_MAX_CONCURRENT": "1"}
     async with served(start, **limits) as api, asyncio.timeout(10):
         first = asyncio.create_task(api.post(PATH, chat("one")))
         await model.is_holding()

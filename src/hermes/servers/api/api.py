@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -24,8 +25,8 @@ WORK = frozenset(
         "/v1/chat/completions",
         "/v1/responses",
         "/v1/runs",
-        "/api/sessions/{session_id}/chat",
-        "/api/sessions/{session_id}/chat/stream",
+        "/api/sessions/{id}/chat",
+        "/api/sessions/{id}/chat/stream",
     }
 )
 """What makes the agent work: only these count as concurrent, so that a stop or an approval never waits behind them."""
@@ -79,7 +80,7 @@ class Gate:
         guards.check_origin(request, api)
         if guards.is_preflight(request):
             return guards.preflight_answer(request)
-        path = _canonical(request)
+        path = _path_of(request)
         if path in PUBLIC:
             return await handler(request)
         token = auth.bearer(request)
@@ -97,6 +98,12 @@ class Gate:
             return await self._repeats.answer(request, caller, handler)
 
 
-def _canonical(request: web.Request) -> str:
+@lru_cache(maxsize=256)
+def _plain(canonical: str) -> str:
+    return models.plain_path(canonical)
+
+
+def _path_of(request: web.Request) -> str:
+    """The path as the routes know it, "" for one they do not."""
     resource = request.match_info.route.resource
-    return resource.canonical if resource is not None else ""
+    return _plain(resource.canonical) if resource is not None else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aiohttp import web
@@ -75,21 +76,21 @@ class _Small:
 ENDPOINTS = {
     "chat_completions": ("POST", "/v1/chat/completions"),
     "responses": ("POST", "/v1/responses"),
-    "response_retrieve": ("GET", "/v1/responses/{response_id}"),
-    "response_delete": ("DELETE", "/v1/responses/{response_id}"),
+    "response_retrieve": ("GET", "/v1/responses/{id}"),
+    "response_delete": ("DELETE", "/v1/responses/{id}"),
     "run_submission": ("POST", "/v1/runs"),
-    "run_status": ("GET", "/v1/runs/{run_id}"),
-    "run_events": ("GET", "/v1/runs/{run_id}/events"),
-    "run_approval": ("POST", "/v1/runs/{run_id}/approval"),
-    "run_stop": ("POST", "/v1/runs/{run_id}/stop"),
+    "run_status": ("GET", "/v1/runs/{id}"),
+    "run_events": ("GET", "/v1/runs/{id}/events"),
+    "run_approval": ("POST", "/v1/runs/{id}/approval"),
+    "run_stop": ("POST", "/v1/runs/{id}/stop"),
     "models": ("GET", "/v1/models"),
     "capabilities": ("GET", "/v1/capabilities"),
     "skills": ("GET", "/v1/skills"),
     "toolsets": ("GET", "/v1/toolsets"),
     "sessions": ("GET", "/api/sessions"),
-    "session_chat": ("POST", "/api/sessions/{session_id}/chat"),
-    "session_chat_stream": ("POST", "/api/sessions/{session_id}/chat/stream"),
-    "session_fork": ("POST", "/api/sessions/{session_id}/fork"),
+    "session_chat": ("POST", "/api/sessions/{id}/chat"),
+    "session_chat_stream": ("POST", "/api/sessions/{id}/chat/stream"),
+    "session_fork": ("POST", "/api/sessions/{id}/fork"),
     "approvals": ("GET", "/api/approvals"),
     "jobs": ("GET", "/api/jobs"),
     "pairings": ("GET", "/api/pairings"),
@@ -133,9 +134,14 @@ def capabilities_of(app: web.Application) -> dict[str, Any]:
 
 
 def routes_of(app: web.Application) -> set[tuple[str, str]]:
-    """Every method and path that is served, HEAD left out: aiohttp adds it to each GET."""
+    """Every method and path that is served, HEAD left out: aiohttp adds it to each GET. Every id is called ``{id}``."""
     return {
-        (route.method, route.resource.canonical)
+        (route.method, plain_path(route.resource.canonical))
         for route in app.router.routes()
         if route.resource is not None and route.method != "HEAD"
     }
+
+
+def plain_path(canonical: str) -> str:
+    """``/v1/runs/{run_id}/stop`` as ``/v1/runs/{id}/stop``: what a family calls its ids is its own affair."""
+    return re.sub(r"\{[^}]*\}", "{id}", canonical)
