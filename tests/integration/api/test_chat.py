@@ -14,7 +14,7 @@ from hermes.services.door import RequestState
 from hermes.store import inbox
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
-from tests.integration.api.conftest import Api, Event, Families, StartApi
+from tests.integration.api.conftest import OWNER, Api, Event, Families, StartApi
 from tests.integration.conftest import crash
 
 CHAT = "/v1/chat/completions"
@@ -258,6 +258,11 @@ async def test_an_approval_ends_the_call_and_the_turn_goes_on_when_it_is_answere
     state = await api.gateway.door.state_of(await api.gateway.db.read(last_event))
     assert state is not None
     assert state.status == "waiting_approval"
+    await api.gateway.approvals.answer(
+        answer.error["approval_id"], allow=True, platform="api", sender_id=OWNER.sender_id
+    )
+    assert (await ended(api)).status == "completed"
+    assert model.last_request["messages"][-1]["content"] == "Wrote 'x'."
 
 
 # Tools of the client

@@ -67,15 +67,10 @@ class Chat:
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
         asked = self._read(request, await parse.read_body(request, limits), limits)
-        ask = AgentRequest(
-            RequestKind.CHAT,
-            asked.names.key,
-            request[CALLER].sender_id,
-            await self._new_messages(asked),
-            asked.options,
-        )
+        caller, new = request[CALLER], await self._new_messages(asked)
+        ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
-        async with self._door.ask(ask) as ticket, self._minding_the_client(request, ticket, asked):
+        async with self._door.ask(ask, role=caller.role) as ticket, self._minding_the_client(request, ticket, asked):
             if asked.streams:
                 return await self._stream(request, ticket, asked)
             return await self._answer(ticket, asked)
@@ -111,13 +106,13 @@ class Chat:
     async def _new_messages(self, asked: Asked) -> tuple[ChatMessage, ...]:
         """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
         talk, newest = asked.talk, asked.talk.newest
-        knows_more = len(newest) < len(talk.messages)
-        if not asked.names.is_named or not knows_more or not await self._has_transcript(asked.names):
-            if knows_more or not asked.names.is_named:
-                parse.check_results(talk.messages)
-            return talk.messages
-        parse.check_results(talk.messages[-len(newest) - 1 :])
-        return newest
+        if asked.names.is_named and len(newest) == len(talk.messages):
+            return newest  # which calls its results answer, only the session knows
+        if asked.names.is_named and await self._has_transcript(asked.names):
+            parse.check_results(talk.messages[-len(newest) - 1 :])
+            return newest
+        parse.check_results(talk.messages)
+        return talk.messages
 
     async def _has_transcript(self, names: SessionNames) -> bool:
         newest = await self._gateway.db.read(sessions.newest, key=str(names.key), limit=1)
