@@ -154,20 +154,25 @@ def _lane_now(tx: Tx, lane: str) -> tuple[tuple[str, str, str], int]:
 
 
 def settle(tx: Tx, event_id: str, *, state: InboxState, reason: str = "", now: float) -> bool:
-    """End an open event. A second call changes nothing. What was written after it need not wait any longer."""
-    lane = tx.value(
+    """End an open event. A second call changes nothing. What was written after a command need not wait any longer."""
+    ended = tx.one(
         """
         UPDATE inbox SET state = :state, reason = :reason, settled_at = :now
-        WHERE id = :id AND state IN ('queued', 'acting', 'taken') RETURNING lane
+        WHERE id = :id AND state IN ('queued', 'acting', 'taken') RETURNING lane, kind
         """,
+        lambda *row: row,
         id=event_id,
         state=state.value,
         reason=reason,
         now=now,
     )
-    if lane and has_queued(tx, str(lane)):
-        claims.wake(tx, "lanes", str(lane), at=now)
-    return lane is not None
+    if ended is None:
+        return False
+    lane, kind = ended
+    if kind == "command":
+        # Without looking whether anything waits: of two commands that end at once, each would see the other open.
+        claims.wake(tx, "lanes", lane, at=now)
+    return True
 
 
 def settle_turn(tx: Tx, turn_id: str, *, state: InboxState, reason: str = "", now: float) -> int:

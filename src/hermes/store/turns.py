@@ -487,7 +487,11 @@ def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float, only: str =
 
     ``only`` names the turn that is meant. Returns the id of the turn that was ended, or ''.
     """
-    turn_id = str(tx.value("SELECT turn_id FROM lanes WHERE key = :lane AND owner IS NULL", lane=lane) or "")
+    # Written, not read: whoever claims the lane at this moment waits for us, or is here before us.
+    held = tx.value(
+        "UPDATE lanes SET token = token + 1 WHERE key = :lane AND owner IS NULL RETURNING turn_id", lane=lane
+    )
+    turn_id = str(held or "")
     if not turn_id or only not in ("", turn_id):
         return ""
     _end(tx, _get(tx, turn_id), ending, now)

@@ -137,6 +137,19 @@ async def test_a_message_waits_for_the_command_that_was_written_before_it(databa
     assert begun.history[-1].text == "hello"
 
 
+async def test_of_two_commands_that_end_at_once_the_later_wakes_what_waited_for_both(database: Database) -> None:
+    for number in range(25):
+        lane = f"agent:main:telegram:dm:{number}"
+        commands = [incoming("/x", lane=lane, state=InboxState.ACTING, kind="command") for _ in range(2)]
+        await database.write(inbox.accept, [*commands, incoming("hello", lane=lane)], now=NOW)
+        results = await asyncio.gather(
+            *(database.write(inbox.settle, each.id, state=InboxState.ANSWERED, now=NOW) for each in commands),
+            database.write(take, lane),
+        )
+        begun = results[2] or await database.write(take, lane)
+        assert begun is not None, f"stuck in round {number}"
+
+
 async def test_what_must_act_is_found_again_after_a_crash(database: Database) -> None:
     stop = incoming("/stop", state=InboxState.ACTING, kind="command")
     await database.write(inbox.accept, [stop], now=NOW)
