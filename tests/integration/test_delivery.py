@@ -81,7 +81,7 @@ async def test_flood_control_is_waited_for(start: Start, telegram: FakeTelegram,
     telegram.limit_next_send(30)
     async with start(clock=clock) as gateway:
         await write(gateway, "one", "two")
-        await state_is(gateway, "ready")
+        await until(lambda: _waits(gateway))
         [first, _] = await outbox_rows(gateway)
         assert first.not_before == clock.now() + 30
         assert telegram.counts["sendMessage"] == 1
@@ -106,7 +106,7 @@ async def test_a_send_whose_outcome_is_unknown_is_repeated_once_and_marked(
 
 
 async def _waits(gateway: Gateway) -> bool:
-    [row] = await outbox_rows(gateway)
+    row = (await outbox_rows(gateway))[0]
     return row.not_before > row.created_at
 
 
@@ -152,6 +152,7 @@ async def test_a_preview_grows_and_is_replaced_by_the_answer(
         telegram.user_says("count")
         await turn_is(gateway, "done")
         await telegram.wait_for(lambda: telegram.texts()[-1:] == [model_text(30)], SECONDS)
+        await state_is(gateway, "sent", 1)
         kinds = [(row.kind, row.state) for row in await outbox_rows(gateway)]
     [only] = telegram.sent
     assert only.edits, "it was shown before it was whole"

@@ -50,7 +50,7 @@ class PostgresForTests:
             self._free.append(name)
 
     def _new_name(self) -> str:
-        return f"t_{os.getpid()}_{next(self._numbers)}"
+        return f"t_{os.getpid()}_{next(self._numbers)}_{os.urandom(3).hex()}"
 
     def _url_of(self, schema: str) -> str:
         return f"{self._url}{'&' if '?' in self._url else '?'}options={quote(f'-csearch_path={schema}')}"
