@@ -34,6 +34,16 @@ async def test_a_command_never_waits_for_the_turn_that_runs(
         await answered(telegram, "echo: a long one")
 
 
+async def test_commands_of_one_chat_act_in_the_order_they_were_written(start: Start, telegram: FakeTelegram) -> None:
+    written = ["/busy queue", "/status", "/busy steer", "/whoami", "/busy", "/version", "/busy interrupt", "/help"]
+    for text in written:
+        telegram.user_says(text)
+    async with start():
+        await telegram.wait_for(lambda: len(telegram.sent) == len(written))
+    begins = ["queue:", "I'm here", "steer:", "Ana:", "steer:", "Hermes", "interrupt:", "Just write"]
+    assert [text.startswith(begin) for text, begin in zip(telegram.texts(), begins, strict=True)] == [True] * 8
+
+
 async def test_an_unknown_command_names_the_nearest(start: Start, telegram: FakeTelegram) -> None:
     async with start():
         telegram.user_says("/statsu")

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 MAX_TEXT = 1_000_000
 STRANGER_TOLD_EVERY_SECONDS = 3600.0
 LOOK_AGAIN_SECONDS = 5.0
+ONE_COMMAND_SECONDS = 20.0
 STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
 
 
@@ -87,6 +88,7 @@ class Intake:
         self._known: set[tuple[str, str]] = set()  # persons already in the store
         self._told: dict[tuple[str, str], float] = {}  # strangers, and when they were last told
         self._in_hand: set[str] = set()  # events that are being acted on
+        self._newest: dict[str, asyncio.Future[None]] = {}  # the last command of each chat that is at it
         self._acting: set[asyncio.Future[None]] = set()
         self._looking: asyncio.Task[None] | None = None
 
@@ -244,7 +246,7 @@ class Intake:
         if arrival.refusal is not None and isinstance(event, InboundMessage):
             self._meet_stranger(event, arrival.refusal)
         elif arrival.incoming.state is InboxState.ACTING and event is not None:
-            self._act(taken.event_id, event)
+            self._act(taken.event_id, arrival.incoming.lane, event)
         elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):
             self._hurry(arrival.incoming.lane, taken, event)
 
@@ -282,10 +284,11 @@ class Intake:
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
         self._letters.due(rows)
 
-    def _spawn(self, work: Awaitable[None]) -> None:
+    def _spawn(self, work: Awaitable[None]) -> asyncio.Future[None]:
         task = asyncio.ensure_future(work)
         self._acting.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Future[None]) -> None:
         self._acting.discard(task)
@@ -294,12 +297,17 @@ class Intake:
 
     # What acts at once
 
-    def _act(self, event_id: str, event: InboundMessage | Press) -> None:
+    def _act(self, event_id: str, lane: str, event: InboundMessage | Press) -> None:
+        """Act now, but for the commands that were written in this chat before and are still at it."""
         self._in_hand.add(event_id)
-        self._spawn(self._acted(event_id, event))
+        earlier = self._newest.get(lane)
+        task = self._newest[lane] = self._spawn(self._acted(event_id, event, earlier))
+        task.add_done_callback(lambda _: self._newest.pop(lane, None) if self._newest.get(lane) is task else None)
 
-    async def _acted(self, event_id: str, event: InboundMessage | Press) -> None:
+    async def _acted(self, event_id: str, event: InboundMessage | Press, earlier: asyncio.Future[None] | None) -> None:
         try:
+            if earlier is not None:
+                await asyncio.wait([earlier], timeout=ONE_COMMAND_SECONDS)
             await self._actions.act(event_id, event)
         except StoreIsDownError as error:
             # Its row stays open and is taken up again.
@@ -346,7 +354,7 @@ class Intake:
             except ValueError as error:
                 await self._db.write(_set_aside, row.id, f"unreadable: {error}", (), now=self._clock.now())
             else:
-                self._act(row.id, event)
+                self._act(row.id, row.lane, event)
 
     async def close(self) -> None:
         if self._looking is not None:
