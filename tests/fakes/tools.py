@@ -26,6 +26,16 @@ async def danger(ctx: ToolContext, text: str) -> str:
     return f"Wrote {text!r}."
 
 
+def ask_gently(_: ToolContext, text: str) -> ApprovalNeed:
+    return ApprovalNeed(f"May I note {text!r}?", touches_host=False)
+
+
+@tool(toolset="test", approval=ask_gently)
+async def note(_: ToolContext, text: str) -> str:
+    """Note something. Whoever asked may allow it."""
+    return f"Noted {text!r}."
+
+
 @tool(toolset="test")
 async def boom(_: ToolContext) -> str:
     """Break."""

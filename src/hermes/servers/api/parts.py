@@ -76,7 +76,7 @@ class SessionNames:
 
 
 def session_names(request: web.Request, *, session_id: str = "") -> SessionNames:
-    """From the headers; ``session_id`` is what the body or a chain of responses says, and is used when there is none."""
+    """From the headers; ``session_id`` is what the body or a chain of responses says, used when there is none."""
     named = _clean(request, SESSION_ID_HEADER) or session_id
     memory_key = _clean(request, SESSION_KEY_HEADER)
     return SessionNames(named or new_id("s"), bool(named), memory_key, request[CALLER].person)

@@ -1,0 +1,215 @@
+"""`/api/approvals`: the questions the agent waits for, and their answers, with the role of the key that answers.
+
+A key of a user sees and answers what was asked of it; what touches the host takes an admin or the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from hermes.core.approval import may_answer
+from hermes.core.keys import SessionKey
+from hermes.core.messages import Json
+from hermes.core.roles import Action, may
+from hermes.servers.api import parse
+from hermes.servers.api.errors import ApiError, bad_request, not_found
+from hermes.servers.api.parts import CALLER, ApiParts, Caller
+from hermes.servers.api.run_events import run_id_of
+from hermes.servers.api.transcripts import trimmed
+from hermes.servers.app import RouteAdder, json_response
+from hermes.services.approvals import Answer, Answered
+from hermes.services.door import PLATFORM
+from hermes.services.gateway import Gateway
+from hermes.store import approvals, inbox, people, turns
+from hermes.store.approvals import Approval, ApprovalState
+from hermes.store.db import Tx
+
+LONGEST_REASON = 1000
+
+
+def routes(parts: ApiParts) -> RouteAdder:
+    def add(app: web.Application) -> None:
+        family = ApprovalRoutes(parts)
+        app.router.add_get("/api/approvals", family.listed)
+        app.router.add_get("/api/approvals/{approval_id}", family.read)
+        app.router.add_post("/api/approvals/{approval_id}", family.answer)
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    allow: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An approval with what it is about. ``person_id`` is that of whoever looks."""
+
+    approval: Approval
+    tool: str
+    arguments: str
+    event_id: str
+    person_id: str
+
+
+class ApprovalRoutes:
+    def __init__(self, parts: ApiParts) -> None:
+        self._gateway = parts.gateway
+
+    async def listed(self, request: web.Request) -> web.Response:
+        """Those still waiting, the oldest first."""
+        caller = request[CALLER]
+        session_id = request.query.get("session_id", "")
+        seen = await self._gateway.db.read(_pending, caller, now=self._gateway.clock.now())
+        chosen = [told(one, caller) for one in seen]
+        return json_response(
+            {"object": "list", "data": [one for one in chosen if session_id in ("", one["session_id"])]}
+        )
+
+    async def read(self, request: web.Request) -> web.Response:
+        return json_response(told(await self._seen(request), request[CALLER]))
+
+    async def answer(self, request: web.Request) -> web.Response:
+        decision = read_decision(await parse.read_body(request))
+        seen = await self._seen(request)
+        answered = await answer(self._gateway, request[CALLER], seen.approval, decision)
+        return json_response({**told(seen, request[CALLER]), **answered})
+
+    async def _seen(self, request: web.Request) -> Seen:
+        approval_id = request.match_info["approval_id"]
+        seen = await self._gateway.db.read(look, approval_id, request[CALLER])
+        if seen is None:
+            raise no_such_approval(approval_id)
+        return seen
+
+
+# Answering, for this family and for runs
+
+
+def read_decision(body: Mapping[str, Any]) -> Decision:
+    """``{"approve": true}`` or ``{"decision": "approve" | "deny"}``, and a reason that the agent is told."""
+    reason = parse.read_string(body, "reason", longest=LONGEST_REASON)
+    said = {
+        "approve": body.get("approve"),
+        "decision": {"approve": True, "deny": False}.get(parse.read_string(body, "decision")),
+    }
+    if "decision" in body and said["decision"] is None:
+        raise bad_request("decision is approve or deny.", code="invalid_decision", param="decision")
+    chosen = {value for value in said.values() if value is not None}
+    if len(chosen) != 1 or not isinstance(allow := chosen.pop(), bool):
+        message = 'Send {"decision": "approve"} or {"decision": "deny"}; {"approve": true} or false says the same.'
+        raise bad_request(message, code="invalid_decision", param="decision")
+    return Decision(allow, reason)
+
+
+async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision: Decision) -> Json:
+    """Answer a question as the person behind a key. Returns what changed; a refusal is raised."""
+    if not may(caller.role, Action.APPROVE_OWN):
+        raise refusal(Answered(Answer.NOT_YOURS, approval), decision)
+    await gateway.door.meet(caller.sender_id, caller.role)
+    answered = await gateway.approvals.answer(
+        approval.id, allow=decision.allow, platform=PLATFORM, sender_id=caller.sender_id, reason=decision.reason
+    )
+    if answered.answer is not Answer.TAKEN:
+        raise refusal(answered, decision)
+    state = ApprovalState.ALLOWED if decision.allow else ApprovalState.DENIED
+    return {"status": state.value, "answered_by": caller.sender_id, "reason": decision.reason, "may_answer": False}
+
+
+def refusal(answered: Answered, decision: Decision) -> ApiError:
+    sentence = answered.sentence(allow=decision.allow)
+    if answered.answer is Answer.NOT_YOURS:
+        return ApiError(403, sentence, code="approval_not_yours", kind="permission_error")
+    if answered.approval is None:
+        return not_found(sentence, code="approval_not_found")
+    return too_late(answered.approval, sentence)
+
+
+def too_late(approval: Approval, sentence: str = "") -> ApiError:
+    """Why a question takes no answer any more."""
+    match approval.state:
+        case ApprovalState.ALLOWED | ApprovalState.DENIED:
+            code = "approval_already_answered"
+        case ApprovalState.CANCELLED:
+            code = "run_already_ended"
+        case _:
+            code = "approval_expired"
+    words = sentence or Answered(Answer.TOO_LATE, approval).sentence(allow=True)
+    return ApiError(409, words, code=code, kind="conflict_error", extras={"approval_id": approval.id})
+
+
+def no_such_approval(approval_id: str) -> ApiError:
+    return not_found(f"There is no approval {approval_id[:80]!r}.", code="approval_not_found")
+
+
+# Looking
+
+
+def told(seen: Seen, caller: Caller) -> Json:
+    approval = seen.approval
+    key = SessionKey.parse(approval.lane)
+    is_pending = approval.state == ApprovalState.PENDING
+    return {
+        "id": approval.id,
+        "object": "approval",
+        "code": approval.code,
+        "status": approval.state,
+        "question": approval.question,
+        "tool": seen.tool,
+        "arguments": trimmed(seen.arguments),
+        "touches_host": bool(approval.touches_host),
+        "platform": key.platform,
+        "session_id": key.chat if key.platform == PLATFORM else None,
+        "session_key": approval.lane,
+        "run_id": run_id_of(seen.event_id) if seen.event_id else None,
+        "turn_id": approval.turn_id,
+        "created_at": approval.created_at,
+        "expires_at": approval.expires_at,
+        "answered_by": approval.answered_by or None,
+        "answered_at": approval.answered_at,
+        "reason": approval.reason,
+        "may_answer": is_pending and _may(seen, caller),
+    }
+
+
+def _may(seen: Seen, caller: Caller) -> bool:
+    approval = seen.approval
+    return may(caller.role, Action.APPROVE_OWN) and may_answer(
+        asked_of=approval.asked_of,
+        touches_host=bool(approval.touches_host),
+        person_id=seen.person_id,
+        role=caller.role,
+    )
+
+
+def look(tx: Tx, approval_id: str, caller: Caller) -> Seen | None:
+    """One approval; None also when it is not for this caller to see."""
+    approval = approvals.get(tx, approval_id)
+    return None if approval is None else _seen(tx, approval, caller)
+
+
+def _pending(tx: Tx, caller: Caller, *, now: float) -> list[Seen]:
+    found = (_seen(tx, approval, caller) for approval in approvals.pending(tx) if approval.expires_at > now)
+    return [seen for seen in found if seen is not None]
+
+
+def _seen(tx: Tx, approval: Approval, caller: Caller) -> Seen | None:
+    person = people.find(tx, PLATFORM, caller.sender_id)
+    person_id = person.id if person is not None else ""
+    if not caller.sees_all and (not person_id or approval.asked_of != person_id):
+        return None
+    call = next((call for call in turns.calls(tx, approval.turn_id) if call.id == approval.tool_call_id), None)
+    rows = [row for row in inbox.of_turn(tx, approval.turn_id) if row.kind == "request"]
+    return Seen(
+        approval,
+        call.name if call else "",
+        call.arguments if call else "",
+        rows[-1].id if rows else "",
+        person_id,
+    )

@@ -1,0 +1,73 @@
+"""Lines of a transcript as a client may see them: OpenAI's shapes, nothing of ours, and no end of megabytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hermes.core.messages import ChatMessage, Image, Json, Role
+from hermes.servers.api.results import tool_call
+from hermes.store import codec
+from hermes.store.sessions import Line
+
+LONGEST_TEXT = 100 * 1024
+"""Of a call's arguments or result; what is longer is for the model, not for a screen."""
+
+
+def trimmed(text: str, longest: int = LONGEST_TEXT) -> str:
+    more = len(text) - longest
+    return f"{text[:longest]}\n[{more:,} more characters]" if more > 0 else text
+
+
+def message_id(turn_id: str, number: int) -> str:
+    """One for each message the model writes in a turn: the same in events, in transcripts and after a restart."""
+    return f"msg_{turn_id}_{number}"
+
+
+def told(message: ChatMessage) -> Json:
+    shown: Json = {"role": message.role.value, "content": _content(message)}
+    if message.tool_calls:
+        calls = (tool_call(call) for call in message.tool_calls)
+        shown["tool_calls"] = [
+            {**call, "function": {**call["function"], "arguments": trimmed(call["function"]["arguments"])}}
+            for call in calls
+        ]
+    if message.role is Role.TOOL:
+        shown["tool_call_id"] = message.tool_call_id
+        shown["name"] = message.name
+    return shown
+
+
+def _content(message: ChatMessage) -> str | list[Json] | None:
+    text = trimmed(message.text) if message.role is Role.TOOL else message.text
+    if message.images:
+        words = [{"type": "text", "text": text}] if text else []
+        return [*words, *(_picture(image) for image in message.images)]
+    return None if not text and message.tool_calls else text
+
+
+def _picture(image: Image) -> Json:
+    """An address as it is; of a picture that came as data, its kind and size."""
+    if not image.url.startswith("data:"):
+        return {"type": "image_url", "image_url": {"url": image.url, "detail": image.detail}}
+    kind = image.url.partition(",")[0]
+    return {
+        "type": "image_url",
+        "image_url": {"url": kind, "detail": image.detail},
+        "omitted_characters": len(image.url),
+    }
+
+
+def answer_of(lines: Sequence[Line], turn_id: str, inputs: int) -> list[tuple[str, ChatMessage]]:
+    """What the agent added in a turn: its messages and their results, each with the id of its message.
+
+    ``inputs`` is how many lines the request itself brought: those come first. A line that cannot be read is left out.
+    """
+    number = 0
+    found: list[tuple[str, ChatMessage]] = []
+    for line in lines[inputs:]:
+        message = codec.read_chat(line.body)
+        if message is None or message.role not in (Role.ASSISTANT, Role.TOOL):
+            continue
+        number += message.role is Role.ASSISTANT
+        found.append((message_id(turn_id, number), message))
+    return found
