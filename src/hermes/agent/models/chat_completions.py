@@ -131,7 +131,9 @@ class _Call:
         answer, reader, content = self._answer, self._reader, response.content
         timeouts = self._endpoint.timeouts
         watch = Watchdog(response, idle=timeouts.first_byte, ends_at=self.ends_at)
+        loop = asyncio.get_running_loop()
         has_begun = is_ending = False
+        first_at = 0.0
         try:
             while not reader.is_done:
                 watch.waiting()
@@ -143,6 +145,7 @@ class _Call:
                     reader.end()
                 if not has_begun:
                     has_begun = True
+                    first_at = loop.time()
                     watch.allow(timeouts.idle)
                 if answer.fresh_reasoning and (reasoning := answer.take_reasoning()):
                     yield ReasoningDelta(reasoning)
@@ -153,7 +156,7 @@ class _Call:
                 if answer.is_finished and not is_ending:
                     is_ending = True
                     watch.allow(timeouts.after_finish)
-                if (pause := crowd.pause_seconds) and not reader.is_done:
+                if not reader.is_done and (pause := crowd.pause_seconds(loop.time() - first_at)):
                     await let_gather(response, pause)
             if reader.is_done:
                 await _read_to_end(content)

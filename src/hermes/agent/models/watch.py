@@ -73,9 +73,12 @@ class Crowd:
     """How many streams are open, and so how long each lets its tokens gather before the next read.
 
     A read costs the same for one token as for ten, and with hundreds of streams reads are all that the process does.
-    Few streams are read at once; from there the pause grows to a quarter of a second, still quicker than anybody reads.
+    The beginning of an answer is read as it comes, and with it every short answer whole. After that even a lone stream
+    gathers a few tokens; with many of them the pause grows to a quarter of a second, still quicker than anybody reads.
     """
 
+    BEGINNING_SECONDS = 0.1
+    SHORTEST_SECONDS = 0.02
     UNHURRIED = 32
     SECONDS_PER_STREAM = 0.00025
     LONGEST_SECONDS = 0.25
@@ -91,11 +94,13 @@ class Crowd:
         finally:
             self.open -= 1
 
-    @property
-    def pause_seconds(self) -> float:
-        if self.open <= self.UNHURRIED:
-            return 0.0
-        return min(self.open * self.SECONDS_PER_STREAM, self.LONGEST_SECONDS)
+    def pause_seconds(self, since_first: float) -> float:
+        """The pause of a stream whose first piece came ``since_first`` seconds ago."""
+        if self.open > self.UNHURRIED:
+            crowded = min(self.open * self.SECONDS_PER_STREAM, self.LONGEST_SECONDS)
+        else:
+            crowded = 0.0
+        return max(crowded, self.SHORTEST_SECONDS) if since_first > self.BEGINNING_SECONDS else crowded
 
 
 async def let_gather(response: aiohttp.ClientResponse, seconds: float) -> None:

@@ -7,16 +7,23 @@ from contextlib import ExitStack
 from hermes.agent.models.watch import Crowd
 
 
-def test_few_streams_are_read_at_once_and_many_a_little_later() -> None:
+def test_the_beginning_of_few_streams_is_read_as_it_comes_and_of_many_a_little_later() -> None:
     crowd = Crowd()
-    pauses = [crowd.pause_seconds]
+    pauses = [crowd.pause_seconds(0.05)]
     with ExitStack() as stack:
         for _ in range(1500):
             stack.enter_context(crowd.joined())
-            pauses.append(crowd.pause_seconds)
+            pauses.append(crowd.pause_seconds(0.05))
         assert crowd.open == 1500
     assert crowd.open == 0
     assert set(pauses[:33]) == {0.0}
     assert 0 < pauses[33] < 0.01
     assert pauses == sorted(pauses)
     assert pauses[-1] == 0.25
+
+
+def test_a_lone_stream_gathers_a_few_tokens_once_it_goes_on_for_a_while() -> None:
+    crowd = Crowd()
+    with crowd.joined():
+        assert crowd.pause_seconds(0.0) == 0.0
+        assert crowd.pause_seconds(1.0) == 0.02
