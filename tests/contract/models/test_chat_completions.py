@@ -390,8 +390,8 @@ async def test_reader_that_is_slow_itself_is_not_the_providers_fault(
 
 async def test_stream_that_never_ends_is_cut_at_the_deadline(server: FakeModel, http: aiohttp.ClientSession) -> None:
     server.streams(10_000, tokens_per_second=200)
-    error = await failure_of(model_at(server, http), ask(deadline_seconds=0.1))
-    assert "did not finish within 0.1 s" in str(error)
+    error = await failure_of(model_at(server, http), ask(deadline_seconds=0.5))
+    assert "did not finish within 0.5 s" in str(error)
     assert error.partial.startswith("w0 ")
     await server.is_hung_up_on()
 
