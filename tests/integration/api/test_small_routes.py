@@ -10,7 +10,7 @@ from aiohttp import web
 from hermes.core.errors import StoreIsDownError
 from hermes.servers.api.api import adders
 from hermes.servers.api.metrics import snapshot_of
-from hermes.servers.api.models import routes_of
+from hermes.servers.api.models import plain_path, routes_of
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import HttpServer, make_app
 from tests.fakes.model import FakeModel
@@ -105,3 +105,11 @@ async def test_the_store_being_down_is_told_as_such() -> None:
         assert answer.status == 503
         assert (await answer.json())["error"]["code"] == "store_is_down"
         assert answer.headers["Retry-After"] == "5"
+
+
+async def test_the_contract_names_every_route_and_no_other(start: Start) -> None:
+    async with served(start) as api, asyncio.timeout(10):
+        document = (await api.get("/openapi.json")).json
+        told = {(method.upper(), plain_path(path)) for path, methods in document["paths"].items() for method in methods}
+        app = make_app(adders(ApiParts(api.gateway)))
+        assert told == routes_of(app) | {("GET", "/metrics")}

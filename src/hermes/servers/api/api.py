@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from aiohttp import hdrs, web
 
 from hermes.config import ApiConfig
-from hermes.servers.api import auth, chat, guards, health, metrics, models, openapi
+from hermes.servers.api import approvals, auth, chat, guards, health, metrics, models, openapi, responses, runs
 from hermes.servers.api.auth import KeyRing
+from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import Limits
 from hermes.servers.api.metrics import Metrics
@@ -34,12 +35,25 @@ WORK = frozenset(
 
 def adders(parts: ApiParts) -> list[RouteAdder]:
     """Every family of routes."""
+    limits = limits_of(parts.gateway.config.api)
     return [
         chat.routes(parts),
+        responses.routes(parts, limits),
+        _runs(parts, limits),
+        approvals.routes(parts),
         models.routes(parts),
         health.routes(parts),
         openapi.routes(parts),
     ]
+
+
+def _runs(parts: ApiParts, limits: InputLimits) -> RouteAdder:
+    """Runs can go on from a response, so they are told how one is found."""
+
+    def add(app: web.Application) -> None:
+        runs.routes(parts, limits, partial(responses.session_of, app[responses.KEEPER]))(app)
+
+    return add
 
 
 def make_api(parts: ApiParts, keys: KeyRing) -> web.Application:

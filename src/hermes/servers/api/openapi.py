@@ -1,4 +1,8 @@
-"""`GET /openapi.json`: the contract. Written by hand as data; a golden file guards it."""
+"""`GET /openapi.json`: the contract. Written by hand as data; a golden file guards it, and a fuzzer holds us to it.
+
+Every route names every status it can answer with. What the gate in front of all routes may say (`api.Gate`) is added
+to each.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,34 @@ import orjson
 from aiohttp import web
 
 from hermes import __version__
+from hermes.servers.api.openapi_schemas import SCHEMAS, Schema, listed, ref, text, thing, whole
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import RouteAdder
+
+JSON_TYPE = "application/json"
+STREAM_TYPE = "text/event-stream"
+
+ERRORS = {
+    400: ("BadRequest", "What was sent cannot be taken; `param` says where, `code` what is wrong with it."),
+    401: ("Unauthorized", "No key, or one that is not known."),
+    403: ("Forbidden", "The Host or Origin is not allowed here, or the role of the key is not enough."),
+    404: ("NotFound", "There is nothing of that name for this key."),
+    408: ("TooSlow", "The body did not arrive in time."),
+    409: ("Conflict", "It cannot be done now: an approval is needed, or was answered, or has expired."),
+    413: ("TooLarge", "The body is larger than api.max_request_bytes."),
+    422: ("KeyReused", "The Idempotency-Key was used for another request."),
+    429: ("TooMany", "Over a limit of this key; Retry-After says when to come again."),
+    502: ("ModelFailed", "The turn failed before it had an answer; `hermes` in the error says more."),
+    503: ("Unavailable", "The store is down or the gateway is stopping; nothing was stored."),
+}
+GATE = (401, 403, 408, 413, 429, 503)
 
 
 def routes(_parts: ApiParts) -> RouteAdder:
     page = orjson.dumps(document())
 
     async def answer(_request: web.Request) -> web.Response:
-        return web.Response(body=page, content_type="application/json")
+        return web.Response(body=page, content_type=JSON_TYPE)
 
     def add(app: web.Application) -> None:
         app.router.add_get("/openapi.json", answer)
@@ -27,6 +50,228 @@ def routes(_parts: ApiParts) -> RouteAdder:
 def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Hermes", "version": __version__},
-        "paths": {},
+        "info": {
+            "title": "Hermes",
+            "version": __version__,
+            "description": "One agent, asked over HTTP in the shapes of OpenAI, and in some of its own.",
+        },
+        "security": [{"key": []}],
+        "paths": PATHS,
+        "components": {
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "schemas": SCHEMAS,
+            "responses": {name: _error(status, words) for status, (name, words) in ERRORS.items()},
+        },
     }
+
+
+def _error(status: int, words: str) -> Schema:
+    told: Schema = {"description": words, "content": {JSON_TYPE: {"schema": ref("Error")}}}
+    if status == 401:
+        told["headers"] = {"WWW-Authenticate": {"schema": text()}}
+    if status == 429:
+        told["headers"] = {"Retry-After": {"schema": whole(minimum=1), "required": True}}
+    return told
+
+
+# How a route is written down
+
+
+def route(
+    summary: str,
+    answers: dict[int, Schema],
+    *errors: int,
+    body: str = "",
+    parameters: tuple[Schema, ...] = (),
+    is_public: bool = False,
+) -> Schema:
+    codes = {403, *errors} if is_public else {*GATE, *errors}
+    told: Schema = {
+        "summary": summary,
+        "responses": {
+            **{str(status): answer for status, answer in answers.items()},
+            **{str(code): {"$ref": f"#/components/responses/{ERRORS[code][0]}"} for code in sorted(codes)},
+        },
+    }
+    if parameters:
+        told["parameters"] = list(parameters)
+    if body:
+        told["requestBody"] = {"required": True, "content": {JSON_TYPE: {"schema": ref(body)}}}
+    if is_public:
+        told["security"] = []
+    return told
+
+
+def gives(schema: Schema, words: str = "Done.", *, streams: bool = False) -> Schema:
+    content = {JSON_TYPE: {"schema": schema}}
+    return {"description": words, "content": {**content, STREAM_TYPE: {"schema": text()}} if streams else content}
+
+
+def events(words: str) -> Schema:
+    return {"description": words, "content": {STREAM_TYPE: {"schema": text()}}}
+
+
+def header(name: str, words: str, **schema: Any) -> Schema:
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": words,
+        "schema": {"type": "string", **schema},
+    }
+
+
+def in_path(name: str, words: str) -> Schema:
+    schema = text(minLength=1, maxLength=200, pattern="^[A-Za-z0-9_-]+$")
+    return {"name": name, "in": "path", "required": True, "description": words, "schema": schema}
+
+
+def in_query(name: str, words: str, schema: Schema) -> Schema:
+    return {"name": name, "in": "query", "required": False, "description": words, "schema": schema}
+
+
+_VISIBLE = "^[!-~]([ -~]*[!-~])?$"
+SESSION_ID = header(
+    "X-Hermes-Session-Id", "the session that goes on; a fresh one without it", pattern=_VISIBLE, maxLength=256
+)
+SESSION_KEY = header("X-Hermes-Session-Key", "the scope of long-term memory", pattern=_VISIBLE, maxLength=256)
+IDEMPOTENCY = header(
+    "Idempotency-Key", "sent again within a day, the same request gets the same answer", pattern=_VISIBLE, maxLength=255
+)
+ASKING = (SESSION_ID, SESSION_KEY, IDEMPOTENCY)
+ON_DISCONNECT = header(
+    "X-Hermes-On-Disconnect", "what becomes of the turn when the client goes", enum=["continue", "stop"]
+)
+LAST_EVENT_ID = header("Last-Event-ID", "the number of the last event that was seen", pattern=_VISIBLE)
+DELETED = thing({"id": text(), "object": text(), "deleted": {"const": True}}, ("id", "object", "deleted"))
+
+RESPONSE_ID = in_path("id", "of the response (resp_…)")
+RUN_ID = in_path("run_id", "of the run (run_…)")
+APPROVAL_ID = in_path("approval_id", "of the approval (ap_…)")
+
+PATHS: dict[str, Schema] = {
+    "/health": {"get": route("Whether it is up", {200: gives(ref("Health"))}, is_public=True)},
+    "/health/detailed": {
+        "get": {
+            **route("How it is; with a key of an admin also why", {200: gives(ref("HealthDetailed"))}),
+            "security": [{}, {"key": []}],
+        }
+    },
+    "/metrics": {
+        "get": route(
+            "Numbers for Prometheus",
+            {200: {"description": "Text format 0.0.4.", "content": {"text/plain": {"schema": text()}}}},
+        )
+    },
+    "/openapi.json": {"get": route("This document", {200: gives({"type": "object"})})},
+    "/v1/models": {"get": route("The agent, and the names of model_routes", {200: gives(listed(ref("Model")))})},
+    "/v1/models/{model}": {
+        "get": route("One of them", {200: gives(ref("Model"))}, 404, parameters=(in_path("model", "its name"),))
+    },
+    "/v1/capabilities": {"get": route("What this server can do", {200: gives(ref("Capabilities"))})},
+    "/v1/skills": {"get": route("Skills", {200: gives(listed(ref("Skill")))})},
+    "/v1/toolsets": {"get": route("Toolsets, as resolved for the API", {200: gives(listed(ref("Toolset")))})},
+    "/v1/chat/completions": {
+        "post": route(
+            "Ask the agent",
+            {200: gives(ref("ChatCompletion"), "The answer, or its stream of chunks.", streams=True)},
+            400,
+            409,
+            422,
+            502,
+            body="ChatRequest",
+            parameters=(*ASKING, ON_DISCONNECT),
+        )
+    },
+    "/v1/responses": {
+        "post": route(
+            "Ask the agent; the answer is kept",
+            {200: gives(ref("Response"), "The response, or its stream of events.", streams=True)},
+            400,
+            409,
+            422,
+            502,
+            body="ResponseRequest",
+            parameters=ASKING,
+        )
+    },
+    "/v1/responses/{id}": {
+        "get": route(
+            "A response that was kept",
+            {200: gives(ref("Response"))},
+            400,
+            404,
+            parameters=(RESPONSE_ID,),
+        ),
+        "delete": route("Forget a response", {200: gives(DELETED)}, 404, parameters=(RESPONSE_ID,)),
+    },
+    "/v1/responses/{id}/input_items": {
+        "get": route(
+            "What it was asked",
+            {200: gives(listed({"type": "object"}))},
+            400,
+            404,
+            parameters=(
+                RESPONSE_ID,
+                in_query("limit", "how many", whole(minimum=1, maximum=100)),
+                in_query("order", "which first", {"enum": ["asc", "desc"]}),
+                in_query("after", "the id of the last one that was seen", text()),
+            ),
+        )
+    },
+    "/v1/responses/{id}/cancel": {
+        "post": route("Stop it", {200: gives(ref("Response"))}, 404, parameters=(RESPONSE_ID,))
+    },
+    "/v1/runs": {
+        "post": route(
+            "Ask for work that is looked up later",
+            {202: gives(ref("RunState"), "Accepted; Location names it.")},
+            400,
+            404,
+            409,
+            422,
+            body="RunRequest",
+            parameters=ASKING,
+        )
+    },
+    "/v1/runs/{run_id}": {"get": route("Where a run stands", {200: gives(ref("Run"))}, 404, parameters=(RUN_ID,))},
+    "/v1/runs/{run_id}/events": {
+        "get": route(
+            "What it does, as it does it",
+            {200: events("Numbered events until the end of the run.")},
+            404,
+            parameters=(RUN_ID, LAST_EVENT_ID),
+        )
+    },
+    "/v1/runs/{run_id}/approval": {
+        "post": route(
+            "Answer what it asks",
+            {200: gives(ref("RunAnswered"))},
+            400,
+            404,
+            409,
+            body="Decision",
+            parameters=(RUN_ID,),
+        )
+    },
+    "/v1/runs/{run_id}/stop": {"post": route("Stop it", {200: gives(ref("RunState"))}, 404, parameters=(RUN_ID,))},
+    "/api/approvals": {
+        "get": route(
+            "Questions that wait for an answer",
+            {200: gives(listed(ref("Approval")))},
+            parameters=(in_query("session_id", "only of this session", text()),),
+        )
+    },
+    "/api/approvals/{approval_id}": {
+        "get": route("One question", {200: gives(ref("Approval"))}, 404, parameters=(APPROVAL_ID,)),
+        "post": route(
+            "Answer it",
+            {200: gives(ref("Approval"))},
+            400,
+            404,
+            409,
+            body="Decision",
+            parameters=(APPROVAL_ID,),
+        ),
+    },
+}

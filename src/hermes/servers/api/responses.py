@@ -48,10 +48,14 @@ TRIES_TO_STOP = 20
 STOP_PAUSE_SECONDS = 0.05
 
 
+KEEPER = web.AppKey("responses", ResponseKeeper)
+
+
 def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Kept | None = None) -> RouteAdder:
     def add(app: web.Application) -> None:
         keeper = ResponseKeeper(parts.gateway, kept)
         handlers = Responses(parts, keeper, limits)
+        app[KEEPER] = keeper
         app.cleanup_ctx.append(keeper.running)
         app.router.add_post("/v1/responses", handlers.create)
         app.router.add_get("/v1/responses/{id}", handlers.show)
@@ -60,6 +64,12 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Kept | Non
         app.router.add_post("/v1/responses/{id}/cancel", handlers.cancel)
 
     return add
+
+
+async def session_of(keeper: ResponseKeeper, response_id: str, caller: Caller) -> str:
+    """The session of a response, '' where this caller has none of that id."""
+    stored = await keeper.load(response_id)
+    return stored.session_id if stored is not None and _is_visible(stored, caller) else ""
 
 
 @dataclass(frozen=True, slots=True)
