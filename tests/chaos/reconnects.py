@@ -47,7 +47,7 @@ class TroubledTelegram(FakeTelegram):
     def __init__(self, clock: FakeClock) -> None:
         super().__init__()
         self.trouble = Trouble.NONE
-        self._clock = clock
+        self.clock = clock
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         match self.trouble:
@@ -74,7 +74,7 @@ class TroubledTelegram(FakeTelegram):
 
     async def _say_nothing(self, request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(0.02)
-        self._clock.advance(60.0)
+        self.clock.advance(60.0)
         await until(lambda: request.transport is None or request.transport.is_closing(), WAIT_SECONDS)
         return web.Response()
 
@@ -147,6 +147,7 @@ class Account:
             while self.attempts - before < times:
                 if self.state == Link.SIGNED_OUT:
                     self.sign_in_again()
+                self.telegram.clock.advance(0.05)  # a connection caught between two troubles may hang, but not for long
                 await asyncio.sleep(0.002)
         if trouble is Trouble.REFUSED:
             await self.telegram.start()
@@ -172,8 +173,11 @@ async def connected(folder: Path) -> AsyncIterator[Account]:
             account.supervisor.connect(_nowhere, _nobody)
             account.supervisor.reconcile()
             await until(lambda: account.state == Link.CONNECTED, WAIT_SECONDS)
-            yield account
-            await account.supervisor.stop_intake()
+            try:
+                yield account
+            finally:
+                await account.supervisor.stop_intake()
+                await account.supervisor.close()
     finally:
         await db.close()
 
