@@ -139,6 +139,7 @@ class HttpServer:
             shutdown_timeout=CLOSING_SECONDS,
             keepalive_timeout=self._idle_seconds,
             lingering_time=min(LINGERING_SECONDS, self._idle_seconds),
+            logger=_unheard(),
         )
         await runner.setup()
         trying: asyncio.Task[None] | None = None
@@ -178,6 +179,13 @@ class HttpServer:
         self.port = runner.addresses[0][1]
         self.bound.set()
         return True
+
+
+def _unheard() -> logging.Logger:
+    """aiohttp's own complaints about bytes that are no HTTP: anybody could fill the log with them."""
+    logger = logging.getLogger(f"{__name__}.bytes")
+    logger.setLevel(logging.CRITICAL)
+    return logger
 
 
 def _reason(error: OSError) -> str:

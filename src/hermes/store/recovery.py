@@ -29,7 +29,7 @@ from hermes.store.sqlite_file import MAGIC, SUFFIXES, apply_migrations, beside, 
 
 log = logging.getLogger(__name__)
 
-MIRRORED = ("people", "person_accounts", "pairings", "grants", "cursors")
+MIRRORED = ("people", "person_accounts", "pairings", "grants", "cursors", "api_keys")
 """Small tables that say who is who and where we stand: written to ``mirror.json`` on every change."""
 
 WORK = frozenset({"inbox", "lanes", "turns", "tool_calls", "outbox", "targets", "approvals"})

@@ -32,6 +32,7 @@ ERRORS = {
     502: ("ModelFailed", "The turn failed before it had an answer; `hermes` in the error says more."),
     503: ("Unavailable", "The store is down or the gateway is stopping; nothing was stored."),
 }
+EVENT = thing({"id": text(), "event": text(), "data": text(description="JSON, or [DONE]")})
 GATE = (401, 403, 408, 413, 429, 503)
 
 
@@ -74,6 +75,13 @@ def _error(status: int, words: str) -> Schema:
     return told
 
 
+EXAMPLES: dict[str, Schema] = {
+    "ChatRequest": {"model": "hermes", "messages": [{"role": "user", "content": "Hello!"}]},
+    "ResponseRequest": {"model": "hermes", "input": "Hello!", "store": True},
+    "RunRequest": {"input": "Tidy up my notes.", "session_id": "notes"},
+    "Decision": {"decision": "approve", "reason": "go ahead"},
+}
+
 # How a route is written down
 
 
@@ -96,19 +104,30 @@ def route(
     if parameters:
         told["parameters"] = list(parameters)
     if body:
-        told["requestBody"] = {"required": True, "content": {JSON_TYPE: {"schema": ref(body)}}}
+        content = {"schema": ref(body), "example": EXAMPLES[body]}
+        told["requestBody"] = {"required": True, "content": {JSON_TYPE: content}}
     if is_public:
         told["security"] = []
     return told
 
 
-def gives(schema: Schema, words: str = "Done.", *, streams: bool = False) -> Schema:
+def gives(schema: Schema, words: str = "Done.", *, streams: bool = False, links: Schema | None = None) -> Schema:
     content = {JSON_TYPE: {"schema": schema}}
-    return {"description": words, "content": {**content, STREAM_TYPE: {"schema": text()}} if streams else content}
+    told: Schema = {
+        "description": words,
+        "content": {**content, STREAM_TYPE: {"schema": EVENT}} if streams else content,
+    }
+    return {**told, "links": links} if links else told
+
+
+def link(path: str, parameter: str, found_at: str, method: str = "get") -> Schema:
+    """Where an answer leads: the operation that takes the id it holds."""
+    pointer = path.replace("~", "~0").replace("/", "~1")
+    return {"operationRef": f"#/paths/{pointer}/{method}", "parameters": {parameter: f"$response.body#/{found_at}"}}
 
 
 def events(words: str) -> Schema:
-    return {"description": words, "content": {STREAM_TYPE: {"schema": text()}}}
+    return {"description": words, "content": {STREAM_TYPE: {"schema": EVENT}}}
 
 
 def header(name: str, words: str, **schema: Any) -> Schema:
@@ -186,7 +205,17 @@ PATHS: dict[str, Schema] = {
     "/v1/responses": {
         "post": route(
             "Ask the agent; the answer is kept",
-            {200: gives(ref("Response"), "The response, or its stream of events.", streams=True)},
+            {
+                200: gives(
+                    ref("Response"),
+                    "The response, or its stream of events.",
+                    streams=True,
+                    links={
+                        "read": link("/v1/responses/{id}", "id", "id"),
+                        "delete": link("/v1/responses/{id}", "id", "id", "delete"),
+                    },
+                )
+            },
             400,
             409,
             422,
@@ -225,7 +254,17 @@ PATHS: dict[str, Schema] = {
     "/v1/runs": {
         "post": route(
             "Ask for work that is looked up later",
-            {202: gives(ref("RunState"), "Accepted; Location names it.")},
+            {
+                202: gives(
+                    ref("RunState"),
+                    "Accepted; Location names it.",
+                    links={
+                        "read": link("/v1/runs/{run_id}", "run_id", "run_id"),
+                        "events": link("/v1/runs/{run_id}/events", "run_id", "run_id"),
+                        "stop": link("/v1/runs/{run_id}/stop", "run_id", "run_id", "post"),
+                    },
+                )
+            },
             400,
             404,
             409,

@@ -23,7 +23,7 @@ def plain() -> dict[str, Any]:
 
 
 def test_the_contract_changes_only_on_purpose() -> None:
-    """After a change that is meant: HERMES_TEST_REWRITE_GOLDEN=1 ./scripts/test tests/unit/servers/api/test_openapi.py"""
+    """After a change that is meant, run this test once with HERMES_TEST_REWRITE_GOLDEN=1."""
     if os.environ.get(REWRITE):
         GOLDEN.write_text(json.dumps(plain(), indent=1, sort_keys=True) + "\n", "utf-8")
     assert plain() == json.loads(GOLDEN.read_text("utf-8"))
