@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
@@ -76,12 +76,15 @@ def window(history: Sequence[ChatMessage]) -> list[ChatMessage]:
     kept: list[ChatMessage] = []
     size = 0
     start = 0
+    user = Role.USER  # looked up once: a long talk passes here with every turn
     for message in reversed(history):
-        size += len(message.text) + sum(len(call.arguments) for call in message.tool_calls)
+        size += len(message.text)
+        if message.tool_calls:
+            size += sum(len(call.arguments) for call in message.tool_calls)
         if size > WINDOW_CHARACTERS and start:
             break
         kept.append(message)
-        if message.role is Role.USER:
+        if message.role is user:
             start = len(kept)
     return kept[:start][::-1] if start else list(history)
 
@@ -104,6 +107,8 @@ def answered(history: Sequence[ChatMessage]) -> list[ChatMessage]:
 
     A result whose call is not there (its line was damaged, or lies before the window) is left out for the same reason.
     """
+    if not any(message.tool_calls or message.tool_call_id for message in history):
+        return list(history)
     whole: list[ChatMessage] = []
     waiting: dict[str, str] = {}
     for message in history:
@@ -111,11 +116,15 @@ def answered(history: Sequence[ChatMessage]) -> list[ChatMessage]:
             if message.tool_call_id not in waiting:
                 continue
             del waiting[message.tool_call_id]
-        else:
-            whole += [ChatMessage(Role.TOOL, NO_RESULT, tool_call_id=call, name=name) for call, name in waiting.items()]
+        elif waiting or message.tool_calls:
+            whole += _without_result(waiting)
             waiting = {call.id: call.name for call in message.tool_calls}
         whole.append(message)
-    return whole + [ChatMessage(Role.TOOL, NO_RESULT, tool_call_id=call, name=name) for call, name in waiting.items()]
+    return whole + _without_result(waiting)
+
+
+def _without_result(waiting: Mapping[str, str]) -> list[ChatMessage]:
+    return [ChatMessage(Role.TOOL, NO_RESULT, tool_call_id=call, name=name) for call, name in waiting.items()]
 
 
 def newest_half(history: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -41,7 +41,7 @@ from hermes.services.events import (
 from hermes.services.letters import Letters
 from hermes.services.processes import birth_of
 from hermes.store import approvals, outbox, turns
-from hermes.store.db import Database
+from hermes.store.db import Database, Tx
 from hermes.store.ids import new_code, new_id
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -468,8 +468,8 @@ class TurnRunner:
             reply.usage,
             reply.model,
         )
-        sleeps = await self._db.write(turns.finish, work.begun.claim, work.turn, ending, now=self._parts.clock.now())
-        self._parts.letters.due(replies)
+        sleeps, sending = await self._db.write(self._finished, work, ending, now=self._parts.clock.now())
+        self._parts.letters.stored(replies, sending)
         result = TurnResult(
             work.turn.id,
             state.value,
@@ -483,6 +483,11 @@ class TurnRunner:
         )
         self._bus.publish(TurnEnded(work.turn.lane, work.turn.id, state.value, text, reason, result))
         return sleeps
+
+    def _finished(self, tx: Tx, work: Work, ending: Ending, *, now: float) -> tuple[bool, outbox.Begun | None]:
+        """The end of the turn and the beginning of its delivery, in one transaction."""
+        sleeps = turns.finish(tx, work.begun.claim, work.turn, ending, now=now)
+        return sleeps, self._parts.letters.begin_within(tx, ending.replies, now=now)
 
     async def _preview(self, work: Work) -> str:
         shown = await self._parts.previews.close(work.turn.id)
@@ -522,10 +527,11 @@ def to_judge(text: str, limit: int) -> str:
 
 def calls_of_this_turn(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
     """The calls already answered since the last user message, oldest first: what the loop guard counts."""
-    answered = {message.tool_call_id for message in history if message.role is Role.TOOL}
+    answered: set[str] = set()
     made: list[tuple[str, str]] = []
     for message in reversed(history):
         if message.role is Role.USER:
             break
+        answered.add(message.tool_call_id)  # results stand behind their calls
         made.extend((call.name, call.arguments) for call in reversed(message.tool_calls) if call.id in answered)
     return made[::-1]

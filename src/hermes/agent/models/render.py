@@ -42,7 +42,7 @@ def refused_field(body: Mapping[str, Any], detail: str) -> str:
 
 
 def message_of(message: ChatMessage) -> Json:
-    rendered: Json = {"role": message.role.value, "content": message.text}
+    rendered: Json = {"role": str(message.role), "content": message.text}
     if message.role is Role.TOOL:
         rendered["tool_call_id"] = message.tool_call_id
         return rendered
