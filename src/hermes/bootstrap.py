@@ -265,7 +265,7 @@ class _Builder:
         delivery = Delivery(
             db, supervisor.adapter_of, config, clock, owner, on_sent=supervisor.delivered, on_refused=supervisor.refused
         )
-        letters = Letters(supervisor.capabilities, config, clock, delivery.wake)
+        letters = Letters(supervisor.capabilities, config, clock, delivery)
         self._alerts = Alerts(db, letters, config, clock)
         for text in self._untold:
             self._alerts.tell(text)

@@ -66,6 +66,7 @@ class Delivery:
         self._on_refused = on_refused
         self._orphans = Orphans(db, "targets", clock, owner)
         self._active: dict[str, bool] = {}  # target → woken again while it was being served
+        self._handed: dict[str, Begun] = {}  # claimed by the transaction that stored the row
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -80,6 +81,20 @@ class Delivery:
         task = asyncio.create_task(self._serve(target), name=f"deliver {target}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def begin_within(self, tx: Tx, target: str, *, now: float) -> Begun | None:
+        """In the transaction that stores a row for an idle target: claim it and begin the row, for ``adopt``.
+
+        It saves a commit with every answer. It runs in the store's thread, maybe twice, and changes nothing here.
+        """
+        if self._is_closed or target in self._active:
+            return None
+        return outbox.take(tx, target, owner=self._owner, now=now)
+
+    def adopt(self, begun: Begun) -> None:
+        """Go on with what ``begin_within`` claimed, now that it is committed."""
+        self._handed[begun.claim.key] = begun
+        self.wake(begun.claim.key)
 
     async def run(self) -> None:
         """Look for due targets until cancelled: what a crash left, what waited for its time."""
@@ -124,7 +139,7 @@ class Delivery:
             del self._active[target]
 
     async def _send_all(self, target: str) -> None:
-        begun = await self._db.claim(
+        begun = self._handed.pop(target, None) or await self._db.claim(
             outbox.take, target, owner=self._owner, now=self._clock.now(), if_gone=_nothing_left_us
         )
         while begun is not None and begun.sending is not None:

@@ -17,15 +17,15 @@ from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
-from hermes.services.intake import person_id_of
-from hermes.services.lanes import Lanes
+from hermes.services.intake import Begin, person_id_of
+from hermes.services.lanes import Lanes, give_back
 from hermes.services.turns import StopReason
 from hermes.store import approvals, codec, inbox, people, turns
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
-from hermes.store.turns import Ending, Turn, TurnState
+from hermes.store.turns import Begun, Ending, Turn, TurnState
 
 PLATFORM = "api"
 CLIENT_GONE = "client gone"
@@ -107,7 +107,6 @@ class Door:
         ticket = Ticket(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(ticket.saw, ticket.lane):
             ticket.is_new = await self._accept(request, ticket, key, role)
-            self._lanes.wake(ticket.lane)
             yield ticket
 
     async def submit(
@@ -138,8 +137,14 @@ class Door:
             state=InboxState.QUEUED,
             ready_at=self._clock.now(),
         )
-        [accepted] = await self._db.write(inbox.accept, [incoming], now=self._clock.now())
-        return accepted.is_new
+        is_new, begun = await self._db.claim(
+            _accept, incoming, self._lanes.begin_within, now=self._clock.now(), if_gone=_give_back
+        )
+        if begun is not None:
+            self._lanes.adopt(begun)
+        else:
+            self._lanes.wake(ticket.lane)
+        return is_new
 
     async def state_of(self, event_id: str) -> RequestState | None:
         return await self._db.read(_state, event_id)
@@ -166,6 +171,16 @@ class Door:
     async def forget_gone_clients(self) -> int:
         """At start: requests whose client waited on a connection that died with the last process."""
         return await self._db.write(_set_aside_gone, now=self._clock.now())
+
+
+def _accept(tx: Tx, incoming: Incoming, begin: Begin, *, now: float) -> tuple[bool, Begun | None]:
+    """Store the request and begin its turn, if its lane is idle: one transaction."""
+    [accepted] = inbox.accept(tx, [incoming], now=now)
+    return accepted.is_new, begin(tx, incoming.lane, now=now) if accepted.is_new else None
+
+
+def _give_back(tx: Tx, accepted: tuple[bool, Begun | None]) -> None:
+    give_back(tx, accepted[1])
 
 
 def _state(tx: Tx, event_id: str) -> RequestState | None:

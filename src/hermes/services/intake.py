@@ -23,13 +23,13 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.text import storable
 from hermes.services import words
-from hermes.services.lanes import Lanes
+from hermes.services.lanes import Lanes, give_back
 from hermes.services.letters import Letters
 from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import Accepted, InboxState, Incoming
-from hermes.store.turns import TurnState
+from hermes.store.turns import Begun, TurnState
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,19 @@ class Arrival:
     incoming: Incoming
     event: InboundMessage | Press | None = None
     refusal: RefusalReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What one transaction did: each event's fate, the targets whose window is open again, the turns it began."""
+
+    accepted: list[Accepted]
+    unparked: set[str]
+    begun: list[Begun]
+
+
+class Begin(Protocol):
+    def __call__(self, tx: Tx, lane: str, *, now: float) -> Begun | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +118,18 @@ class Intake:
         arrivals = [arrival for event in events if (arrival := self._judge(source, event)) is not None]
         if not arrivals and not cursor:
             return
-        accepted, unparked = await self._store(source, arrivals, cursor)
-        for target in unparked:
+        stored = await self._store(source, arrivals, cursor)
+        for target in stored.unparked:
             self._letters.due_target(target)
-        fresh = [(arrival, taken) for arrival, taken in zip(arrivals, accepted, strict=True) if taken.is_new]
-        self._on_arrival(source.account, len(fresh))
+        for begun in stored.begun:
+            self._lanes.adopt(begun)
+        in_turn = {event_id for begun in stored.begun for event_id in begun.event_ids}
+        fresh = [
+            (arrival, taken)
+            for arrival, taken in zip(arrivals, stored.accepted, strict=True)
+            if taken.is_new and taken.event_id not in in_turn
+        ]
+        self._on_arrival(source.account, sum(taken.is_new for taken in stored.accepted))
         for arrival, taken in fresh:
             self._follow_up(arrival, taken)
 
@@ -204,10 +224,8 @@ class Intake:
 
     # Storing
 
-    async def _store(
-        self, source: Source, arrivals: Sequence[Arrival], cursor: Marks | None
-    ) -> tuple[list[Accepted], set[str]]:
-        """One transaction; also says which parked targets may go on.
+    async def _store(self, source: Source, arrivals: Sequence[Arrival], cursor: Marks | None) -> Stored:
+        """One transaction.
 
         A platform that will not offer the batch again is kept waiting until it is stored.
         """
@@ -215,8 +233,15 @@ class Intake:
         attempt = 0
         while True:
             try:
-                stored = await self._db.write(
-                    _store_batch, source.account, arrivals, cursor, newcomers, now=self._clock.now()
+                stored = await self._db.claim(
+                    _store_batch,
+                    source.account,
+                    arrivals,
+                    cursor,
+                    newcomers,
+                    self._lanes.begin_within,
+                    now=self._clock.now(),
+                    if_gone=_give_back,
                 )
             except StoreIsDownError:
                 if source.redelivers:
@@ -371,9 +396,10 @@ def _store_batch(
     arrivals: Sequence[Arrival],
     cursor: Marks | None,
     newcomers: Sequence[InboundMessage | Press],
+    begin: Begin,
     *,
     now: float,
-) -> tuple[list[Accepted], set[str]]:
+) -> Stored:
     for newcomer in newcomers:
         role = PersonRole.OWNER if account.platform == "local" else PersonRole.USER
         people.ensure(
@@ -390,7 +416,20 @@ def _store_batch(
     unparked = {target for target in writers if outbox.unpark(tx, target, now=now)}
     if cursor:
         people.move_marks(tx, account.platform, account.account, cursor)
-    return accepted, unparked
+    # Last, so that a turn takes all that came for its lane in this batch.
+    lanes = dict.fromkeys(
+        arrival.incoming.lane
+        for arrival, taken in zip(arrivals, accepted, strict=True)
+        if taken.is_new and arrival.incoming.state is InboxState.QUEUED and arrival.incoming.ready_at <= now
+    )
+    begun = [turn for lane in lanes if (turn := begin(tx, lane, now=now)) is not None]
+    return Stored(accepted, unparked, begun)
+
+
+def _give_back(tx: Tx, stored: Stored) -> None:
+    """The adapter was cancelled meanwhile: its events stay, and their lanes are free for whoever looks next."""
+    for begun in stored.begun:
+        give_back(tx, begun)
 
 
 def _set_aside(tx: Tx, event_id: str, reason: str, rows: Sequence[outbox.Outgoing], *, now: float) -> str:

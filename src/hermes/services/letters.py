@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from hermes.config import Config
 from hermes.core.keys import Target
@@ -12,11 +13,20 @@ from hermes.core.messages import Capabilities, OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.text import split, storable
 from hermes.store import codec
+from hermes.store.db import Tx
 from hermes.store.ids import new_id
-from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox import Begun, OutboxKind, Outgoing
 
 # One message to a platform that is not running now: split at what every platform takes.
 UNKNOWN_PLATFORM = Capabilities(text_limit=1900)
+
+
+class Courier(Protocol):
+    """Who carries letters: see ``services.delivery``."""
+
+    def wake(self, target: str) -> None: ...
+    def begin_within(self, tx: Tx, target: str, *, now: float) -> Begun | None: ...
+    def adopt(self, begun: Begun) -> None: ...
 
 
 class Letters:
@@ -25,12 +35,12 @@ class Letters:
         capabilities: Callable[[Target], Capabilities | None],
         config: Callable[[], Config],
         clock: Clock,
-        wake: Callable[[str], None],
+        courier: Courier,
     ) -> None:
         self._capabilities = capabilities
         self._config = config
         self._clock = clock
-        self._wake = wake
+        self._courier = courier
 
     def rows(
         self, message: OutboundMessage, kind: OutboxKind, *, turn_id: str = "", replaces: str = "", key: str = ""
@@ -79,10 +89,21 @@ class Letters:
     def due(self, rows: Iterable[Outgoing]) -> None:
         """Tell delivery, once the rows are committed."""
         for target in {row.target for row in rows}:
-            self._wake(target)
+            self._courier.wake(target)
+
+    def begin_within(self, tx: Tx, rows: Sequence[Outgoing], *, now: float) -> Begun | None:
+        """In the transaction that stores these rows, all for one target: begin the first of them, if it can be."""
+        return self._courier.begin_within(tx, rows[0].target, now=now) if rows else None
+
+    def stored(self, rows: Sequence[Outgoing], begun: Begun | None) -> None:
+        """Tell delivery what was committed, and what of it was begun."""
+        if begun is not None:
+            self._courier.adopt(begun)
+        else:
+            self.due(rows)
 
     def due_target(self, target: str) -> None:
-        self._wake(target)
+        self._courier.wake(target)
 
     def _lifetime(self, kind: OutboxKind) -> float:
         times = self._config().delivery
