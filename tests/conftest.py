@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from tests.fakes.clock import FakeClock
+
+if TYPE_CHECKING:
+    from tests.contract.store.servers import PostgresForTests
 
 # Under load an example may take long for reasons of the machine; the test's own timeout is the bound.
 settings.register_profile("hermes", deadline=None, max_examples=60)
@@ -95,6 +98,15 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("HERMES_HOME", str(home / ".hermes"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresForTests]:
+    """One server for the whole run: whoever leaves it takes it away from everybody in this process."""
+    from tests.contract.store.servers import postgres_for_tests  # psycopg is loaded only where it is needed
+
+    with postgres_for_tests() as server:
+        yield server
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.people import PersonRole
-from tests.contract.store.servers import postgres_for_tests
+from tests.contract.store.servers import PostgresForTests
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash
@@ -28,8 +28,8 @@ from tests.integration.watching import (
 
 
 @pytest.fixture
-def database_url() -> Iterator[str]:
-    with postgres_for_tests() as server, server.schema() as url:
+def database_url(postgres: PostgresForTests) -> Iterator[str]:
+    with postgres.schema() as url:
         yield url
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.store.db import Database, Limits, open_database
-from tests.contract.store.servers import PostgresForTests, postgres_for_tests
+from tests.contract.store.servers import PostgresForTests
 
 BACKENDS = ["sqlite", "postgres"]
 
@@ -16,12 +16,6 @@ NOTES = """
 CREATE TABLE notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, count BIGINT NOT NULL DEFAULT 0);
 CREATE TABLE targets (target TEXT PRIMARY KEY, owner TEXT, token BIGINT NOT NULL DEFAULT 0);
 """
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresForTests]:
-    with postgres_for_tests() as server:
-        yield server
 
 
 @pytest.fixture(params=BACKENDS)

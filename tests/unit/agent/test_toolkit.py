@@ -147,7 +147,8 @@ def test_function_that_no_model_could_call_is_refused_at_start() -> None:
 
 def test_tools_are_collected_from_the_modules_that_define_them() -> None:
     names = [found.name for found in tools_of(read_file, search_files, fake_tools)]
-    assert names == ["read_file", "search_files", "danger", "boom", "linger"]
+    assert names[:3] == ["read_file", "search_files", "danger"]
+    assert "tool" not in names, "what a module only imports is not its own"
 
 
 async def test_tool_that_breaks_becomes_a_result_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
