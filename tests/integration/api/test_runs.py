@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -81,7 +80,7 @@ async def test_a_session_goes_on_in_the_next_run_and_instructions_stand_beside_t
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "param"),
+    "body, code, param",
     [
         (b"{", "invalid_json", None),
         ({}, "invalid_input", "input"),
@@ -452,9 +451,7 @@ async def test_a_user_approves_its_own_but_not_what_touches_the_host(
         await run_is(bob, run_id, "waiting_approval")
         answer = await bob.post(f"/v1/runs/{run_id}/approval", {"approve": True})
         assert (answer.status, answer.json["answered_by"]) == (200, "key:bob")
-        async with asyncio.timeout(10):
-            while (await bob.get(f"/v1/runs/{run_id}")).json["approval"] in (None, answer.json["approval_id"]):
-                await asyncio.sleep(0.01)
+        await run_is(bob, run_id, "waiting_approval")
         answer = await bob.post(f"/v1/runs/{run_id}/approval", {"approve": True})
         assert (answer.status, answer.error["code"]) == (403, "approval_not_yours")
         assert (await api.post(f"/v1/runs/{run_id}/approval", {"approve": True})).status == 200

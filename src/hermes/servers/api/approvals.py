@@ -15,6 +15,7 @@ from hermes.core.approval import may_answer
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
+from hermes.core.text import storable
 from hermes.servers.api import parse
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.parts import CALLER, ApiParts, Caller
@@ -82,7 +83,7 @@ class ApprovalRoutes:
         return json_response({**told(seen, request[CALLER]), **answered})
 
     async def _seen(self, request: web.Request) -> Seen:
-        approval_id = request.match_info["approval_id"]
+        approval_id = storable(request.match_info["approval_id"])
         seen = await self._gateway.db.read(look, approval_id, request[CALLER])
         if seen is None:
             raise no_such_approval(approval_id)

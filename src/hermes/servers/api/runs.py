@@ -18,6 +18,7 @@ from aiohttp import hdrs, web
 from hermes.core.errors import StoreIsDownError
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.core.text import storable
 from hermes.servers.api import approvals, parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request, not_found
@@ -190,7 +191,7 @@ class RunReader:
 
     async def find(self, event_id: str, caller: Caller) -> Run | None:
         """The run of an event, if it is one and this caller may see it."""
-        state = await self._door.state_of(event_id)
+        state = await self._door.state_of(storable(event_id))
         is_theirs = state is not None and (caller.sees_all or state.row.sender_id == caller.sender_id)
         if state is None or not is_theirs or state.row.kind != "request":
             return None
@@ -367,7 +368,7 @@ class Runs:
         names = SessionNames(run.session_id, is_named=True)
         stream: EventStream | None = None
         try:
-            async with event_stream(request, safe_headers(names)) as stream:
+            async with event_stream(request, names.headers()) as stream:
                 await self._reader.tell(stream, feed, run, seen)
         except (ClientGoneError, StoreIsDownError) as error:  # either way the client may come again
             log.debug("Stream ends early", extra={"run": run_id_of(run.event_id), "reason": str(error)})
@@ -492,10 +493,5 @@ def _messages(body: Mapping[str, Any]) -> list[Any]:
 def _accepted(event_id: str, status: str, names: SessionNames) -> web.Response:
     run_id = run_id_of(event_id)
     response = json_response({"run_id": run_id, "status": status, "session_id": names.session_id}, 202)
-    response.headers.update({hdrs.LOCATION: f"/v1/runs/{run_id}", **safe_headers(names)})
+    response.headers.update({hdrs.LOCATION: f"/v1/runs/{run_id}", **names.headers()})
     return response
-
-
-def safe_headers(names: SessionNames) -> dict[str, str]:
-    """A header is one line of ASCII; an id that came in a body may be anything."""
-    return {name: value.encode("ascii", "backslashreplace").decode() for name, value in names.headers().items()}

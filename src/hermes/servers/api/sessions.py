@@ -1,0 +1,360 @@
+"""`/api/sessions`: every conversation, wherever it is held: listed, read, renamed, deleted, forked, gone on with.
+
+A session is named by its own id, or by the id that its client gave it in `X-Hermes-Session-Id`. Only sessions of the
+API are gone on with here: the chat of a platform belongs to the people in it, and a word put in from outside would
+appear to them from nowhere. Fork it, and go on with the copy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aiohttp import web
+
+from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import ChatKind, SessionKey, quote
+from hermes.core.messages import ChatMessage, Json, Role
+from hermes.core.requests import AgentRequest, RequestKind
+from hermes.core.roles import Action, may
+from hermes.core.text import one_line, storable
+from hermes.servers.api import parse, results
+from hermes.servers.api.closing import OpenCalls
+from hermes.servers.api.content import INPUT_LIMITS, InputLimits
+from hermes.servers.api.errors import ApiError, bad_request, not_found
+from hermes.servers.api.parts import CALLER, ApiParts, Caller, SessionNames
+from hermes.servers.api.run_events import run_id_of
+from hermes.servers.api.runs import Run, RunReader, feeds_of, read_request
+from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.transcripts import told
+from hermes.servers.app import RouteAdder, json_response
+from hermes.services.door import PLATFORM
+from hermes.store import codec, inbox, sessions
+from hermes.store.db import Tx
+from hermes.store.ids import new_id
+from hermes.store.sessions import Line, Session, Wanted
+
+log = logging.getLogger(__name__)
+
+LONGEST_TITLE = 200
+PREVIEW = 80
+FIRST_LINES = 5
+PAGE = 50
+LARGEST_PAGE = 200
+FROM_THE_NEWEST = (1e18, "")
+BUSY = "A turn is open in this session, or waits for it."
+
+
+def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS) -> RouteAdder:
+    def add(app: web.Application) -> None:
+        family = SessionRoutes(parts, RunReader(parts.gateway, feeds_of(app, parts.gateway)), limits)
+        one = "/api/sessions/{id}"
+        app.router.add_get("/api/sessions", family.listed)
+        app.router.add_get(one, family.read)
+        app.router.add_patch(one, family.change)
+        app.router.add_delete(one, family.delete)
+        app.router.add_get(f"{one}/messages", family.messages)
+        app.router.add_post(f"{one}/fork", family.fork)
+        app.router.add_post(f"{one}/chat", family.chat)
+        app.router.add_post(f"{one}/chat/stream", family.stream)
+        app.on_shutdown.append(family.calls.end)
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A session with what a list shows of it. ``label`` is the same for talks that begin alike."""
+
+    session: Session
+    label: str
+    preview: str
+    is_busy: bool
+
+    @property
+    def key(self) -> SessionKey:
+        return SessionKey.parse(self.session.key)
+
+    def told(self) -> Json:
+        session, key = self.session, self.key
+        return {
+            "id": session.id,
+            "object": "session",
+            "session_id": key.chat if key.platform == PLATFORM else None,
+            "key": session.key,
+            "platform": key.platform,
+            "title": session.title,
+            "label": self.label,
+            "preview": self.preview,
+            "message_count": session.seq,
+            "is_busy": self.is_busy,
+            "created_at": session.created_at,
+            "updated_at": session.updated_at,
+            "ended_at": session.ended_at,
+            "end_reason": session.end_reason or None,
+        }
+
+
+class SessionRoutes:
+    def __init__(self, parts: ApiParts, reader: RunReader, limits: InputLimits) -> None:
+        self._gateway = parts.gateway
+        self._db = parts.gateway.db
+        self._reader = reader
+        self._limits = limits
+        self.calls = OpenCalls()
+
+    # Reading
+
+    async def listed(self, request: web.Request) -> web.Response:
+        """The newest first. ``next_cursor`` asks for the page after this one."""
+        limit = _number(request, "limit", PAGE, most=LARGEST_PAGE)
+        key, platform, cursor = (storable(request.query.get(name, "")) for name in ("key", "platform", "cursor"))
+        wanted = _wanted(key, platform, request[CALLER])
+        found = await self._db.read(_page, wanted, before=_cursor(cursor), limit=limit + 1)
+        shown, more = found[:limit], len(found) > limit
+        following = f"{shown[-1].session.updated_at!r}~{shown[-1].session.id}" if more else None
+        return json_response(
+            {"object": "list", "data": [one.told() for one in shown], "has_more": more, "next_cursor": following}
+        )
+
+    async def read(self, request: web.Request) -> web.Response:
+        return json_response((await self._find(request)).told())
+
+    async def messages(self, request: web.Request) -> web.Response:
+        """In order, from the line after ``after`` on."""
+        shown = await self._find(request)
+        limit = _number(request, "limit", PAGE, most=LARGEST_PAGE)
+        after = _number(request, "after", 0, least=0)
+        lines = await self._db.read(sessions.lines, shown.session.id, after=after, limit=limit + 1)
+        page, more = lines[:limit], len(lines) > limit
+        data = [_line(line) for line in page if line.kind == "message"]
+        after_next = page[-1].seq if more else None
+        return json_response({"object": "list", "data": data, "has_more": more, "next_after": after_next})
+
+    # Changing
+
+    async def change(self, request: web.Request) -> web.Response:
+        body = await parse.read_body(request, self._limits)
+        if not isinstance(body.get("title"), str):
+            raise bad_request("Send the new title.", code="invalid_value", param="title")
+        title = one_line(parse.read_string(body, "title", longest=LONGEST_TITLE), LONGEST_TITLE)
+        shown = await self._find(request, Action.CHANGE_OWN)
+        await self._db.write(sessions.rename, shown.session.id, title)
+        return json_response(replace(shown, session=replace(shown.session, title=title)).told())
+
+    async def delete(self, request: web.Request) -> web.Response:
+        """For good. Not while something runs or waits in it."""
+        shown = await self._find(request, Action.CHANGE_OWN)
+        if not await self._db.write(_delete_idle, shown.session):
+            raise ApiError(409, f"{BUSY} Stop it first.", code="session_busy", kind="conflict_error")
+        return json_response({"id": shown.session.id, "object": "session", "deleted": True})
+
+    async def fork(self, request: web.Request) -> web.Response:
+        """A session of the caller's own that begins with the transcript of this one, up to line ``up_to``."""
+        body = await parse.read_body(request, self._limits) if request.can_read_body else {}
+        title = one_line(parse.read_string(body, "title", longest=LONGEST_TITLE), LONGEST_TITLE)
+        shown = await self._find(request, Action.CHANGE_OWN)
+        up_to = _up_to(body, shown.session.seq)
+        forked, named = new_id("s"), new_id("s")
+        key = SessionKey(PLATFORM, ChatKind.DM, named, person=request[CALLER].person)
+        await self._db.alone(
+            sessions.fork,
+            shown.session.id,
+            forked,
+            str(key),
+            title=title or (f"{shown.session.title} (fork)" if shown.session.title else ""),
+            up_to=up_to,
+            now=self._gateway.clock.now(),
+        )
+        copy = await self._db.read(_find, forked, request[CALLER])
+        assert copy is not None  # noqa: S101 - it was just made
+        return json_response({**copy.told(), "forked_from": shown.session.id}, 201)
+
+    # Talking
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        names, asked = await self._asked(request)
+        async with self._gateway.door.ask(asked, role=request[CALLER].role) as ticket:
+            with self.calls.waiting():
+                result = await results.end_of(ticket, self._gateway.door, names)
+        if not (reason := results.finish_reason(result)):
+            raise results.failure(result, names)
+        run = await self._run(ticket.event_id, asked)
+        body = {
+            "object": "session.chat",
+            "run_id": run_id_of(ticket.event_id),
+            "session_id": names.session_id,
+            "turn_id": result.turn_id,
+            "message": {"message_id": run.answer[-1][0] if run.answer else None, **told(_said(result.text, run))},
+            "finish_reason": reason,
+            "usage": results.usage_of(result.usage),
+            "transcript": run.transcript(),
+        }
+        if results.has_extras(reason):
+            body["hermes"] = results.extras(result)
+        response = json_response(body)
+        response.headers.update({**names.headers(), **results.outcome_headers(result)})
+        return response
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """The events of a run, until it ends or a person has to answer; then it goes on as `/v1/runs/{run_id}`."""
+        names, asked = await self._asked(request)
+        event_id = new_id("ev")
+        feeds = feeds_of(request.app, self._gateway)
+        feed = feeds.open(event_id, names.session_id, str(asked.session_key))
+        feed.begin()
+        stream: EventStream | None = None
+        is_stored = False
+        try:
+            async with self._gateway.door.ask(asked, event_id=event_id, role=request[CALLER].role):
+                is_stored = True
+            run = await self._run(event_id, asked)
+            async with event_stream(request, names.headers()) as stream:
+                await self._reader.tell(stream, feed, run, 0, last="run.waiting_approval")
+        except (ClientGoneError, StoreIsDownError) as error:
+            if stream is None:
+                raise
+            log.debug("Stream ends early", extra={"event": event_id, "reason": str(error)})
+        finally:
+            if not is_stored:
+                feeds.discard(event_id)
+        return stream.response
+
+    async def _asked(self, request: web.Request) -> tuple[SessionNames, AgentRequest]:
+        """Everything is looked at before anything is stored."""
+        body = await parse.read_body(request, self._limits)
+        messages, options = read_request(body, self._limits, is_whole=False)
+        shown = await self._find(request)
+        key = shown.key
+        if key.platform != PLATFORM:
+            message = (
+                f"This session is a chat on {key.platform}: what is said there is said by the people in it. "
+                f"Fork it (POST /api/sessions/{shown.session.id}/fork) and go on with the copy."
+            )
+            raise ApiError(409, message, code="session_not_of_api", kind="conflict_error")
+        names = SessionNames(key.chat, is_named=True, person=key.person)
+        return names, AgentRequest(RequestKind.CHAT, key, request[CALLER].sender_id, messages, options)
+
+    async def _run(self, event_id: str, asked: AgentRequest) -> Run:
+        state = await self._gateway.door.state_of(event_id)
+        assert state is not None  # noqa: S101 - it was just stored
+        return await self._reader.whole(Run(state, asked))
+
+    async def _find(self, request: web.Request, action: Action = Action.READ_OWN) -> Shown:
+        """The session that is meant, if this caller may see it; and may do this with it."""
+        name, caller = storable(request.match_info["id"]), request[CALLER]
+        shown = await self._db.read(_find, name, caller)
+        if shown is None:
+            raise not_found(f"There is no session {name[:80]!r}.", code="session_not_found")
+        if not may(caller.role, action):
+            message = f"A key with the role {caller.role} may not do this."
+            raise ApiError(403, message, code="role_not_enough", kind="permission_error")
+        return shown
+
+
+# What is asked
+
+
+def _wanted(key: str, platform: str, caller: Caller) -> Wanted:
+    """A caller that does not see all sees what its own key began."""
+    named = platform or ("" if caller.sees_all else PLATFORM)
+    beginning = f"agent:main:{quote(named)}" if named else ""
+    ending = "" if caller.sees_all else f":p={quote(caller.person)}"
+    return Wanted(key, (f"{beginning}:", f"{beginning}@") if named else ("", ""), ending)
+
+
+def _cursor(text: str) -> tuple[float, str]:
+    if not text:
+        return FROM_THE_NEWEST
+    at, _, session_id = text.partition("~")
+    try:
+        return float(at), session_id
+    except ValueError:
+        raise bad_request("cursor is the next_cursor of a list.", code="invalid_value", param="cursor") from None
+
+
+def _number(request: web.Request, name: str, default: int, *, least: int = 1, most: int = 2**53) -> int:
+    text = request.query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 17 and least <= int(text)):
+        raise bad_request(f"{name} is a whole number from {least} on.", code="invalid_value", param=name)
+    return min(int(text), most)
+
+
+def _up_to(body: Mapping[str, Any], last: int) -> int:
+    value = body.get("up_to")
+    if value is None:
+        return last
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= last:
+        message = f"up_to is the seq of one of its messages, from 1 to {last}."
+        raise bad_request(message, code="invalid_value", param="up_to")
+    return value
+
+
+# What is told
+
+
+def _line(line: Line) -> Json:
+    message = codec.read_chat(line.body)
+    shown = told(message) if message is not None else {"role": None, "content": None, "is_damaged": True}
+    return {"seq": line.seq, "turn_id": line.turn_id or None, "created_at": line.at, **shown}
+
+
+def _said(text: str, run: Run) -> ChatMessage:
+    calls = run.last_words.tool_calls if run.last_words is not None else ()
+    return ChatMessage(Role.ASSISTANT, text, tool_calls=calls)
+
+
+# In the store
+
+
+def _page(tx: Tx, wanted: Wanted, *, before: tuple[float, str], limit: int) -> list[Shown]:
+    return [_shown(tx, session) for session in sessions.page(tx, wanted, before=before, limit=limit)]
+
+
+def _find(tx: Tx, name: str, caller: Caller) -> Shown | None:
+    """By its own id, or by the name that this caller's client gave it."""
+    session = sessions.get(tx, name)
+    if session is None or not _sees(caller, session):
+        key = SessionKey(PLATFORM, ChatKind.DM, name, person=caller.person)
+        session = next(iter(sessions.newest(tx, key=str(key), limit=1)), None)
+    return _shown(tx, session) if session is not None else None
+
+
+def _sees(caller: Caller, session: Session) -> bool:
+    key = SessionKey.parse(session.key)
+    return caller.sees_all or (key.platform == PLATFORM and key.person == caller.sender_id)
+
+
+def _shown(tx: Tx, session: Session) -> Shown:
+    lines = sessions.lines(tx, session.id, limit=FIRST_LINES)
+    opened = [message for line in lines if (message := codec.read_chat(line.body)) is not None]
+    first = next((message for message in opened if message.role is Role.USER), None)
+    instructions = _instructions(tx, lines[0].turn_id) if lines else ""
+    talk = parse.Conversation(instructions, (first,) if first is not None else ())
+    preview = one_line(first.text, PREVIEW) if first is not None else ""
+    return Shown(session, talk.label, preview, _is_busy(tx, session))
+
+
+def _instructions(tx: Tx, turn_id: str) -> str:
+    """Those of the request that began the session."""
+    for row in inbox.of_turn(tx, turn_id):
+        if row.kind == "request":
+            return codec.load_request(row.body).options.instructions
+    return ""
+
+
+def _is_busy(tx: Tx, session: Session) -> bool:
+    """Whether a turn is open in it, or is about to begin."""
+    lane = tx.one("SELECT session_id, turn_id FROM lanes WHERE key = :key", lambda *row: row, key=session.key)
+    return lane is not None and lane[0] == session.id and (lane[1] != "" or inbox.has_queued(tx, session.key))
+
+
+def _delete_idle(tx: Tx, session: Session) -> bool:
+    if _is_busy(tx, session):
+        return False
+    sessions.delete(tx, session.id)
+    return True
