@@ -9,7 +9,19 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from hermes.config import ApiConfig
-from hermes.servers.api import approvals, auth, chat, guards, health, metrics, models, openapi, responses, runs
+from hermes.servers.api import (
+    approvals,
+    auth,
+    chat,
+    guards,
+    health,
+    metrics,
+    models,
+    openapi,
+    responses,
+    runs,
+    sessions,
+)
 from hermes.servers.api.auth import KeyRing
 from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.idempotency import Repeats
@@ -40,6 +52,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         chat.routes(parts),
         responses.routes(parts, limits),
         _runs(parts, limits),
+        sessions.routes(parts, limits),
         approvals.routes(parts),
         models.routes(parts),
         health.routes(parts),

@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 
 from hermes import __version__
-from hermes.servers.api.openapi_schemas import SCHEMAS, Schema, listed, ref, text, thing, whole
+from hermes.servers.api.openapi_schemas import SCHEMAS, Schema, listed, maybe, ref, text, thing, whole
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import RouteAdder
 
@@ -79,6 +79,9 @@ EXAMPLES: dict[str, Schema] = {
     "ChatRequest": {"model": "hermes", "messages": [{"role": "user", "content": "Hello!"}]},
     "ResponseRequest": {"model": "hermes", "input": "Hello!", "store": True},
     "RunRequest": {"input": "Tidy up my notes.", "session_id": "notes"},
+    "SessionChatRequest": {"input": "And then?"},
+    "SessionChange": {"title": "Plans for May"},
+    "SessionFork": {"title": "Another way"},
     "Decision": {"decision": "approve", "reason": "go ahead"},
 }
 
@@ -162,8 +165,10 @@ ON_DISCONNECT = header(
     "X-Hermes-On-Disconnect", "what becomes of the turn when the client goes", enum=["continue", "stop"]
 )
 LAST_EVENT_ID = header("Last-Event-ID", "the number of the last event that was seen", pattern=_VISIBLE)
+LIMIT = in_query("limit", "how many", whole(minimum=1))
 DELETED = thing({"id": text(), "object": text(), "deleted": {"const": True}}, ("id", "object", "deleted"))
 
+SESSION_NAME = in_path("id", "of the session (s_…), or the name its client gave it")
 RESPONSE_ID = in_path("id", "of the response (resp_…)")
 RUN_ID = in_path("run_id", "of the run (run_…)")
 APPROVAL_ID = in_path("approval_id", "of the approval (ap_…)")
@@ -294,6 +299,70 @@ PATHS: dict[str, Schema] = {
         )
     },
     "/v1/runs/{run_id}/stop": {"post": route("Stop it", {200: gives(ref("RunState"))}, 404, parameters=(RUN_ID,))},
+    "/api/sessions": {
+        "get": route(
+            "Conversations, the newest first",
+            {200: gives(listed(ref("Session"), has_more={"type": "boolean"}, next_cursor=maybe(text())))},
+            400,
+            parameters=(
+                LIMIT,
+                in_query("cursor", "the next_cursor of the page before", text()),
+                in_query("key", "only under this session key", text()),
+                in_query("platform", "only of this platform", text()),
+            ),
+        )
+    },
+    "/api/sessions/{id}": {
+        "get": route("One conversation", {200: gives(ref("Session"))}, 404, parameters=(SESSION_NAME,)),
+        "patch": route(
+            "Give it a title", {200: gives(ref("Session"))}, 400, 404, body="SessionChange", parameters=(SESSION_NAME,)
+        ),
+        "delete": route("Delete it for good", {200: gives(DELETED)}, 404, 409, parameters=(SESSION_NAME,)),
+    },
+    "/api/sessions/{id}/messages": {
+        "get": route(
+            "What was said in it",
+            {200: gives(listed(ref("SessionLine"), has_more={"type": "boolean"}, next_after=maybe(whole())))},
+            400,
+            404,
+            parameters=(SESSION_NAME, LIMIT, in_query("after", "the seq of the last one seen", whole(minimum=0))),
+        )
+    },
+    "/api/sessions/{id}/fork": {
+        "post": route(
+            "Begin another with what was said in it",
+            {201: gives(ref("Session"))},
+            400,
+            404,
+            body="SessionFork",
+            parameters=(SESSION_NAME,),
+        )
+    },
+    "/api/sessions/{id}/chat": {
+        "post": route(
+            "Go on with it",
+            {200: gives(ref("SessionChat"))},
+            400,
+            404,
+            409,
+            422,
+            502,
+            body="SessionChatRequest",
+            parameters=(SESSION_NAME, IDEMPOTENCY),
+        )
+    },
+    "/api/sessions/{id}/chat/stream": {
+        "post": route(
+            "Go on with it, as typed events",
+            {200: events("The events of a run.")},
+            400,
+            404,
+            409,
+            422,
+            body="SessionChatRequest",
+            parameters=(SESSION_NAME, IDEMPOTENCY),
+        )
+    },
     "/api/approvals": {
         "get": route(
             "Questions that wait for an answer",

@@ -406,6 +406,55 @@ HEALTH_DETAILED = thing(
     description="From `version` on only with a key of an admin or the owner.",
 )
 
+SESSION = thing(
+    {
+        "id": text(),
+        "object": {"const": "session"},
+        "session_id": maybe(text()),
+        "key": text(),
+        "platform": text(),
+        "title": text(),
+        "label": text(),
+        "preview": text(),
+        "message_count": whole(),
+        "is_busy": flag(),
+        "created_at": number(),
+        "updated_at": number(),
+        "ended_at": maybe(number()),
+        "end_reason": maybe(text()),
+        "forked_from": text(),
+    },
+    ("id", "object", "session_id", "key", "platform", "title", "message_count", "created_at", "updated_at"),
+)
+SESSION_LINE = thing(
+    {
+        "seq": whole(),
+        "turn_id": maybe(text()),
+        "created_at": number(),
+        "role": maybe(text()),
+        "content": {"type": ["string", "array", "null"]},
+        "tool_calls": array(ref("ToolCall")),
+        "tool_call_id": text(),
+        "name": text(),
+    },
+    ("seq", "created_at", "role", "content"),
+)
+SESSION_CHAT = thing(
+    {
+        "object": {"const": "session.chat"},
+        "run_id": text(),
+        "session_id": text(),
+        "turn_id": text(),
+        "message": ANYTHING,
+        "finish_reason": text(),
+        "usage": ref("Usage"),
+        "transcript": array(ANYTHING),
+        "hermes": ANYTHING,
+    },
+    ("object", "run_id", "session_id", "turn_id", "message", "finish_reason", "usage", "transcript"),
+)
+TITLE = text(maxLength=200)
+
 SCHEMAS: dict[str, Schema] = {
     "ImageDetail": {"enum": ["auto", "low", "high", "original"]},
     "Message": MESSAGE,
@@ -428,5 +477,18 @@ SCHEMAS: dict[str, Schema] = {
     "Toolset": TOOLSET,
     "Health": HEALTH,
     "HealthDetailed": HEALTH_DETAILED,
+    "Session": SESSION,
+    "SessionLine": SESSION_LINE,
+    "SessionChat": SESSION_CHAT,
+    "SessionChatRequest": {
+        **RUN_REQUEST,
+        "properties": {
+            name: shape
+            for name, shape in RUN_REQUEST["properties"].items()
+            if name not in ("session_id", "previous_response_id")
+        },
+    },
+    "SessionChange": thing({"title": TITLE}, ("title",)),
+    "SessionFork": thing({"title": maybe(TITLE), "up_to": maybe(whole(minimum=1))}),
     "Error": ERROR,
 }
