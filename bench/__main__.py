@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import figures
-from bench.measures import idle, lag, lone, messages, postgres, sessions, size, start, streams, version
+from bench.measures import api, idle, lag, lone, messages, postgres, sessions, size, start, streams, version
 from bench.rig import BenchError
 from bench.rows import Plan, Rows
 
@@ -29,6 +29,7 @@ MEASURES: dict[str, Measure] = {
     "lone": lone.measure,
     "lag": lag.measure,
     "streams": streams.measure,
+    "api": api.measure,
     "sessions": sessions.measure,
     "postgres": postgres.measure,
 }

@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import re
 import signal
+import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,6 +43,8 @@ class Reply:
     usage: tuple[int, int] | None = (12, 7)
     tokens: tuple[str, ...] = ()
     tokens_per_second: float = 0.0
+    is_stamped: bool = False
+    """Whether its first token is the time at which it was written, by the machine's monotonic clock."""
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -247,6 +250,8 @@ class FakeModel:
         head, pieces, tail = self._prepared(answer, wants_usage=wants_usage)
         if answer.tokens_per_second:
             await response.write(head)
+            if answer.is_stamped:
+                pieces = [_framed(_event(self._model, {"content": f"@{time.monotonic()} "})), *pieces[1:]]
             await self._pacer(answer.tokens_per_second).send(request, pieces)
             await response.write(tail)
         elif self._released.is_set():
@@ -382,9 +387,10 @@ class _Paced:
         return False
 
 
-def paced(tokens: int | Sequence[str], tokens_per_second: float = 0.0) -> Reply:
+def paced(tokens: int | Sequence[str], tokens_per_second: float = 0.0, *, is_stamped: bool = False) -> Reply:
     words = tuple(f"w{number} " for number in range(tokens)) if isinstance(tokens, int) else tuple(tokens)
-    return Reply(tokens=words, tokens_per_second=tokens_per_second, usage=(12, len(words)))
+    usage = (12, len(words))
+    return Reply(tokens=words, tokens_per_second=tokens_per_second, is_stamped=is_stamped, usage=usage)
 
 
 def last_user_text(body: Json) -> str:
@@ -458,8 +464,12 @@ def prepare(answer: Reply, model: str, call_prefix: str, *, wants_usage: bool) -
         tail += _chunk(model, [], _usage(answer.usage))
     pieces = [_event(model, {"content": piece}) for piece in answer.pieces]
     if answer.tokens_per_second:
-        pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
+        pieces = [_framed(piece) for piece in pieces]
     return Prepared(head, pieces, tail + DONE)
+
+
+def _framed(piece: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(piece), piece)
 
 
 def _tool_calls(answer: Reply, call_prefix: str) -> list[Json]:
@@ -511,8 +521,10 @@ def main() -> None:
     parser.add_argument("--mode", choices=["echo", "stream"], default="echo")
     parser.add_argument("--tokens", type=int, default=500)
     parser.add_argument("--rate", type=float, default=0.0, help="tokens per second; 0 sends them at once")
+    parser.add_argument("--stamped", action="store_true", help="the first token is the time it was written")
     options = parser.parse_args()
-    asyncio.run(serve(options.port, paced(options.tokens, options.rate) if options.mode == "stream" else None))
+    answer = paced(options.tokens, options.rate, is_stamped=options.stamped) if options.mode == "stream" else None
+    asyncio.run(serve(options.port, answer))
 
 
 if __name__ == "__main__":
