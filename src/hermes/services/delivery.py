@@ -44,6 +44,7 @@ class Outcome:
     record: Callable[[Tx, float], None]
     is_sent: bool = False
     reason: str = ""
+    again_in: float | None = None
 
 
 class Delivery:
@@ -154,6 +155,9 @@ class Delivery:
             log.warning(
                 "Not delivered", extra={"target": sending.target, "outbox": sending.id, "reason": outcome.reason}
             )
+            if outcome.again_in is not None:
+                # The slow poll would find it too, up to a second later.
+                asyncio.get_running_loop().call_later(outcome.again_in + 0.01, self.wake, sending.target)
         while True:
             try:
                 return await self._db.claim(
@@ -221,7 +225,7 @@ class Delivery:
         def record(tx: Tx, now: float) -> None:
             outbox.record_not_sent(tx, sending.id, not_before=now + seconds, reason=reason)
 
-        return Outcome(record, reason=reason)
+        return Outcome(record, reason=reason, again_in=seconds)
 
     def _unknown(self, sending: Sending, reason: str) -> Outcome:
         seconds = self._backoff(sending.repeats + 1)
@@ -229,7 +233,7 @@ class Delivery:
         def record(tx: Tx, now: float) -> None:
             outbox.record_unknown(tx, sending.id, not_before=now + seconds, reason=reason)
 
-        return Outcome(record, reason=reason)
+        return Outcome(record, reason=reason, again_in=seconds)
 
     def _parked(self, sending: Sending, reason: str) -> Outcome:
         lifetime = self._config().delivery.parked_ttl_seconds

@@ -274,6 +274,9 @@ class Intake:
             self._act(taken.event_id, arrival.incoming.lane, event)
         elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):
             self._hurry(arrival.incoming.lane, taken, event)
+            if (pause := arrival.incoming.ready_at - self._clock.now()) > 0:
+                # The slow poll would find it too, up to a second later.
+                asyncio.get_running_loop().call_later(pause, self._lanes.wake, arrival.incoming.lane)
 
     def _hurry(self, lane: str, taken: Accepted, message: InboundMessage) -> None:
         if taken.turn_id and taken.turn_state == TurnState.WAITING:
