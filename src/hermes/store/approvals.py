@@ -156,12 +156,14 @@ def by_code(tx: Tx, code: str) -> Approval | None:
     )
 
 
-def pending(tx: Tx, lane: str = "") -> list[Approval]:
-    where = "AND lane = :lane" if lane else ""
+def pending(tx: Tx, lane: str = "", *, asked_of: str = "") -> list[Approval]:
+    """What waits, the oldest first: everything, or that of one lane or person."""
+    chosen = {name: value for name, value in (("lane", lane), ("asked_of", asked_of)) if value}
+    where = "".join(f" AND {name} = :{name}" for name in chosen)
     return tx.all(
-        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending' {where} ORDER BY created_at LIMIT 200",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT 200",  # noqa: S608
         Approval,
-        **({"lane": lane} if lane else {}),
+        **chosen,
     )
 
 

@@ -7,6 +7,7 @@ import asyncio
 from hermes.core.messages import ChatMessage, Role
 from hermes.store import claims, sessions
 from hermes.store.db import Database, Tx
+from hermes.store.sessions import Wanted
 from tests.contract.store.rows import LANE, NOW
 
 
@@ -81,3 +82,46 @@ async def test_sessions_are_listed_newest_first_and_can_be_named(database: Datab
     assert [each.id for each in await database.read(sessions.find, "Garden")] == ["s_2"]
     assert [each.id for each in await database.read(sessions.find, "s_3")] == ["s_3"]
     assert not await database.write(sessions.rename, "s_9", "x")
+
+
+async def test_the_lines_of_a_turn_are_found_wherever_they_stand(database: Database) -> None:
+    await database.write(start)
+    for turn in range(1, 6):
+        texts = [f"{turn}.{number}" for number in range(70)]
+        await database.write(sessions.append, "s_1", f"t_{turn}", said(*texts), now=NOW)
+    for turn in (1, 3, 5):
+        lines = await database.read(sessions.lines_of_turn, "s_1", f"t_{turn}")
+        assert [line.seq for line in lines] == list(range(70 * turn - 69, 70 * turn + 1))
+    assert await database.read(sessions.lines_of_turn, "s_1", "t_9") == []
+
+
+async def test_pages_are_newest_first_and_hold_what_is_wanted(database: Database) -> None:
+    keys = ["agent:main:api:dm:a", "agent:main:api:dm:b:p=key%3Abob", "agent:main:api:dm:c:p=key%3ABob"]
+    keys += ["agent:main:telegram:dm:7", "agent:main:telegram@work:dm:7", "agent:main:telegramx:dm:7"]
+    for number, key in enumerate(keys):
+        await database.write(sessions.start, f"s_{number}", key, now=NOW + number // 2)
+
+    async def page(wanted: Wanted, before: tuple[float, str] = (NOW * 2, ""), limit: int = 10) -> list[str]:
+        return [found.id for found in await database.read(sessions.page, wanted, before=before, limit=limit)]
+
+    assert await page(Wanted(), limit=3) == ["s_5", "s_4", "s_3"]
+    assert await page(Wanted(), before=(NOW + 1, "s_3")) == ["s_2", "s_1", "s_0"]
+    assert await page(Wanted(key=keys[3])) == ["s_3"]
+    assert await page(Wanted(beginnings=("agent:main:telegram:", "agent:main:telegram@"))) == ["s_4", "s_3"]
+    assert await page(Wanted(ending=":p=key%3Abob")) == ["s_1"]
+
+
+async def test_a_fork_has_lines_of_its_own_and_is_made_once(database: Database) -> None:
+    await database.write(start)
+    await database.write(sessions.append, "s_1", "t_1", said(*"abcde"), now=NOW)
+    key = "agent:main:api:dm:fork"
+    for _ in range(2):
+        await database.alone(sessions.fork, "s_1", "s_2", key, title="Fork", up_to=3, now=NOW + 1)
+    assert [message.text for message in await database.read(sessions.history, "s_2")] == ["a", "b", "c"]
+    assert await database.write(sessions.append, "s_2", "t_2", said("x"), now=NOW + 2) == 4
+    assert len(await database.read(sessions.lines, "s_1")) == 5
+    forked = await database.read(sessions.get, "s_2")
+    assert forked is not None
+    assert (forked.key, forked.title, forked.created_at) == (key, "Fork", NOW + 1)
+    await database.write(sessions.leave, key, reason="/new", now=NOW + 3)
+    assert (await database.read(sessions.get, "s_2")).end_reason == "/new"  # type: ignore[union-attr]

@@ -196,13 +196,21 @@ def look(tx: Tx, approval_id: str, caller: Caller) -> Seen | None:
 
 
 def _pending(tx: Tx, caller: Caller, *, now: float) -> list[Seen]:
-    found = (_seen(tx, approval, caller) for approval in approvals.pending(tx) if approval.expires_at > now)
+    person_id = _person_id(tx, caller)
+    if not caller.sees_all and not person_id:
+        return []  # nothing was ever asked of somebody who never asked
+    waiting = approvals.pending(tx, asked_of="" if caller.sees_all else person_id)
+    found = (_seen(tx, approval, caller) for approval in waiting if approval.expires_at > now)
     return [seen for seen in found if seen is not None]
 
 
-def _seen(tx: Tx, approval: Approval, caller: Caller) -> Seen | None:
+def _person_id(tx: Tx, caller: Caller) -> str:
     person = people.find(tx, PLATFORM, caller.sender_id)
-    person_id = person.id if person is not None else ""
+    return person.id if person is not None else ""
+
+
+def _seen(tx: Tx, approval: Approval, caller: Caller) -> Seen | None:
+    person_id = _person_id(tx, caller)
     if not caller.sees_all and (not person_id or approval.asked_of != person_id):
         return None
     call = next((call for call in turns.calls(tx, approval.turn_id) if call.id == approval.tool_call_id), None)

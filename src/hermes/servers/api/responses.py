@@ -133,7 +133,7 @@ class Responses:
             (*place.before, *asked.said.messages),
             asked.with_system(place.standing).options,
         )
-        async with self._door.ask(ask, event_id=hold.event_id) as ticket:
+        async with self._door.ask(ask, event_id=hold.event_id, role=caller.role) as ticket:
             yield Answering(asked, place.names, response, hold, ticket)
 
     async def _put(self, response: Json, asked: AskedResponse, place: Place, caller: Caller, hold: Hold) -> None:
@@ -212,7 +212,7 @@ class Responses:
         except ApiError as error:  # it needs an approval; the response goes on without this connection
             error.extras["response_id"] = response_id
             raise
-        output = await self._keeper.output(answering.hold, response_id, result)
+        result, output = await self._keeper.ended(answering.hold, response_id, result)
         body = await self._finished(answering, result, output)
         if body["status"] == "failed" and not result.text:
             failure = results.failure(result, names)
@@ -267,7 +267,7 @@ class Responses:
     async def _tell_end(
         self, stream: EventStream, events: ResponseEvents, answering: Answering, result: TurnResult
     ) -> None:
-        output = await self._keeper.output(answering.hold, answering.response["id"], result)
+        result, output = await self._keeper.ended(answering.hold, answering.response["id"], result)
         is_completed = shapes.status_of(result) == "completed"
         last_events = list(events.rest(output, last_status="completed" if is_completed else "incomplete"))
         body = await self._finished(answering, result, events.output)

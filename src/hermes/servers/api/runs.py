@@ -55,7 +55,7 @@ def routes(
         runs = Runs(parts, feeds_of(app, parts.gateway), limits, session_of_response)
         app.router.add_post("/v1/runs", runs.create)
         app.router.add_get("/v1/runs/{run_id}", runs.read)
-        app.router.add_get("/v1/runs/{run_id}/events", runs.events)
+        app.router.add_get("/v1/runs/{run_id}/events", runs.events, allow_head=False)
         app.router.add_post("/v1/runs/{run_id}/approval", runs.approve)
         app.router.add_post("/v1/runs/{run_id}/stop", runs.stop)
         app.on_cleanup.append(runs.close)

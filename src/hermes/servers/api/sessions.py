@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -343,7 +344,8 @@ def _instructions(tx: Tx, turn_id: str) -> str:
     """Those of the request that began the session."""
     for row in inbox.of_turn(tx, turn_id):
         if row.kind == "request":
-            return codec.load_request(row.body).options.instructions
+            with suppress(ValueError):  # a damaged row spoils a label and not the list
+                return codec.load_request(row.body).options.instructions
     return ""
 
 
