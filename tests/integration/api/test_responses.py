@@ -11,11 +11,14 @@ import pytest
 from hermes.core.people import PersonRole
 from hermes.servers.api import responses
 from hermes.servers.api.parts import Caller
+from hermes.servers.api.response_keeper import Kept
 from hermes.store import people, sessions
 from hermes.store import responses as store
 from hermes.store.db import Tx, open_database
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
+from tests.fakes.tools import GO_ON
 from tests.integration.api.conftest import Api, Families, StartApi
+from tests.integration.conftest import crash
 
 Json = dict[str, Any]
 
@@ -29,8 +32,14 @@ WEATHER = {
 
 
 @pytest.fixture
-def families() -> Families:
-    return (responses.routes,)
+def kept() -> dict[str, int]:
+    """How much is kept; a test that changes it changes what is started after that."""
+    return {}
+
+
+@pytest.fixture
+def families(kept: dict[str, int]) -> Families:
+    return (lambda parts: responses.routes(parts, kept=Kept(**kept)),)
 
 
 async def streamed(api: Api, body: Json, **headers: str) -> list[Json]:
@@ -479,9 +488,8 @@ async def test_two_at_once_from_one_response_are_both_answered_and_neither_hears
         assert [message["content"] for message in request["messages"][1:]] == ["a", "echo: a", "b"]
 
 
-@pytest.mark.parametrize("name", ["trip", {"id": "trip"}])
-async def test_a_conversation_goes_on_by_its_name(api: Api, model: FakeModel, name: Any) -> None:
-    first = await api.post(PATH, {"input": "a", "conversation": name})
+async def test_a_conversation_goes_on_by_its_name_in_either_form(api: Api, model: FakeModel) -> None:
+    first = await api.post(PATH, {"input": "a", "conversation": {"id": "trip"}})
     second = await api.post(PATH, {"input": "b", "conversation": "trip"})
     assert (first.json["conversation"], second.json["conversation"]) == ({"id": "trip"}, {"id": "trip"})
     assert first.headers["X-Hermes-Session-Id"] == second.headers["X-Hermes-Session-Id"]
@@ -510,71 +518,70 @@ async def test_a_session_that_is_named_goes_on_and_another_one_than_the_chains_i
 # Refusals
 
 
-@pytest.mark.parametrize(
-    "body, code, param",
-    [
-        ({}, "missing_input", "input"),
-        ({"input": ""}, "empty_message", "input[-1]"),
-        ({"input": []}, "empty_messages", "input"),
-        ({"input": 7}, "invalid_input", "input"),
-        ({"input": ["hello"]}, "invalid_input", "input[0]"),
-        ({"input": [{"role": "bird", "content": "x"}]}, "invalid_role", "input[0].role"),
-        ({"input": [{"role": "assistant", "content": "x"}]}, "invalid_last_message", "input[-1]"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "unsupported_item_type", "input[0].type"),
-        ({"input": [{"type": ["odd"], "id": "x"}]}, "unsupported_item_type", "input[0].type"),
-        ({"input": [{"type": "function_call_output", "output": "x"}]}, "invalid_tool_call_id", "input[0].call_id"),
-        ({"input": [{"type": "function_call_output", "call_id": "c"}]}, "invalid_input", "input[0].output"),
-        ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "invalid_tool_result", "input"),
-        (
-            {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
-            "unsupported_content_type",
-            "input[0].content[0]",
-        ),
-        ({"input": "x", "conversation_history": "y"}, "invalid_input", "conversation_history"),
-        ({"input": "x", "conversation": "a", "previous_response_id": "b"}, "mutually_exclusive", "conversation"),
-        (
-            {"input": "x", "conversation": "a", "conversation_history": [{"role": "user", "content": "y"}]},
-            "mutually_exclusive",
-            "conversation_history",
-        ),
-        ({"input": "x", "conversation": 7}, "invalid_value", "conversation"),
-        ({"input": "x", "conversation": {}}, "invalid_value", "conversation"),
-        ({"input": "x", "conversation": "a", "store": False}, "store_required", "store"),
-        ({"input": "x", "background": True, "store": False}, "store_required", "store"),
-        ({"input": "x", "store": "yes"}, "invalid_value", "store"),
-        ({"input": "x", "stream": 1}, "invalid_value", "stream"),
-        ({"input": "x", "model": 7}, "invalid_value", "model"),
-        ({"input": "x", "temperature": 9}, "invalid_value", "temperature"),
-        ({"input": "x", "max_output_tokens": 0}, "invalid_value", "max_output_tokens"),
-        ({"input": "x", "metadata": {"a": 1}}, "invalid_value", "metadata"),
-        ({"input": "x", "tools": [{"type": "web_search"}]}, "unsupported_tool_type", "tools[0].type"),
-        ({"input": "x", "tool_choice": "required"}, "invalid_tool_choice", "tool_choice"),
-        ({"input": "x", "prompt": {"id": "p"}}, "unsupported_parameter", "prompt"),
-        ({"input": "x", "text": {"format": {"type": "json_object"}}}, "unsupported_parameter", "text.format"),
-        ({"input": "x", "instructions": "y" * 70_000}, "content_too_long", "instructions"),
-    ],
-)
-async def test_what_cannot_be_done_is_refused_before_anything_is_stored(
-    api: Api, model: FakeModel, body: Json, code: str, param: str
-) -> None:
-    answer = await api.post(PATH, body)
-    assert (answer.status, answer.error["code"], answer.error["param"]) == (400, code, param)
-    assert answer.error["type"] == "invalid_request_error"
+REFUSED: list[tuple[Json, str, str]] = [
+    ({}, "missing_input", "input"),
+    ({"input": ""}, "empty_message", "input[-1]"),
+    ({"input": []}, "empty_messages", "input"),
+    ({"input": 7}, "invalid_input", "input"),
+    ({"input": ["hello"]}, "invalid_input", "input[0]"),
+    ({"input": [{"role": "bird", "content": "x"}]}, "invalid_role", "input[0].role"),
+    ({"input": [{"role": "assistant", "content": "x"}]}, "invalid_last_message", "input[-1]"),
+    ({"input": [{"type": "item_reference", "id": "x"}]}, "unsupported_item_type", "input[0].type"),
+    ({"input": [{"type": ["odd"], "id": "x"}]}, "unsupported_item_type", "input[0].type"),
+    ({"input": [{"type": "function_call_output", "output": "x"}]}, "invalid_tool_call_id", "input[0].call_id"),
+    ({"input": [{"type": "function_call_output", "call_id": "c"}]}, "invalid_input", "input[0].output"),
+    ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "invalid_tool_result", "input"),
+    (
+        {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
+        "unsupported_content_type",
+        "input[0].content[0]",
+    ),
+    ({"input": "x", "conversation_history": "y"}, "invalid_input", "conversation_history"),
+    ({"input": "x", "conversation": "a", "previous_response_id": "b"}, "mutually_exclusive", "conversation"),
+    (
+        {"input": "x", "conversation": "a", "conversation_history": [{"role": "user", "content": "y"}]},
+        "mutually_exclusive",
+        "conversation_history",
+    ),
+    ({"input": "x", "conversation": 7}, "invalid_value", "conversation"),
+    ({"input": "x", "conversation": {}}, "invalid_value", "conversation"),
+    ({"input": "x", "conversation": "a", "store": False}, "store_required", "store"),
+    ({"input": "x", "background": True, "store": False}, "store_required", "store"),
+    ({"input": "x", "store": "yes"}, "invalid_value", "store"),
+    ({"input": "x", "stream": 1}, "invalid_value", "stream"),
+    ({"input": "x", "model": 7}, "invalid_value", "model"),
+    ({"input": "x", "temperature": 9}, "invalid_value", "temperature"),
+    ({"input": "x", "max_output_tokens": 0}, "invalid_value", "max_output_tokens"),
+    ({"input": "x", "metadata": {"a": 1}}, "invalid_value", "metadata"),
+    ({"input": "x", "tools": [{"type": "web_search"}]}, "unsupported_tool_type", "tools[0].type"),
+    ({"input": "x", "tool_choice": "required"}, "invalid_tool_choice", "tool_choice"),
+    ({"input": "x", "prompt": {"id": "p"}}, "unsupported_parameter", "prompt"),
+    ({"input": "x", "text": {"format": {"type": "json_object"}}}, "unsupported_parameter", "text.format"),
+    ({"input": "x", "instructions": "y" * 70_000}, "content_too_long", "instructions"),
+]
+
+
+async def test_what_cannot_be_done_is_refused_before_anything_is_stored(api: Api, model: FakeModel) -> None:
+    """One gateway for them all: what is stored for any of them would show at the end."""
+    for body, code, param in REFUSED:
+        answer = await api.post(PATH, body)
+        assert (answer.status, answer.error["code"], answer.error["param"]) == (400, code, param), body
+        assert answer.error["type"] == "invalid_request_error"
     assert model.requests == []
     assert await api.gateway.db.read(sessions.newest) == []
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"[" * 100_000, b'"x"', b""])
-async def test_a_body_that_is_no_object_is_refused(api: Api, body: bytes) -> None:
-    answer = await api.post(PATH, body)
-    assert (answer.status, answer.error["code"]) == (400, "invalid_json")
+async def test_a_body_that_is_no_object_is_refused(api: Api) -> None:
+    for body in (b"{", b"[]", b"[" * 100_000, b'"x"', b""):
+        answer = await api.post(PATH, body)
+        assert (answer.status, answer.error["code"]) == (400, "invalid_json"), body[:10]
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "limit=²", "order=up"])
-async def test_a_page_that_makes_no_sense_is_refused(api: Api, query: str) -> None:
+async def test_a_page_that_makes_no_sense_is_refused(api: Api) -> None:
     made = (await api.post(PATH, {"input": "x"})).json
-    answer = await api.get(f"{PATH}/{made['id']}/input_items?{query}")
-    assert (answer.status, answer.error["code"]) == (400, "invalid_value")
+    for query in ("limit=0", "limit=101", "limit=x", "limit=²", "order=up"):
+        answer = await api.get(f"{PATH}/{made['id']}/input_items?{query}")
+        assert (answer.status, answer.error["code"]) == (400, "invalid_value"), query
 
 
 async def test_a_response_does_not_exist_for_others_than_who_asked_and_an_admin(start_api: StartApi) -> None:
@@ -719,6 +726,7 @@ async def test_a_stored_response_goes_on_after_a_restart_and_one_not_stored_does
         made = (await api.post(PATH, {"input": "long work", "background": True})).json
         waiting = asyncio.create_task(api.post(PATH, {"input": "quick", "store": False}))
         await both_at_the_model(model)
+        await crash(api.gateway)
     await asyncio.gather(waiting, return_exceptions=True)
     model.release()
     async with start_api() as api, asyncio.timeout(10):
@@ -759,3 +767,47 @@ async def test_a_broken_response_store_stops_nothing_else_and_says_so(start_api:
         assert (unstored.status, text_of(unstored.json)) == (200, "echo: hello")
         in_the_way.rmdir()
         assert (await api.post(PATH, {"input": "hello"})).status == 200
+
+
+async def test_after_a_crash_the_response_is_settled_from_what_the_turn_left(
+    start_api: StartApi, model: FakeModel
+) -> None:
+    model.script([calls_tools(("linger", {}), text="One moment."), Reply("Here it is.")])
+    async with start_api() as api, asyncio.timeout(20):
+        made = (await api.post(PATH, {"input": "work", "background": True})).json
+        while "One moment." not in str(await api.gateway.db.read(lines)):  # noqa: ASYNC110 - it is stored, not told
+            await asyncio.sleep(0.01)
+        await crash(api.gateway)
+        (api.gateway.home.parent / "work" / GO_ON).touch()
+    async with start_api() as api, asyncio.timeout(10):
+        body = await until(api, made["id"], "completed")
+    assert [item["type"] for item in body["output"]] == ["message", "function_call", "function_call_output", "message"]
+    assert text_of(body) == "One moment.Here it is."
+    assert body["output"][2]["output"] == "Done lingering."
+    assert body["usage"]["total_tokens"] == 38
+
+
+def lines(tx: Tx) -> list[str]:
+    return tx.all("SELECT body FROM transcript", str)
+
+
+async def test_the_oldest_responses_are_let_go_while_it_runs(start_api: StartApi, kept: dict[str, int]) -> None:
+    async with start_api() as api:
+        made = [(await api.post(PATH, {"input": text, "conversation": text})).json["id"] for text in ("a", "b", "c")]
+    kept["most"] = 2
+    async with start_api() as api, asyncio.timeout(10):
+        while (await api.get(f"{PATH}/{made[0]}")).status == 200:  # noqa: ASYNC110 - nobody is told of it
+            await asyncio.sleep(0.01)
+        assert [(await api.get(f"{PATH}/{response_id}")).status for response_id in made] == [404, 200, 200]
+
+
+async def test_the_store_is_closed_with_the_server(start_api: StartApi, tmp_path: Path) -> None:
+    file = tmp_path / "home" / store.FILE
+    async with start_api() as api:
+        await api.post(PATH, {"input": "hello"})
+        assert beside(file) >= {"", "-wal", "-shm"}
+    assert beside(file) == {"", ".head"}  # SQLite removes its log with the last connection
+
+
+def beside(file: Path) -> set[str]:
+    return {path.name.removeprefix(file.name) for path in file.parent.glob(f"{file.name}*")}

@@ -147,14 +147,12 @@ class ResponseKeeper:
     async def delete(self, response_id: str) -> bool:
         return await (await self.db()).write(responses.delete, response_id)
 
-    async def output(self, hold: Hold, response_id: str, result: TurnResult) -> list[Json]:
-        """The items of a turn that has just ended."""
-        messages = shapes.answer_of(result)
+    async def ended(self, hold: Hold, response_id: str, result: TurnResult) -> tuple[TurnResult, list[Json]]:
+        """The result of a turn that has just ended, for all of it, and its items."""
+        messages: Sequence[ChatMessage] = shapes.answer_of(result)
         if hold.has_steps:
-            state = await self._gateway.door.state_of(hold.event_id)
-            if state is not None and state.turn is not None:
-                messages = await self._said(state, state.turn, result)
-        return shapes.output_of(messages, shapes.ItemIds(response_id), last_status=_last_status(result))
+            result, messages = await self._whole(await self._gateway.door.state_of(hold.event_id), result)
+        return result, shapes.output_of(messages, shapes.ItemIds(response_id), last_status=_last_status(result))
 
     async def finish(self, hold: Hold, body: Json) -> None:
         """Store the final state. If that fails now it is done later: the answer goes to its client all the same."""
@@ -175,7 +173,7 @@ class ResponseKeeper:
         state = await self._gateway.door.state_of(stored.event_id)
         if state is not None and state.status not in results.FINAL_STATUS:
             return _as_it_is(stored, state)
-        result, messages = await self._ended(state, result)
+        result, messages = await self._whole(state, result)
         output = shapes.output_of(messages, shapes.ItemIds(stored.id), last_status=_last_status(result))
         now = self._gateway.clock.now()
         body = shapes.finished(stored.body, result, output, now=now)
@@ -183,9 +181,10 @@ class ResponseKeeper:
             return await self.load(stored.id) or replace(stored, status=body["status"], body=body)
         return replace(stored, status=body["status"], body=body)
 
-    async def _ended(
+    async def _whole(
         self, state: RequestState | None, result: TurnResult | None
     ) -> tuple[TurnResult, Sequence[ChatMessage]]:
+        """The turn from its beginning: a result tells only of what was done since it was last taken up."""
         if state is None or state.turn is None:
             if result is None:
                 reason = NEVER_BEGUN if state is None else state.row.reason
@@ -193,7 +192,10 @@ class ResponseKeeper:
                 result = TurnResult("", ended, reason=reason, finish_reason="error")
             return result, ()
         said = await self._said(state, state.turn, result)
-        return result or result_in_store(state, state.turn, said), said
+        if result is None:
+            return result_in_store(state, state.turn, said), said
+        usage = replace(usage_in_store(state.turn), cached_tokens=result.usage.cached_tokens)
+        return replace(result, usage=usage), said
 
     async def _said(self, state: RequestState, turn: Turn, result: TurnResult | None) -> list[ChatMessage]:
         """What the turn added to the transcript, and the words that were cut off before they got there."""
@@ -256,7 +258,7 @@ class ResponseKeeper:
 def result_in_store(state: RequestState, turn: Turn, said: Sequence[ChatMessage]) -> TurnResult:
     """How a turn ended, for whoever was not there: from its row and its last words."""
     last = said[-1] if said and said[-1].role is Role.ASSISTANT else ChatMessage(Role.ASSISTANT)
-    usage = Usage(turn.prompt_tokens, turn.completion_tokens)
+    usage = usage_in_store(turn)
     if state.status == "completed":
         calls = _open_calls(said)
         reason = "tool_calls" if calls else "stop"
@@ -272,6 +274,10 @@ def result_in_store(state: RequestState, turn: Turn, said: Sequence[ChatMessage]
         model=turn.model,
         error_kind=kind[1] if kind else "",
     )
+
+
+def usage_in_store(turn: Turn) -> Usage:
+    return Usage(turn.prompt_tokens, turn.completion_tokens)
 
 
 def _open_calls(said: Sequence[ChatMessage]) -> tuple[shapes.ToolCall, ...]:
