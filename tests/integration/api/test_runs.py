@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from hermes.core.people import PersonRole
@@ -11,7 +12,7 @@ from hermes.servers.api import runs
 from hermes.servers.api.parts import Caller
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
-from tests.integration.api.conftest import Api, Families, StartApi
+from tests.integration.api.conftest import Api, Families, StartApi, events_of
 from tests.integration.api.others import all_events, another, following, kinds, run_is, until_kind
 from tests.integration.conftest import crash
 
@@ -256,6 +257,32 @@ async def test_after_a_restart_a_snapshot_tells_what_was_and_the_rest_is_live(
         assert rest[-1].data["output"] == "echo: find x"
         assert kinds(await all_events(api, ended)) == ["run.snapshot", "assistant.completed", "run.completed"]
         assert (await run_is(api, ended, "completed"))["output"] == "echo: hello"
+
+
+async def test_a_server_that_closes_ends_its_streams_properly_and_the_run_goes_on(
+    api: Api, model: FakeModel, families: Families
+) -> None:
+    model.hold()
+    run_id = await begin(api)
+    async with aiohttp.ClientSession() as client:
+        async with another(api, Caller("default", PersonRole.OWNER), families) as closing:
+            answer = await client.get(f"{closing.url}/v1/runs/{run_id}/events")
+            await until_kind(events_of(answer.content), "run.snapshot")
+        await answer.read()  # a broken encoding would raise
+    model.release()
+    await run_is(api, run_id, "completed")
+
+
+async def test_every_run_that_was_in_hand_at_a_crash_goes_on_to_its_end(start_api: StartApi, model: FakeModel) -> None:
+    async with start_api() as api:
+        model.hold(silently=True)
+        names = [await begin(api, f"work {number}", session_id=f"s{number % 7}") for number in range(20)]
+        await model.is_holding()
+        await crash(api.gateway)
+    model.release()
+    async with start_api() as api:
+        ended = [await run_is(api, name, "completed") for name in names]
+    assert [run["output"] for run in ended] == [f"echo: work {number}" for number in range(20)]
 
 
 # Approvals
