@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from hermes.servers.api.metrics import snapshot_of
 from tests.fakes.model import FakeModel
-from tests.integration.api.serving import served
+from tests.integration.api.serving import Served, served
 from tests.integration.conftest import Start
 
 
@@ -109,3 +110,37 @@ async def test_a_key_that_asks_too_often_is_told_when_to_come_again(start: Start
         assert 1 <= int(refused.headers["Retry-After"]) <= 10
         async with api.stranger.get("/health") as answer:
             assert answer.status == 200
+
+
+async def test_a_client_that_left_gets_its_answer_by_asking_again(start: Start, model: FakeModel) -> None:
+    model.hold()
+    async with served(start) as api, asyncio.timeout(10):
+        left = asyncio.create_task(api.post(PATH, chat("hello"), Idempotency_Key="one"))
+        await model.is_holding()
+        left.cancel()
+        await asyncio.wait([left])
+        again = asyncio.create_task(api.post(PATH, chat("hello"), Idempotency_Key="one"))
+        model.release()
+        assert (await again).json["choices"][0]["message"]["content"] == "echo: hello"
+    assert len(model.requests) == 1
+
+
+async def test_who_left_while_waiting_for_its_turn_is_not_worked_for(start: Start, model: FakeModel) -> None:
+    model.hold()
+    async with served(start, API_SERVER_MAX_CONCURRENT="1") as api, asyncio.timeout(10):
+        first = asyncio.create_task(api.post(PATH, chat("one")))
+        await model.is_holding()
+        waiting = asyncio.create_task(api.post(PATH, chat("two")))
+        await until_open(api, 2)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        model.release()
+        assert (await first).status == 200
+        assert (await api.post(PATH, chat("three"))).status == 200
+    assert [request["messages"][-1]["content"] for request in model.requests] == ["one", "three"]
+
+
+async def until_open(api: Served, count: int) -> None:
+    """Until so many requests are with the server, besides the one that asks."""
+    while snapshot_of((await api.get("/metrics")).body.decode())["hermes_http_requests_open"] <= count:
+        continue

@@ -24,6 +24,7 @@ from hermes.servers.api import (
 )
 from hermes.servers.api.auth import KeyRing
 from hermes.servers.api.content import InputLimits, limits_of
+from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import Limits
 from hermes.servers.api.metrics import Metrics
@@ -122,6 +123,8 @@ class Gate:
         if request.method != hdrs.METH_POST or path not in WORK:
             return await handler(request)
         async with self._limits.slot(caller.name):
+            if request.transport is None:
+                raise ApiError(408, "The client left before its turn came.", code="client_gone")
             return await self._repeats.answer(request, caller, handler)
 
 

@@ -32,7 +32,6 @@ EXPOSED = ", ".join(
         "X-Hermes-Completed",
         "X-Hermes-Partial",
         "X-Hermes-Error",
-        "X-Request-Id",
         "Idempotent-Replayed",
         "Retry-After",
     )

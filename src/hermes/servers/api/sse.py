@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,8 @@ from aiohttp import ClientConnectionResetError, web
 
 DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
+WRITE_SECONDS = 60.0
+"""A client that reads nothing for so long counts as gone: it may not hold a place for ever."""
 LARGEST_RECORDING = 4 * 1024 * 1024
 
 RECORDING = web.RequestKey("recording", bytearray)
@@ -22,9 +25,15 @@ class ClientGoneError(Exception):
 
 
 class EventStream:
-    def __init__(self, response: web.StreamResponse, recording: bytearray | None = None) -> None:
+    def __init__(
+        self,
+        response: web.StreamResponse,
+        recording: bytearray | None = None,
+        transport: asyncio.Transport | None = None,
+    ) -> None:
         self.response = response
         self._recording = recording
+        self._transport = transport
 
     async def send(self, data: Any, *, event: str = "") -> None:
         """One event; ``data`` is dumped as JSON."""
@@ -39,7 +48,13 @@ class EventStream:
 
     async def write(self, raw: bytes) -> None:
         try:
-            await self.response.write(raw)
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self.response.write(raw)
+        except TimeoutError as error:
+            self.forget()
+            if self._transport is not None:
+                self._transport.abort()  # it would also hold up the end of the stream
+            raise ClientGoneError from error
         except (ClientConnectionResetError, ConnectionResetError) as error:
             self.forget()
             raise ClientGoneError from error
@@ -67,7 +82,7 @@ async def event_stream(request: web.Request, headers: Mapping[str, str]) -> Asyn
         }
     )
     await response.prepare(request)
-    stream = EventStream(response, request.get(RECORDING))
+    stream = EventStream(response, request.get(RECORDING), request.transport)
     yield stream
     try:
         await response.write_eof()
