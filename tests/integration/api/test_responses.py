@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+import orjson
 import pytest
 
 from hermes.core.people import PersonRole
@@ -648,6 +650,17 @@ async def test_a_client_that_leaves_a_stream_leaves_a_response_that_ends(api: Ap
     assert text_of(body) == "Hello"
 
 
+async def test_a_client_that_vanishes_at_any_event_leaves_a_response_that_ends(api: Api, model: FakeModel) -> None:
+    for count in range(1, 22, 4):
+        model.script([calls_tools(("search_files", {"text": "x"}), text="Let me look."), "Found it."])
+        async with api.streaming(PATH, {"input": "hi", "stream": True}) as (_, events):
+            response_id = (await anext(events)).data["response"]["id"]
+            for _ in range(count):
+                if (await anext(events)).name == "response.completed":
+                    break
+        assert text_of(await until(api, response_id, "completed")) == "Let me look.Found it."
+
+
 async def test_a_response_in_the_background_is_queued_then_read(api: Api, model: FakeModel) -> None:
     model.hold(silently=True)
     answer = await api.post(PATH, {"input": "long work", "background": True})
@@ -733,6 +746,32 @@ async def test_a_stored_response_goes_on_after_a_restart_and_one_not_stored_does
         body = await until(api, made["id"], "completed")
         assert text_of(body) == "echo: long work"
         assert len(model.requests) == 3
+
+
+async def test_a_server_that_stops_ends_its_calls_in_words_and_their_responses_go_on(
+    start_api: StartApi, model: FakeModel
+) -> None:
+    model.hold(silently=True)
+
+    async def read(url: str, body: Json) -> bytes:
+        async with aiohttp.ClientSession() as client, client.post(url, json=body) as answer:
+            return await answer.read()
+
+    async def read_both(url: str) -> list[bytes]:
+        answers = await asyncio.gather(*(read(url, {"input": "hi", "stream": streams}) for streams in (True, False)))
+        model.release()
+        return answers
+
+    async with start_api() as api, asyncio.timeout(20):
+        reading = asyncio.create_task(read_both(f"{api.url}{PATH}"))
+        await both_at_the_model(model)
+    streaming, whole = await reading
+    told = orjson.loads(streaming.decode().split("\n\n")[-2].partition("data: ")[2])
+    error = orjson.loads(whole)["error"]
+    assert (told["type"], told["code"], error["code"]) == ("error", "gateway_stopping", "gateway_stopping")
+    async with start_api() as api, asyncio.timeout(10):
+        for response_id in (told["response_id"], error["response_id"]):
+            assert text_of(await until(api, response_id, "completed")) == "echo: hi"
 
 
 async def test_one_that_was_never_begun_has_failed_after_a_restart(start_api: StartApi, tmp_path: Path) -> None:

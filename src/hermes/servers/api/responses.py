@@ -23,6 +23,7 @@ from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import Action, may
 from hermes.servers.api import parse, results
 from hermes.servers.api import response_shapes as shapes
+from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.following import follow
@@ -57,6 +58,7 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Kept | Non
         handlers = Responses(parts, keeper, limits)
         app[KEEPER] = keeper
         app.cleanup_ctx.append(keeper.running)
+        app.on_shutdown.append(handlers.calls.end)
         app.router.add_post("/v1/responses", handlers.create)
         app.router.add_get("/v1/responses/{id}", handlers.show)
         app.router.add_delete("/v1/responses/{id}", handlers.delete)
@@ -99,6 +101,7 @@ class Responses:
         self._keeper = keeper
         self._limits = limits
         self._naming = asyncio.Lock()
+        self.calls = OpenCalls()
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         asked = read_asked(await parse.read_body(request, self._limits), self._limits)
@@ -208,8 +211,9 @@ class Responses:
     async def _answer(self, answering: Answering) -> web.Response:
         names, response_id = answering.names, answering.response["id"]
         try:
-            result = await results.end_of(answering.ticket, self._door, names)
-        except ApiError as error:  # it needs an approval; the response goes on without this connection
+            with self.calls.waiting():
+                result = await results.end_of(answering.ticket, self._door, names)
+        except ApiError as error:  # it needs an approval, or we stop: the response goes on without this connection
             error.extras["response_id"] = response_id
             raise
         result, output = await self._keeper.ended(answering.hold, response_id, result)
@@ -237,32 +241,36 @@ class Responses:
     async def _tell(self, stream: EventStream, answering: Answering) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
         events = ResponseEvents(answering.response)
+        response_id = answering.response["id"]
         try:
-            await _send(stream, events.opening())
-            async for event in follow(answering.ticket):
-                result: TurnResult | None = None
-                if event is None:
-                    await stream.keep_alive()
-                    result = await results.end_in_store(answering.ticket, self._door)
-                elif isinstance(event, ApprovalAsked) and not answering.asked.is_background:
-                    error = results.approval_required(event, answering.names)
-                    error.extras["response_id"] = answering.response["id"]
-                    await _send(stream, [events.error(error)])
-                    return
-                elif isinstance(event, TurnEnded):
-                    result = event.result
-                else:
-                    await _send(stream, events.of(event))
-                if result is not None:
-                    await self._tell_end(stream, events, answering, result)
-                    return
+            with self.calls.waiting():
+                await self._tell_all(stream, events, answering)
+        except ApiError as error:
+            error.extras["response_id"] = response_id
+            await _send(stream, [events.error(error)])
         except ClientGoneError:
             raise
         except Exception:
-            log.exception("Stream failed", extra={"response": answering.response["id"]})
+            log.exception("Stream failed", extra={"response": response_id})
             message = "The gateway failed at this; its log says how."
-            failed = ApiError(500, message, code="internal_error", extras={"response_id": answering.response["id"]})
+            failed = ApiError(500, message, code="internal_error", extras={"response_id": response_id})
             await _send(stream, [events.error(failed)])
+
+    async def _tell_all(self, stream: EventStream, events: ResponseEvents, answering: Answering) -> None:
+        await _send(stream, events.opening())
+        async for event in follow(answering.ticket):
+            if isinstance(event, TurnEnded):
+                await self._tell_end(stream, events, answering, event.result)
+                return
+            if isinstance(event, ApprovalAsked) and not answering.asked.is_background:
+                raise results.approval_required(event, answering.names)
+            if event is not None:
+                await _send(stream, events.of(event))
+                continue
+            await stream.keep_alive()
+            if (result := await results.end_in_store(answering.ticket, self._door)) is not None:
+                await self._tell_end(stream, events, answering, result)
+                return
 
     async def _tell_end(
         self, stream: EventStream, events: ResponseEvents, answering: Answering, result: TurnResult
