@@ -30,8 +30,17 @@ class Life:
 
 
 def life_of(tx: Tx, name: str) -> Life | None:
-    """Find by the id of an event, a turn, a letter or an approval, or by a message's own id on its platform."""
-    return _by_our_id(tx, name) or _by_platform_id(tx, name)
+    """Find by the id of an event, a turn, a letter or an approval, by the id that the API gave to what was asked, or by
+    a message's own id on its platform.
+    """
+    return _by_our_id(tx, _without_the_apis_dress(name)) or _by_platform_id(tx, name)
+
+
+def _without_the_apis_dress(name: str) -> str:
+    """Chat completions, runs and responses carry the id of their event; people paste what their client shows."""
+    if name.startswith("resp_"):
+        return f"ev_{name}"
+    return name.removeprefix("chatcmpl-").removeprefix("run_")
 
 
 def _by_our_id(tx: Tx, name: str) -> Life | None:

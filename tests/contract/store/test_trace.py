@@ -23,7 +23,7 @@ async def test_a_turn_is_found_by_its_event_its_letter_and_its_approval(database
     assert life is not None
     assert [call.name for call in life.calls] == ["danger"]
     assert [line.seq for line in life.lines] == [1, 2, 3, 4]
-    for name in (life.events[0].id, sent.id, asked.id):
+    for name in (life.events[0].id, f"run_{life.events[0].id}", sent.id, asked.id):
         assert await database.read(trace.life_of, name) == life
 
 
@@ -36,6 +36,17 @@ async def test_a_command_is_found_with_its_reply(database: Database) -> None:
     assert life is not None
     assert (life.turn, [row.id for row in life.letters]) == (None, [reply.id])
     assert await database.read(trace.life_of, reply.id) == life
+
+
+@pytest.mark.parametrize(
+    "event_id, name",
+    [("ev_1", "chatcmpl-ev_1"), ("ev_1", "run_ev_1"), ("ev_resp_1", "resp_1"), ("ev_resp_1", "ev_resp_1")],
+)
+async def test_a_request_is_found_by_the_id_its_client_shows(database: Database, event_id: str, name: str) -> None:
+    await database.write(inbox.accept, [incoming(event_id=event_id)], now=NOW)
+    life = await database.read(trace.life_of, name)
+    assert life is not None
+    assert life.events[0].id == event_id
 
 
 @pytest.mark.parametrize("name", ["telegram/77/msg:7:1001", "msg:7:1001", "7:1001", "m-17"])

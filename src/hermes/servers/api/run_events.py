@@ -254,7 +254,7 @@ class RunFeed:
         return self._events[0].sequence if self._events else self._sequence + 1
 
     def after(self, sequence: int) -> list[Told]:
-        return [told for told in self._events if told.sequence > sequence]
+        return [told for told in self._events if told.sequence > sequence] if sequence < self._sequence else []
 
     def place_of(self, last_event_id: str) -> int:
         """The number of the last event a client has seen; 0 where it has seen none of ours."""

@@ -26,7 +26,7 @@ from hermes.servers.api.following import KEEP_ALIVE_SECONDS
 from hermes.servers.api.parts import CALLER, LONGEST_NAME, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.run_events import RUN, SNAPSHOT, RunFeed, RunFeeds, Told, run_id_of
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
-from hermes.servers.api.transcripts import answer_of, told
+from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, told
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import PLATFORM, RequestState
 from hermes.services.gateway import Gateway
@@ -42,6 +42,8 @@ FEEDS = web.AppKey("feeds", RunFeeds)
 STOPPING = "stopping"
 STOP_AGAIN_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 IDEMPOTENCY_KEY = "Idempotency-Key"
+LARGEST_TRANSCRIPT = 256 * 1024
+BEGINNING = 1000
 _MODEL_ERROR = re.compile(r"model (\w+): ")
 
 SessionOfResponse = Callable[[str, Caller], Awaitable[str]]
@@ -117,7 +119,12 @@ class Run:
         return [message.tool_call_id for _, message in self.answer if message.role is Role.TOOL]
 
     def transcript(self) -> list[Json]:
-        return [{"message_id": name, **told(message)} for name, message in self.answer]
+        """Everything; of a turn with very much in it, the beginnings of arguments and results."""
+        size = sum(
+            len(message.text) + sum(len(call.arguments) for call in message.tool_calls) for _, message in self.answer
+        )
+        longest = LONGEST_TEXT if size <= LARGEST_TRANSCRIPT else BEGINNING
+        return [{"message_id": name, **told(message, longest)} for name, message in self.answer]
 
     def snapshot(self) -> Json:
         """Where it stands, for whoever missed how it came there."""
@@ -417,7 +424,10 @@ class Runs:
         """A run on its way from the queue into its turn, or into sleep, is in neither for a moment."""
         for pause in STOP_AGAIN_SECONDS:
             await asyncio.sleep(pause)
-            state = await self._door.stop(event_id)
+            try:
+                state = await self._door.stop(event_id)
+            except StoreIsDownError:
+                continue
             if state is None or state.status in results.FINAL_STATUS:
                 self._feeds.ended(event_id)
                 return

@@ -23,12 +23,12 @@ def message_id(turn_id: str, number: int) -> str:
     return f"msg_{turn_id}_{number}"
 
 
-def told(message: ChatMessage) -> Json:
-    shown: Json = {"role": message.role.value, "content": _content(message)}
+def told(message: ChatMessage, longest: int = LONGEST_TEXT) -> Json:
+    shown: Json = {"role": message.role.value, "content": _content(message, longest)}
     if message.tool_calls:
         calls = (tool_call(call) for call in message.tool_calls)
         shown["tool_calls"] = [
-            {**call, "function": {**call["function"], "arguments": trimmed(call["function"]["arguments"])}}
+            {**call, "function": {**call["function"], "arguments": trimmed(call["function"]["arguments"], longest)}}
             for call in calls
         ]
     if message.role is Role.TOOL:
@@ -37,8 +37,8 @@ def told(message: ChatMessage) -> Json:
     return shown
 
 
-def _content(message: ChatMessage) -> str | list[Json] | None:
-    text = trimmed(message.text) if message.role is Role.TOOL else message.text
+def _content(message: ChatMessage, longest: int) -> str | list[Json] | None:
+    text = trimmed(message.text, longest) if message.role is Role.TOOL else message.text
     if message.images:
         words = [{"type": "text", "text": text}] if text else []
         return [*words, *(_picture(image) for image in message.images)]
