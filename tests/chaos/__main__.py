@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import duplicates, faults, reconnects, store_troubles
+from tests.chaos import api_kills, duplicates, faults, reconnects, store_troubles
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, story
 from tests.chaos.world import opened
@@ -22,6 +22,7 @@ SECTION = "Chaos"
 PROGRESS_EVERY = 10
 MESSAGES = 10_000
 FAILURES = 1_000
+REQUESTS = 50
 
 Row = tuple[str, str]
 
@@ -130,8 +131,20 @@ async def trouble_the_store(options: Options) -> Told:
     return Told([(f"state.db: {each.name}", each.words) for each in played], all(each.is_good for each in played))
 
 
+async def kill_the_api(options: Options) -> Told:
+    rounds = await api_kills.kill_and_ask(options.folder / "api", REQUESTS, options.seed)
+    rows = []
+    for number, each in enumerate(rounds, 1):
+        for kind in api_kills.Kind:
+            rows.append((f"API, kill {number} ({each.victim}): every {kind} ends", each.ends(kind)))
+        for one in each.wrong:
+            print(f"wrong: {one}")
+    return Told(rows, not any(each.wrong for each in rounds))
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
+    "api": kill_the_api,
     "duplicates": deliver_again,
     "reconnects": reconnect,
     "faults": play_faults,
