@@ -119,7 +119,7 @@ class FakeTelegram:
 
     async def start(self) -> None:
         self._server = web.Server(self._answer, request_factory=_large_request)
-        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.0)
+        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.01)  # 0 would mean for ever
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await site.start()
