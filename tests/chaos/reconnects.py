@@ -28,6 +28,7 @@ from tests.fakes.telegram import FakeTelegram
 
 QUICK = Pace(backoff_seconds=(0.0,), conflict_seconds=0.0, watch_seconds=0.005)
 WAIT_SECONDS = 20.0
+STEADY = 15  # so many looks in a row saw the same
 HALF_OPEN_SHARE = 10  # a half-open connection is waited for, so it gets every tenth part of the tries only
 
 
@@ -75,8 +76,12 @@ class TroubledTelegram(FakeTelegram):
     async def _say_nothing(self, request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(0.02)
         self.clock.advance(60.0)
-        await until(lambda: request.transport is None or request.transport.is_closing(), WAIT_SECONDS)
+        await until(lambda: self.trouble is not Trouble.HALF_OPEN or _is_over(request), WAIT_SECONDS)
         return web.Response()
+
+
+def _is_over(request: web.BaseRequest) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,20 +212,22 @@ async def fail_again_and_again(folder: Path, failures: int) -> Grown:
         for trouble in (*kinds, Trouble.HALF_OPEN):  # whatever is made once and kept is made now
             await account.fail(trouble, 1)
             await account.recover()
-        before = Held.now()
+        before = await _steady()
         failed = await account.fail(Trouble.HALF_OPEN, half_open)
         for index, trouble in enumerate(kinds):
             left = failures - failed
             failed += await account.fail(trouble, left // (len(kinds) - index))
         await account.recover()
-        after = await _settled(before)
+        after = await _steady()
     return Grown(failed, before, after)
 
 
-async def _settled(before: Held) -> Held:
-    """Closing takes a moment on both sides of a socket."""
-    for _ in range(100):
-        if (now := Held.now()).is_within(before):
-            return now
+async def _steady() -> Held:
+    """What is held once that no longer changes: closing takes a moment, on both sides of a socket."""
+    seen: list[Held] = []
+    for _ in range(200):
+        seen.append(Held.now())
+        if len(seen) > STEADY and len(set(seen[-STEADY:])) == 1:
+            break
         await asyncio.sleep(0.02)
-    return Held.now()
+    return seen[-1]
