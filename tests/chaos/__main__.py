@@ -15,7 +15,7 @@ from pathlib import Path
 from bench import figures
 from tests.chaos import api_kills, duplicates, faults, reconnects, store_troubles
 from tests.chaos.kills import Series
-from tests.chaos.ledger import Kill, story
+from tests.chaos.ledger import Kill, told
 from tests.chaos.world import opened
 
 SECTION = "Chaos"
@@ -62,9 +62,8 @@ async def kill_again_and_again(options: Options) -> Told:
         ("points that were not reached", str(missed)),
         *_times_back(series.kills),
     ]
-    for name in ("lost", "doubled", "unmarked", "out_of_order", "unfinished"):
-        for said in getattr(verdict, name):
-            print(f"{name}: {story(said, world.telegram.flights, series.kills)}")
+    for line in told(verdict, world.telegram.flights, series.kills):
+        print(line)
     return Told(rows, verdict.is_good and not stuck and not waiting)
 
 
@@ -139,7 +138,8 @@ async def kill_the_api(options: Options) -> Told:
             rows.append((f"API, kill {number} ({each.victim}): every {kind} ends", each.ends(kind)))
         for one in each.wrong:
             print(f"wrong: {one}")
-    return Told(rows, not any(each.wrong for each in rounds))
+    rows.append(("API: requests without an end afterwards", ", ".join(str(each.waiting) for each in rounds)))
+    return Told(rows, not any(each.wrong or each.waiting for each in rounds))
 
 
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {

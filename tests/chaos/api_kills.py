@@ -60,6 +60,8 @@ class Round:
 
     victim: Victim
     asked: Sequence[Asked]
+    waiting: int
+    """Requests without an end afterwards, those included that nobody was told of."""
 
     @property
     def named(self) -> list[Asked]:
@@ -184,7 +186,7 @@ async def killed_while_the_model_speaks(callers: Callers, each: int, victim: Vic
 async def killed_at_random(callers: Callers, each: int, victim: Victim, chance: random.Random) -> Round:
     """Some are being accepted, some answered, some done."""
     callers.ask(each, f"random-{victim}")
-    await asyncio.sleep(chance.uniform(0.02, 0.02 * each))
+    await asyncio.sleep(chance.uniform(0.01, 0.008 * each + 0.02))
     return await _kill(callers, victim)
 
 
@@ -196,11 +198,22 @@ async def _kill(callers: Callers, victim: Victim) -> Round:
     await callers.hung_up()
     world.calm()
     await world.gateway.ready()
-    round_ = Round(victim, tuple(callers.asked))
+    asked = tuple(callers.asked)
     callers.asked.clear()
-    for one in round_.named:
-        await callers.look(one)
-    return round_
+    for one in asked:
+        if one.id:
+            await callers.look(one)
+    return Round(victim, asked, await _waiting(world))
+
+
+async def _waiting(world: World) -> int:
+    """How many still wait when all should have ended; the last ones get a moment."""
+    for _ in range(50):
+        status = await asyncio.to_thread(world.gateway.status)
+        if not (waiting := int(status["waiting"]["messages"])):
+            return 0
+        await asyncio.sleep(0.1)
+    return waiting
 
 
 @asynccontextmanager
@@ -222,7 +235,6 @@ async def calling(folder: Path, seed: int) -> AsyncIterator[Callers]:
 async def kill_and_ask(folder: Path, each: int, seed: int) -> list[Round]:
     """Every round on one home: what earlier kills left behind stays."""
     async with calling(folder, seed) as callers:
-        return [
-            await killed_while_the_model_speaks(callers, each, Victim.WORKER),
-            await killed_at_random(callers, each, Victim.BOTH, callers.world.chance),
-        ]
+        held = [await killed_while_the_model_speaks(callers, each, victim) for victim in (Victim.WORKER, Victim.BOTH)]
+        chance = callers.world.chance
+        return held + [await killed_at_random(callers, each, victim, chance) for victim in [*Victim] * 2]

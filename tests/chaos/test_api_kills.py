@@ -32,3 +32,4 @@ async def test_after_a_kill_every_request_has_an_end_and_says_which(tmp_path: Pa
 
         at_random = await killed_at_random(callers, EACH, Victim.BOTH, callers.world.chance)
         assert at_random.wrong == []
+        assert (held.waiting, at_random.waiting) == (0, 0)
