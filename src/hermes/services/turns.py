@@ -121,7 +121,7 @@ class TurnParts:
     model: Callable[[SessionKey, str], Model]
     toolbox: Toolbox
     prompts: PromptBuilder
-    context: Callable[[SessionKey, str, str], ToolContext]
+    context: Callable[[SessionKey, str, str, str], ToolContext]
     attachments: Attachments
 
 
@@ -377,7 +377,7 @@ class TurnRunner:
         return count
 
     def _context(self, work: Work, row_id: str) -> ToolContext:
-        context = self._parts.context(work.key, work.turn.person_id, row_id)
+        context = self._parts.context(work.key, work.turn.person_id, work.begun.role, row_id)
 
         async def started_group(group: int) -> None:
             await self._db.write(turns.note_process, row_id, group=group, started=birth_of(group))

@@ -124,6 +124,7 @@ class Begun:
     renewed: str = ""
     prompt: Prompt | None = None
     event_ids: tuple[str, ...] = ()
+    role: str = ""
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -183,7 +184,8 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
     history = sessions.history(tx, session)
     event_ids = tuple(row.id for row in pick.rows)
-    return Begun(held, turn, history, [], is_resumed=False, renewed=renewed, prompt=prompt, event_ids=event_ids)
+    role = _role(tx, turn)
+    return Begun(held, turn, history, [], False, renewed, prompt, event_ids, role)
 
 
 def _composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) -> Prompt | None:
@@ -231,7 +233,14 @@ def _resume(tx: Tx, held: Claim, lane: _Lane, rules: BeginRules, now: float) -> 
     history = sessions.history(tx, turn.session_id)
     rows = inbox.of_turn(tx, turn.id)
     prompt = _composed(tx, rules.compose, rows, now)
-    return Begun(held, turn, history, calls, is_resumed=True, prompt=prompt, event_ids=tuple(row.id for row in rows))
+    event_ids = tuple(row.id for row in rows)
+    return Begun(held, turn, history, calls, True, "", prompt, event_ids, _role(tx, turn))
+
+
+def _role(tx: Tx, turn: Turn) -> str:
+    """The role of whom the turn belongs to, '' for somebody unknown: what its tools may touch depends on it."""
+    person = people.get(tx, turn.person_id) if turn.person_id else None
+    return person.role if person is not None else ""
 
 
 def _only_waits(calls: Sequence[Call]) -> bool:
