@@ -23,6 +23,7 @@ from hermes.config import EMBEDDED, ApiConfig, Config, ConfigWatch, Loaded
 from hermes.core.errors import GatewayError, PlatformError, StoreIsDownError
 from hermes.core.keys import AccountKey, SessionKey, Target
 from hermes.core.manifest import Manifest
+from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Describes
 from hermes.core.secret import Redactor, Secret
 from hermes.hosting import banner, lag, locks, paths
@@ -48,7 +49,7 @@ from hermes.services.delivery import Delivery
 from hermes.services.door import Door
 from hermes.services.events import EventBus, TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
-from hermes.services.intake import Intake, person_id_of
+from hermes.services.intake import Intake
 from hermes.services.janitor import Janitor
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
@@ -328,12 +329,13 @@ class _Builder:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built
         return await self._gateway.status()
 
-    def _tool_context(self, key: SessionKey, person_id: str, call_id: str) -> ToolContext:
+    def _tool_context(self, key: SessionKey, person_id: str, role: str, call_id: str) -> ToolContext:
+        """Tools of the owner work in the home folder of whoever runs us, everybody else's in a folder of their own."""
         home = self._setting.home
         workspace = self._config().agent.workspace
         if workspace is None:
-            is_owner = person_id == person_id_of("local", "local")
-            workspace = Path.home() if is_owner else home / "workspaces" / (person_id or "nobody").replace("/", "_")
+            own = home / "workspaces" / (person_id or "nobody").replace("/", "_")
+            workspace = Path.home() if role == PersonRole.OWNER else own
         return ToolContext(call_id, key, person_id, workspace, forbidden=(home,))
 
 
