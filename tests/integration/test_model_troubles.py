@@ -20,7 +20,9 @@ async def test_a_talk_too_long_for_the_model_is_asked_again_with_its_newest_half
     assert len(model.requests[-1]["messages"]) < len(model.requests[-2]["messages"])
 
 
-async def test_an_account_out_of_credit_is_told_in_words(start: Start, telegram: FakeTelegram, model: FakeModel) -> None:
+async def test_an_account_out_of_credit_is_told_in_words(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
     async with start():
         model.fails_next(429, {"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}})
         telegram.user_says("hello")

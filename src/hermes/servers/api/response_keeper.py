@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
+from hermes.agent.prompt import unanswered
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import TurnResult
@@ -260,7 +261,7 @@ def result_in_store(state: RequestState, turn: Turn, said: Sequence[ChatMessage]
     last = said[-1] if said and said[-1].role is Role.ASSISTANT else ChatMessage(Role.ASSISTANT)
     usage = usage_in_store(turn)
     if state.status == "completed":
-        calls = _open_calls(said)
+        calls = unanswered(said)
         reason = "tool_calls" if calls else "stop"
         return TurnResult(turn.id, TurnState.DONE, last.text, "", reason, calls, usage, turn.model)
     kind = _MODEL_REASON.match(turn.reason)
@@ -278,12 +279,6 @@ def result_in_store(state: RequestState, turn: Turn, said: Sequence[ChatMessage]
 
 def usage_in_store(turn: Turn) -> Usage:
     return Usage(turn.prompt_tokens, turn.completion_tokens)
-
-
-def _open_calls(said: Sequence[ChatMessage]) -> tuple[shapes.ToolCall, ...]:
-    answered = {message.tool_call_id for message in said if message.role is Role.TOOL}
-    calls = next((message.tool_calls for message in reversed(said) if message.role is Role.ASSISTANT), ())
-    return tuple(call for call in calls if call.id not in answered)
 
 
 def _lines_after_input(tx: Tx, row: inbox.InboxRow, turn: Turn) -> list[ChatMessage]:
