@@ -41,9 +41,7 @@ NETWORK_WORDS = (
 )
 # Imported once after the install, so that the first start finds them compiled. pip would compile everything: 4 s and
 # 18 MB more, mostly for files that nobody imports.
-HOT = (
-    "aiohttp.web, aiohttp_socks, msgspec, orjson, prompt_toolkit, yaml"
-)
+HOT = "aiohttp.web, aiohttp_socks, msgspec, orjson, prompt_toolkit, yaml"
 
 
 class SetupFailedError(Exception):

@@ -75,15 +75,15 @@ _HINT_IN_HISTORY = re.compile(r"\s*\(built-in model: [^()]*\)\s*$")
 # another language may have too ("die", "me").
 _OWN_WORDS: Mapping[Language, str] = {
     Language.ENGLISH: "hello hi hey thanks thank you the please what how why where who could does did with this that",
-    Language.SPANISH: "hola gracias buenos buenas días qué cómo estás eres quién dónde puedes hacer hablas español adiós",
+    Language.SPANISH: "hola gracias buenos buenas días qué cómo estás eres quién dónde puedes hacer hablas español",
     Language.FRENCH: "bonjour bonsoir salut merci ça êtes vous où pourquoi parles parlez français peux pouvez plaît",
     Language.GERMAN: "hallo guten danke bitte bist sind ich kannst können sprichst deutsch nicht für heißt warum",
 }
 _SMALL_WORDS: Mapping[Language, str] = {
     Language.ENGLISH: "is are was i my me can do tell of to and in it for your good write read make give have not on",
-    Language.SPANISH: "que como estas quien donde el la los las un una es por para puedo muy bien favor cual tu mi de y",
-    Language.FRENCH: "va est es le la les un une des je tu nous il elle qui que quoi quel comment et de en dans sur avec",
-    Language.GERMAN: "tag morgen abend wie geht dir was wer wo ist der die das ein eine du wir sie kann und mit auf mir",
+    Language.SPANISH: "que como estas quien donde el la los las un una es por para puedo muy bien favor cual tu mi de",
+    Language.FRENCH: "va est es le la les un une des je tu nous il elle qui que quoi quel comment et de en dans sur",
+    Language.GERMAN: "tag morgen abend wie geht dir was wer wo ist der die das ein eine du wir sie kann und mit auf",
 }
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 # A Chinese character or a syllable of Hangul says as much as two or three letters.

@@ -96,11 +96,10 @@ class Crowd:
 
     def pause_seconds(self, since_first: float) -> float:
         """The pause of a stream whose first piece came ``since_first`` seconds ago."""
-        if self.open > self.UNHURRIED:
-            crowded = min(self.open * self.SECONDS_PER_STREAM, self.LONGEST_SECONDS)
-        else:
-            crowded = 0.0
-        return max(crowded, self.SHORTEST_SECONDS) if since_first > self.BEGINNING_SECONDS else crowded
+        shortest = self.SHORTEST_SECONDS if since_first > self.BEGINNING_SECONDS else 0.0
+        if self.open <= self.UNHURRIED:
+            return shortest
+        return max(shortest, min(self.open * self.SECONDS_PER_STREAM, self.LONGEST_SECONDS))
 
 
 async def let_gather(response: aiohttp.ClientResponse, seconds: float) -> None:
