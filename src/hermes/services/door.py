@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from hermes.core.lane import BusyMode
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
@@ -226,7 +225,7 @@ def _meet(tx: Tx, sender_id: str, role: PersonRole | None, *, now: float) -> Non
 def _set_aside_gone(tx: Tx, *, now: float) -> int:
     count = 0
     for row in inbox.open_requests(tx, PLATFORM):
-        if codec.load_request(row.body).kind is not RequestKind.CHAT:
+        if not _is_chat(row):
             continue
         count += 1
         if row.turn_id:
@@ -236,4 +235,9 @@ def _set_aside_gone(tx: Tx, *, now: float) -> int:
     return count
 
 
-NEVER_INTERRUPTED = {PLATFORM: BusyMode.QUEUE}
+def _is_chat(row: InboxRow) -> bool:
+    """False also for what cannot be read: its lane sets it aside, and says why."""
+    try:
+        return codec.load_request(row.body).kind is RequestKind.CHAT
+    except ValueError:
+        return False

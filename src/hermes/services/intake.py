@@ -65,7 +65,7 @@ class Stored:
 
 
 class Begin(Protocol):
-    def __call__(self, tx: Tx, lane: str, *, now: float) -> Begun | None: ...
+    def __call__(self, tx: Tx, lane: str, /, *, now: float) -> Begun | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +230,7 @@ class Intake:
         A platform that will not offer the batch again is kept waiting until it is stored.
         """
         newcomers = self._newcomers(source, arrivals)
+        begin: Begin = self._lanes.begin_within
         attempt = 0
         while True:
             try:
@@ -239,7 +240,7 @@ class Intake:
                     arrivals,
                     cursor,
                     newcomers,
-                    self._lanes.begin_within,
+                    begin,
                     now=self._clock.now(),
                     if_gone=_give_back,
                 )
@@ -249,6 +250,11 @@ class Intake:
                 log.warning("Store is down", extra={"platform": source.account.platform, "holding": len(arrivals)})
                 await asyncio.sleep(STORE_RETRY_SECONDS[min(attempt, len(STORE_RETRY_SECONDS) - 1)])
                 attempt += 1
+            except Exception:
+                if begin is _begins_nothing:
+                    raise
+                log.exception("A message could not begin its turn", extra={"platform": source.account.platform})
+                begin = _begins_nothing
             else:
                 self._known.update((source.account.platform, newcomer.sender_id) for newcomer in newcomers)
                 return stored
@@ -427,6 +433,10 @@ def _store_batch(
     )
     begun = [turn for lane in lanes if (turn := begin(tx, lane, now=now)) is not None]
     return Stored(accepted, unparked, begun)
+
+
+def _begins_nothing(_tx: Tx, _lane: str, *, now: float) -> None:
+    """One broken lane must not keep a whole batch out of the store: it breaks by itself later, and alone."""
 
 
 def _give_back(tx: Tx, stored: Stored) -> None:

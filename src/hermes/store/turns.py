@@ -165,7 +165,11 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
     while True:
         lane = _lane(tx, held)
         if lane.turn_id:
-            begun = _resume(tx, held, lane, rules, now)
+            turn = get(tx, lane.turn_id)
+            if turn is None:
+                _give_up_lost(tx, held.key, lane.turn_id)
+                continue
+            begun = _resume(tx, held, turn, rules, now)
             if begun is not None:
                 return begun
             sleep_until = approvals.pending_until(tx, lane.turn_id)
@@ -222,9 +226,14 @@ def _lane(tx: Tx, held: Claim) -> _Lane:
     return lane
 
 
-def _resume(tx: Tx, held: Claim, lane: _Lane, rules: BeginRules, now: float) -> Begun | None:
+def _give_up_lost(tx: Tx, lane: str, turn_id: str) -> None:
+    """A damaged store came back without the row of this turn: what it had consumed waits in line again."""
+    tx.run("UPDATE inbox SET state = 'queued', turn_id = '' WHERE turn_id = :id AND state = 'taken'", id=turn_id)
+    tx.run("UPDATE lanes SET turn_id = '' WHERE key = :lane AND turn_id = :id", lane=lane, id=turn_id)
+
+
+def _resume(tx: Tx, held: Claim, turn: Turn, rules: BeginRules, now: float) -> Begun | None:
     """Go on with the lane's turn, or return None while it waits for an approval."""
-    turn = _get(tx, lane.turn_id)
     calls = look_at_calls(tx, turn.id, turn.steps, now=now)
     if turn.state == TurnState.WAITING and _only_waits(calls):
         return None
@@ -500,12 +509,12 @@ def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float, only: str =
     held = tx.value(
         "UPDATE lanes SET token = token + 1 WHERE key = :lane AND owner IS NULL RETURNING turn_id", lane=lane
     )
-    turn_id = str(held or "")
-    if not turn_id or only not in ("", turn_id):
+    turn = get(tx, str(held)) if held else None
+    if turn is None or only not in ("", turn.id):
         return ""
-    _end(tx, _get(tx, turn_id), ending, now)
+    _end(tx, turn, ending, now)
     claims.wake(tx, "lanes", lane, at=now)
-    return turn_id
+    return turn.id
 
 
 def set_busy_mode(tx: Tx, lane: str, mode: str) -> None:
@@ -525,13 +534,6 @@ def busy_mode(tx: Tx, lane: str) -> str:
 
 def get(tx: Tx, turn_id: str) -> Turn | None:
     return tx.one(f"SELECT {TURN} FROM turns WHERE id = :id", Turn, id=turn_id)  # noqa: S608
-
-
-def _get(tx: Tx, turn_id: str) -> Turn:
-    turn = get(tx, turn_id)
-    if turn is None:
-        raise Lost(turn_id)
-    return turn
 
 
 def of_lane(tx: Tx, lane: str) -> Turn | None:

@@ -1,0 +1,68 @@
+"""A row that cannot be read costs at most what it holds: the gateway starts, and every other chat is answered."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hermes.core.requests import RequestKind
+from hermes.store.db import Tx
+from tests.fakes.model import FakeModel
+from tests.fakes.telegram import FakeTelegram
+from tests.integration.conftest import Start, crash
+from tests.integration.test_door import request, until
+
+
+def damage_request(tx: Tx, event_id: str) -> None:
+    tx.run("UPDATE inbox SET body = '{\"kind\": 7' WHERE id = :id", id=event_id)
+
+
+def lose_turn(tx: Tx, event_id: str) -> None:
+    """As after a recovery that brought back the lane and not the row of its turn."""
+    tx.run("DELETE FROM turns WHERE id = (SELECT turn_id FROM inbox WHERE id = :id)", id=event_id)
+
+
+def spoil_lane_of_chat(tx: Tx, chat: int) -> None:
+    tx.run("UPDATE lanes SET busy_mode = 'no such mode' WHERE key = :key", key=f"agent:main:telegram:dm:{chat}")
+
+
+async def test_a_request_that_cannot_be_read_does_not_keep_the_gateway_from_starting(
+    start: Start, model: FakeModel
+) -> None:
+    model.hold(silently=True)
+    async with start() as gateway, asyncio.timeout(10):
+        await gateway.door.submit(request("one", kind=RequestKind.RUN))
+        await model.is_holding()
+        queued = await gateway.door.submit(request("two", kind=RequestKind.RUN))
+        await gateway.db.write(damage_request, queued)
+        await crash(gateway)
+    model.release()
+    async with start() as gateway, asyncio.timeout(10):
+        failed = await until(gateway.door, queued, "failed")
+        assert failed.row.reason.startswith("unreadable")
+
+
+async def test_a_lane_whose_turn_is_gone_begins_its_message_anew(start: Start, model: FakeModel) -> None:
+    model.hold(silently=True)
+    async with start() as gateway, asyncio.timeout(10):
+        lost = await gateway.door.submit(request("lost", kind=RequestKind.RUN))
+        await model.is_holding()
+        await gateway.db.write(lose_turn, lost)
+        await crash(gateway)
+    model.release()
+    async with start() as gateway, asyncio.timeout(10):
+        async with gateway.door.ask(request("next", kind=RequestKind.RUN)) as ticket:
+            assert (await ticket.result()).text == "echo: next"
+        await until(gateway.door, lost, "completed")
+
+
+async def test_a_chat_that_cannot_begin_holds_up_no_other_chat_of_its_batch(
+    start: Start, telegram: FakeTelegram
+) -> None:
+    async with start(TELEGRAM_ALLOW_ALL_USERS="true") as gateway, asyncio.timeout(10):
+        telegram.user_says("hello", chat=7)
+        await telegram.wait_for(lambda: "echo: hello" in telegram.texts(7))
+        await gateway.db.write(spoil_lane_of_chat, 7)
+        telegram.user_says("spoilt", chat=7)
+        telegram.user_says("sound", chat=8)
+        await telegram.wait_for(lambda: "echo: sound" in telegram.texts(8))
+        assert (await gateway.status())["waiting"]["messages"] == 1
