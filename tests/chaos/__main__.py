@@ -17,12 +17,14 @@ from tests.chaos import api_kills, duplicates, faults, reconnects, store_trouble
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, told
 from tests.chaos.world import opened
+from tests.integration.api import fuzzing
 
 SECTION = "Chaos"
 PROGRESS_EVERY = 10
 MESSAGES = 10_000
 FAILURES = 1_000
 REQUESTS = 50
+EXAMPLES = 100
 
 Row = tuple[str, str]
 
@@ -142,9 +144,21 @@ async def kill_the_api(options: Options) -> Told:
     return Told(rows, not any(each.wrong or each.waiting for each in rounds))
 
 
+async def fuzz_the_api(options: Options) -> Told:
+    async with api_kills.calling(options.folder / "fuzz", options.seed) as callers:
+        key = str(callers.http.headers["Authorization"]).removeprefix("Bearer ")
+        url = f"http://127.0.0.1:{callers.port}"
+        met = await fuzzing.fuzz(url, key, examples=EXAMPLES, seed=options.seed, seconds=1800)
+    if met.failures:
+        print(met.words)
+    rows = [("API, fuzzed: operations / cases / failures", f"{met.operations} / {met.cases} / {met.failures}")]
+    return Told(rows, not met.failures)
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
     "api": kill_the_api,
+    "fuzz": fuzz_the_api,
     "duplicates": deliver_again,
     "reconnects": reconnect,
     "faults": play_faults,

@@ -82,6 +82,7 @@ class Callers:
 
     world: World
     http: aiohttp.ClientSession
+    port: int
     asked: list[Asked] = field(default_factory=list)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -227,7 +228,7 @@ async def calling(folder: Path, seed: int) -> AsyncIterator[Callers]:
         headers = {"Authorization": f"Bearer {key}"}
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers, connector=connector) as http:
-            callers = Callers(world, http)
+            callers = Callers(world, http, port)
             yield callers
             await callers.hung_up()
 
