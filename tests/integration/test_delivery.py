@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,9 @@ from hermes.core.messages import OutboundMessage
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import CURSOR, Pace
 from hermes.store import outbox
-from hermes.store.db import Tx
+from hermes.store.db import Limits, Tx
 from hermes.store.outbox import OutboxKind
+from tests.chaos.store_troubles import holding_the_lock
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, Reply
 from tests.fakes.telegram import FakeTelegram
@@ -250,3 +252,27 @@ async def test_a_preview_that_was_deleted_in_the_chat_does_not_swallow_the_answe
         model.release()
         await answered(telegram, "Once upon a time")
     assert telegram.texts(7)[-1] == "Once upon a time"
+
+
+async def test_a_turn_left_because_the_store_was_down_is_shown_once_when_it_goes_on(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    model.calls_tools([("search_files", {"text": "x"})])
+    model.hold()
+    async with start(pace=AT_ONCE, limits=Limits(busy_seconds=0.2)) as gateway:
+        telegram.user_says("look for x")
+        await telegram.wait_for(lambda: telegram.typings == 1, SECONDS)
+        async with holding_the_lock(tmp_path / "home" / "state.db"):
+            model.release()
+            await until(lambda: _has_trouble(gateway))
+            model.says("found")
+        await answered(telegram, "found")
+        await until(_shows_nothing)
+
+
+async def _has_trouble(gateway: Gateway) -> bool:
+    return bool((await gateway.status())["troubles"])
+
+
+async def _shows_nothing() -> bool:
+    return not [task for task in asyncio.all_tasks() if task.get_name().startswith("present ")]

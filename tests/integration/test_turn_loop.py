@@ -9,6 +9,9 @@ import pytest
 
 from hermes.core.messages import Role
 from hermes.core.turn import GIVE_UP_CALLS, IDENTICAL_CALLS, MAX_DEATHS
+from hermes.services.events import TextArrived, TurnEvent
+from hermes.services.gateway import Gateway
+from hermes.services.presenter import Pace
 from hermes.store import sessions
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, Reply, calls_tools
@@ -380,3 +383,32 @@ async def test_a_session_is_renewed_by_its_policy(
     assert len(found) == (2 if is_fresh else 1)
     seen = [message["content"] for message in model.last_request["messages"][1:]]
     assert seen == (["two"] if is_fresh else ["one", "echo: one", "two"])
+
+
+async def test_a_turn_that_breaks_us_ends_in_words_though_a_newer_message_interrupts_its_end(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    broken = asyncio.Event()
+
+    def breaks(event: TurnEvent) -> None:
+        if isinstance(event, TextArrived):
+            broken.set()
+            raise RuntimeError
+
+    model.hold(silently=True)
+    async with start(pace=Pace(first_sign_seconds=0.0)) as gateway, asyncio.timeout(SECONDS):
+        hold = telegram.hold("sendChatAction")
+        telegram.user_says("break")
+        await hold.reached()
+        with gateway.bus.watch(breaks):
+            model.release()
+            await broken.wait()  # its end waits for the sign of life that is on its way
+            telegram.user_says("and now?")
+            await until(lambda: _are_open(gateway, 2))
+        telegram.release("sendChatAction")
+        await answered(telegram, "echo: and now?")
+    assert telegram.texts()[0].startswith("Something in me broke while I worked on this (RuntimeError).")
+
+
+async def _are_open(gateway: Gateway, count: int) -> bool:
+    return bool((await gateway.status())["waiting"]["messages"] == count)

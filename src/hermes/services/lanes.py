@@ -261,7 +261,7 @@ class Lanes:
             raise
         except Exception as error:
             log.exception("Turn broke", extra={"lane": begun.turn.lane, "turn": begun.turn.id})
-            return await self._runner.fail(begun, error)
+            return await self._runner.fail(begun, active.control, error)
         finally:
             active.end_turn()
 

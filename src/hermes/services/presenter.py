@@ -151,6 +151,12 @@ class Presenter:
             show.task.cancel()
         return show.preview
 
+    def leave(self, turn_id: str) -> None:
+        """Stop showing a turn that is not carried here any more. What was shown of it stays until it goes on."""
+        show = self._forget(turn_id)
+        if show is not None:
+            show.closing.set()
+
     async def _keep_showing(self, show: _Show) -> None:
         loop = asyncio.get_running_loop()
         next_typing = 0.0

@@ -19,7 +19,7 @@ from hermes.agent.toolkit import Toolbox, ToolContext
 from hermes.config import Config
 from hermes.core import turn as rules
 from hermes.core.approval import button_data
-from hermes.core.errors import ModelError, ModelErrorKind, ToolError
+from hermes.core.errors import ModelError, ModelErrorKind, StoreIsDownError, ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode
 from hermes.core.messages import Button, ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
@@ -75,6 +75,9 @@ class TurnControl:
 class Previews(Protocol):
     async def close(self, turn_id: str) -> str:
         """End the turn's preview; return the outbox id of what it showed, or ''."""
+
+    def leave(self, turn_id: str) -> None:
+        """The turn is not carried here any more and has not ended: show nothing until it goes on."""
 
 
 @dataclass(slots=True)
@@ -152,11 +155,15 @@ class TurnRunner:
             return await self._guarded(work)
         except asyncio.CancelledError:
             if control.reason in (None, StopReason.DRAIN):
+                self._parts.previews.leave(work.turn.id)
                 raise
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
             return await self._end_interrupted(work, control.reason)
+        except (StoreIsDownError, turns.Lost):
+            self._parts.previews.leave(work.turn.id)
+            raise
 
     async def _guarded(self, work: Work) -> bool:
         if work.begun.turn.attempts > rules.MAX_DEATHS:
@@ -178,9 +185,9 @@ class TurnRunner:
         # The end is written outside the time limit, which could otherwise cut it in two.
         return True if reply is None else await self._finish(work, reply)
 
-    async def fail(self, begun: Begun, error: Exception) -> bool:
+    async def fail(self, begun: Begun, control: TurnControl, error: Exception) -> bool:
         """End a turn that broke our own code, in words, so that its lane goes on."""
-        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [])
+        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [], control)
         reason = f"{type(error).__name__}: {error}"
         text = words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
         return await self._end(work, TurnState.FAILED, reason, text=text)
