@@ -393,7 +393,7 @@ async def test_a_turn_that_breaks_us_ends_in_words_though_a_newer_message_interr
     def breaks(event: TurnEvent) -> None:
         if isinstance(event, TextArrived):
             broken.set()
-            raise RuntimeError
+            raise TypeError
 
     model.hold(silently=True)
     async with start(pace=Pace(first_sign_seconds=0.0)) as gateway, asyncio.timeout(SECONDS):
@@ -407,7 +407,7 @@ async def test_a_turn_that_breaks_us_ends_in_words_though_a_newer_message_interr
             await until(lambda: _are_open(gateway, 2))
         telegram.release("sendChatAction")
         await answered(telegram, "echo: and now?")
-    assert telegram.texts()[0].startswith("Something in me broke while I worked on this (RuntimeError).")
+    assert telegram.texts()[0].startswith("Something in me broke while I worked on this (TypeError).")
 
 
 async def _are_open(gateway: Gateway, count: int) -> bool:
