@@ -33,8 +33,10 @@ class Keeper:
         self._mirror = folder / "mirror.json"
         self._journal = Journal(folder / "sessions")
         self._lock = threading.Lock()
+        self._keeping = threading.Lock()
         self._seen: set[Change] = set()
         self._due: set[Change] = set()
+        self._unwritten: set[Change] = set()
         self._tables: list[str] = []
         self._said = ""
 
@@ -69,23 +71,37 @@ class Keeper:
         return was_idle
 
     def keep(self, tx: Tx) -> None:
-        """Write down what is due. Runs in a thread of the database, over one snapshot."""
+        """Write down what is due. Runs in a thread of the database, over one snapshot.
+
+        What cannot be written holds up nothing else, and is tried again with the next change.
+        """
+        with self._keeping:  # two at once could write the same lines twice
+            self._keep(tx)
+
+    def _keep(self, tx: Tx) -> None:
         with self._lock:
-            due, self._due = self._due, set()
+            due = self._unwritten = self._due | self._unwritten
+            self._due = set()
         work: dict[str, Callable[[str], object]] = {
             "mirror": lambda _: self._write_mirror(tx),
             "lines": lambda session_id: self._journal.catch_up(tx, session_id),
             "session": lambda session_id: self._journal.note_session(tx, session_id),
             "deleted": self._journal.remove,
         }
-        try:
-            for what, which in sorted(due):
+        failed: dict[Change, OSError] = {}
+        for what, which in sorted(due):
+            try:
                 work[what](which)
-            self._said = ""
-        except OSError as error:
-            if str(error) != self._said:
-                self._said = str(error)
-                log.warning("Could not write beside the store", extra={"reason": str(error)})
+            except OSError as error:
+                failed[what, which] = error
+        self._unwritten = set(failed)
+        self._say(next(iter(failed.values()), None))
+
+    def _say(self, error: OSError | None) -> None:
+        """Once for each reason."""
+        said, self._said = self._said, str(error or "")
+        if error is not None and said != self._said:
+            log.warning("Could not write beside the store", extra={"reason": str(error)})
 
     def _write_mirror(self, tx: Tx) -> None:
         told = {}

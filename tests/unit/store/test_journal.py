@@ -157,3 +157,21 @@ async def test_people_survive_a_file_of_garbage(folder: Path) -> None:
     finally:
         await database.close()
     assert (folder / "mirror.json").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_written_later(folder: Path) -> None:
+    database = await open_database(folder / "state.db")
+    try:
+        in_the_way = folder / "sessions" / "s_1.jsonl"
+        in_the_way.mkdir(parents=True)
+        await database.write(talk, "s_1", "hello")
+        await database.write(talk, "s_2", "hello")
+        async with asyncio.timeout(5):
+            while not (folder / "mirror.json").exists():  # noqa: ASYNC110 - a file gives no signal
+                await asyncio.sleep(0.02)
+        in_the_way.rmdir()
+        await database.write(talk, "s_2", "and on")
+    finally:
+        await database.close()
+    assert [line["seq"] for line in lines(folder / "sessions" / "s_2.jsonl")] == [0, 1, 2]
+    assert [line["seq"] for line in lines(in_the_way)] == [0, 1]
