@@ -42,7 +42,8 @@ async def ended(api: Served) -> RequestState:
 async def settled(api: Served, response_id: str) -> str:
     """The final status of a stored response: whoever was writing to its client stores it a moment after the turn."""
     async with asyncio.timeout(10):
-        while (status := str((await api.get(f"/v1/responses/{response_id}")).json["status"])) == "in_progress":
+        path = f"/v1/responses/{response_id}"
+        while (status := str((await api.get(path)).json["status"])) == "in_progress":  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.005)
     return status
 
