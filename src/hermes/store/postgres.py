@@ -97,6 +97,7 @@ class PostgresDatabase(Database):
         self._watching: asyncio.TimerHandle | None = None
         self._owner: Connection | None = None
         self._owning: asyncio.Future[None] | None = None
+        self._owning_since = 0.0
         self._has_lost = False
         self._is_closed = False
 
@@ -113,9 +114,14 @@ class PostgresDatabase(Database):
         """Cut connections whose server has gone silent: its own timeouts cannot end a wait for it."""
         if self._is_closed:
             return
+        patience = self._limits.statement_seconds + _GRACE_SECONDS
         for worker in self._workers:
-            worker.cut_if_silent(self._limits.statement_seconds + _GRACE_SECONDS)
-        if self._owner is not None and (self._owning is None or self._owning.done()):
+            worker.cut_if_silent(patience)
+        if self._owning is not None and not self._owning.done():
+            if self._loop.time() - self._owning_since >= patience:
+                _cut(self._owner)
+        elif self._owner is not None:
+            self._owning_since = self._loop.time()
             self._owning = self._loop.run_in_executor(None, self._keep_ownership)
         self._watching = self._loop.call_later(_GRACE_SECONDS, self._watch)
 
@@ -125,8 +131,10 @@ class PostgresDatabase(Database):
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
-        if self._owning is not None:
-            await self._owning
+        if self._owning is not None and not self._owning.done():
+            _, silent = await asyncio.wait({self._owning}, timeout=self._limits.close_seconds)
+            if silent:
+                _cut(self._owner)  # its thread would otherwise outlive us
         for _ in self._threads:
             self._jobs.put(None)
         await self._join(self._threads, self._limits.close_seconds)
@@ -192,8 +200,16 @@ class PostgresDatabase(Database):
                 tcp_user_timeout=20_000,
                 application_name="hermes",
             )
+            try:
+                self._set_up(connection)
+            except BaseException:
+                connection.close()
+                raise
         except psycopg.OperationalError as error:
             raise StoreIsDownError(f"PostgreSQL cannot be reached: {_first_line(error)}") from error
+        return connection
+
+    def _set_up(self, connection: Connection) -> None:
         connection.adapters.register_dumper(bool, IntDumper)  # flags are BIGINT in both databases
         connection.adapters.register_loader("numeric", _NumericLoader)
         connection.execute(
@@ -202,7 +218,6 @@ class PostgresDatabase(Database):
             [f"{round(seconds * 1000)}ms" for seconds in self._timeouts()],
         )
         connection.commit()
-        return connection
 
     def _timeouts(self) -> tuple[float, float, float]:
         return self._limits.statement_seconds, self._limits.busy_seconds, 2 * self._limits.statement_seconds
@@ -264,8 +279,7 @@ class _Worker:
         if time.monotonic() - self._asked_at < seconds or connection is None or connection.closed:
             return
         log.warning("PostgreSQL is silent", extra={"seconds": round(seconds)})
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as wire:
-            wire.shutdown(socket.SHUT_RDWR)
+        _cut(connection)
 
     def _tx(self, connection: Connection) -> Tx:
         cursor_of = connection.cursor
@@ -353,6 +367,14 @@ class _Worker:
             self._asked_at = math.inf
         if self._pause:
             self._pause.at("after_commit")
+
+
+def _cut(connection: Connection | None) -> None:
+    """End the connection under a thread that waits on it; the thread sees an error and goes on."""
+    if connection is None or connection.closed:
+        return
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as wire:
+        wire.shutdown(socket.SHUT_RDWR)
 
 
 def tx_of(connection: Connection) -> Tx:

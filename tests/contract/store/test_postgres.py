@@ -227,3 +227,19 @@ async def test_a_server_that_falls_silent_is_cut_off(url: str, notes: Path, monk
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
         await store.close()
+
+
+async def test_a_silent_server_does_not_keep_the_owner_from_closing(
+    url: str, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.02)
+    store = await open_database(url, migrations=notes, limits=Limits(connections=1, close_seconds=0.3))
+    await store.own()
+    [owner] = await store.read(lambda tx: tx.all(HOLDERS, int))
+    os.kill(owner, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(0.1)  # it is asked meanwhile whether the lock is still ours
+        async with asyncio.timeout(3):
+            await store.close()
+    finally:
+        os.kill(owner, signal.SIGCONT)
