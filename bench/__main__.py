@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import figures
-from bench.measures import api, idle, lag, lone, messages, postgres, sessions, size, start, streams, version
+from bench.measures import api, floor, idle, lag, lone, messages, postgres, sessions, size, start, streams, version
 from bench.rig import BenchError
 from bench.rows import Plan, Rows
 
@@ -26,6 +26,7 @@ MEASURES: dict[str, Measure] = {
     "start": start.measure,
     "idle": idle.measure,
     "messages": messages.measure,
+    "floor": floor.measure,
     "lone": lone.measure,
     "lag": lag.measure,
     "streams": streams.measure,
