@@ -70,14 +70,16 @@ class Series:
         return judge(self.said, self.world.telegram.flights, self.kills)
 
     async def run(self, count: int) -> AsyncIterator[Kill]:
+        """Kill so many times; the first that leaves something stuck is the last, as more would tell nothing new."""
         for plan in plans(count, self.world.chance):
             kill = await self._kill_once(plan)
             self.kills.append(kill)
             yield kill
+            if kill.is_stuck:
+                return
 
     async def settle(self) -> int:
-        """After the last kill: wait for stragglers, then ask the gateway how many messages wait."""
-        await self._answered(self.said)
+        """After the last kill: ask the gateway how many messages wait."""
         await asyncio.sleep(1.0)  # a second answer to anything would come now
         waiting = await asyncio.to_thread(self.world.gateway.status)
         return int(waiting["waiting"]["messages"])

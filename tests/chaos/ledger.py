@@ -100,6 +100,15 @@ def _out_of_order(said: Sequence[Said], sends: Mapping[tuple[str, str], Sequence
     return late
 
 
+def told(verdict: Verdict, flights: Sequence[Flight], kills: Sequence[Kill]) -> list[str]:
+    """Everything that must not have happened, with its story."""
+    return [
+        f"{name}: {story(message, flights, kills)}"
+        for name in ("lost", "doubled", "unmarked", "out_of_order", "unfinished")
+        for message in getattr(verdict, name)
+    ]
+
+
 def story(message: Said, flights: Iterable[Flight], kills: Sequence[Kill]) -> str:
     """What happened to one message, for whoever looks for the reason: times count from its kill."""
     kill = next(kill for kill in kills if kill.number == message.kill)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.kills import Series
+from tests.chaos.ledger import told
 from tests.chaos.world import Victim, opened
 
 KILLS = 20
@@ -21,14 +22,10 @@ async def test_nothing_is_lost_or_doubled_by_twenty_kills(tmp_path: Path) -> Non
         waiting = await series.settle()
 
     verdict = series.verdict()
-    assert verdict.messages == KILLS * 12  # ten, one that marks what is noted, one that asks whether it is back
-    assert verdict.lost == []
-    assert verdict.doubled == []
-    assert verdict.unmarked == []
-    assert verdict.out_of_order == []
-    assert verdict.unfinished == []
+    assert verdict.is_good, "\n".join(told(verdict, world.telegram.flights, kills))
     assert [kill for kill in kills if kill.is_stuck] == []
     assert waiting == 0
+    assert verdict.messages == KILLS * 12  # ten, one that marks what is noted, one that asks whether it is back
     assert [kill for kill in kills if not kill.was_reached] == []
     assert {kill.victim for kill in kills} == {victim.value for victim in Victim}
     assert max(kill.back_seconds for kill in kills) < BACK_SECONDS
