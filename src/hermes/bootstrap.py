@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,26 +16,15 @@ from hermes.agent.models.fetch import Fetcher
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit import Toolbox, ToolContext, tools_of
 from hermes.agent.tools import read_file, search_files
-from hermes.config import EMBEDDED, ApiConfig, Config, ConfigWatch, Loaded
-from hermes.core.errors import GatewayError, PlatformError, StoreIsDownError
-from hermes.core.keys import AccountKey, SessionKey, Target
+from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
+from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.core.keys import SessionKey
 from hermes.core.manifest import Manifest
 from hermes.core.people import PersonRole
-from hermes.core.ports import Clock, Describes
-from hermes.core.secret import Redactor, Secret
-from hermes.hosting import banner, lag, locks, paths
-from hermes.hosting.control_server import ControlServer
-from hermes.hosting.key_verbs import KeyVerbs
-from hermes.hosting.restarts import RESTART_ASKED
-from hermes.hosting.verbs import verbs_of
-from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
+from hermes.core.ports import Clock
+from hermes.core.secret import Redactor
+from hermes.hosting import locks, paths
 from hermes.platforms.local.hub import LocalHub
-from hermes.servers.api import guards
-from hermes.servers.api.api import make_api
-from hermes.servers.api.auth import KeyRing
-from hermes.servers.api.parts import ApiParts
-from hermes.servers.app import HttpServer
-from hermes.services import words
 from hermes.services.alerts import Alerts
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
@@ -47,7 +33,7 @@ from hermes.services.commands import about, approve, busy, session
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.delivery import Delivery
 from hermes.services.door import Door
-from hermes.services.events import EventBus, TurnEnded, TurnEvent
+from hermes.services.events import EventBus
 from hermes.services.gateway import Gateway
 from hermes.services.intake import Intake
 from hermes.services.janitor import Janitor
@@ -57,28 +43,20 @@ from hermes.services.models import Models
 from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
 from hermes.services.processes import kill_group
 from hermes.services.registry import find_platforms
-from hermes.services.supervisor import Link, Supervisor
+from hermes.services.supervisor import Supervisor
 from hermes.services.turns import TurnParts, TurnRunner
-from hermes.store import claims, outbox, turns
-from hermes.store.api_keys import own_key
+from hermes.store import claims, turns
 from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
-from hermes.store.home import Whose, make_home
+from hermes.store.home import make_home
 from hermes.store.ids import new_id
-from hermes.store.turns import TurnState
 
 log = logging.getLogger(__name__)
 
 LOCK_WAIT_SECONDS = 3.0
 GATEWAY_WAIT_SECONDS = 30.0
 STORE_RETRY_SECONDS = 0.5
-SETTLE_SECONDS = 3.0
-NAME_SECONDS = 1.0
-PAUSED_SECONDS = 60.0
-"""After a crash loop the platforms rest this long before they are tried again."""
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
-
-NOBODY_ALLOWED = "No user allowlists configured. All unauthorized users will be denied."
 
 TOOLS: tuple[ModuleType, ...] = (read_file, search_files)
 COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, session)
@@ -337,176 +315,3 @@ class _Builder:
             own = home / "workspaces" / (person_id or "nobody").replace("/", "_")
             workspace = Path.home() if role == PersonRole.OWNER else own
         return ToolContext(call_id, key, person_id, workspace, forbidden=(home,))
-
-
-# The worker
-
-
-async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
-    """Be the gateway until asked to stop; returns the exit code. A home it cannot use raises at the start."""
-    is_new = make_home(options.home).whose is Whose.NEW
-    _print(banner.opening())
-    setting = Setting(
-        options.home,
-        os.environ,
-        Path.cwd(),
-        redactor=options.redactor,
-        paused_because=options.safe_reason,
-        store_is_down=_Waiting(options).goes_on,
-        set_log_level=logging.getLogger().setLevel,
-        # Another gateway has the database: end here, and let the supervisor find out when it is free again.
-        on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
-    )
-    async with open_gateway(setting) as gateway, AsyncExitStack() as stack:
-        if gateway.config.model.provider == EMBEDDED:
-            gateway.fetcher.begin()
-        http = await _listen(gateway, options, stack)
-        options.heartbeat.describe = lambda: _describe(gateway)
-        stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
-        await stack.enter_async_context(lag.sampling(os.environ))
-        await _adapters_settled(gateway)
-        ready()
-        _print([options.redactor(line) for line in await _facts(gateway, http, options.command, is_new=is_new)])
-        _print(
-            banner.closing(
-                seconds=gateway.clock.now() - options.started_at,
-                command=options.command,
-                is_terminal=sys.stdout.isatty(),
-            )
-        )
-        if options.safe_reason:
-            asyncio.get_running_loop().call_later(PAUSED_SECONDS, gateway.supervisor.resume_paused)
-        code = await options.stop.wait()
-        await say_goodbye(gateway)
-        return code
-
-
-class _Waiting:
-    """Waits at the start for a database server, says so once, and gives up only when asked to stop."""
-
-    def __init__(self, options: WorkerOptions) -> None:
-        self._options = options
-        self._told = ""
-
-    def goes_on(self, reason: str) -> bool:
-        if self._options.stop.is_asked:
-            return False
-        if self._told != reason:
-            self._told = reason
-            log.error("Store is down", extra={"reason": reason, "while": "starting"})
-            _print([f"Store    {reason}", "         I keep trying; HERMES_DATABASE_URL says where it is."])
-            self._options.heartbeat.describe = lambda: (reason, 0)
-        return True
-
-
-async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> HttpServer | None:
-    """Open the doors: the HTTP port, and the control socket."""
-    http: HttpServer | None = None
-    api = gateway.config.api
-    keys = KeyRing(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
-    if api.enabled:
-        app = make_api(ApiParts(gateway, lambda: process_snapshot(options)), keys)
-        http = HttpServer(app, api.host, api.port, lambda: guards.why_closed(_as_bound(gateway.config.api, api)))
-        await stack.enter_async_context(http.listening())
-
-    async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
-        told = {**process_snapshot(options), **await gateway.status()}
-        told["safe_reason"] = gateway.supervisor.paused_because
-        if http is not None and http.trouble:
-            told["troubles"] = [*told["troubles"], http.trouble]
-        return told
-
-    key_verbs = KeyVerbs(gateway.db, gateway.clock, keys.forget).mapping()
-    verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, "status": status}
-    await stack.enter_async_context(ControlServer(options.home, verbs).listening())
-    return http
-
-
-async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Secret]:
-    """The owner's key as it is at any moment: the configured one, else the one that the home keeps."""
-    kept = await asyncio.to_thread(own_key, gateway.home)
-    redactor.learn([kept])
-    return lambda: gateway.config.api.key or kept
-
-
-def _as_bound(now: ApiConfig, at_start: ApiConfig) -> ApiConfig:
-    """The keys of the moment, and the host that was configured when the port was to open."""
-    return replace(now, host=at_start.host)
-
-
-async def _adapters_settled(gateway: Gateway) -> None:
-    """Wait, not for long, until each account is either connected or known to be in trouble."""
-    deadline = gateway.clock.monotonic() + SETTLE_SECONDS
-    while gateway.clock.monotonic() < deadline:
-        if all(account["state"] != Link.CONNECTING for account in gateway.supervisor.status()):
-            return
-        await asyncio.sleep(0.02)
-
-
-async def _chat(gateway: Gateway, account: Mapping[str, Any]) -> str:
-    """``telegram @ana_home_bot, connected``: by its name, if the platform tells it at once."""
-    key, name = AccountKey.parse(account["account"]), ""
-    adapter: object = gateway.supervisor.adapter_of(Target(key.platform, "", account=key.account))
-    if account["state"] == Link.CONNECTED and isinstance(adapter, Describes):
-        with contextlib.suppress(PlatformError, TimeoutError):  # a nicety; its state is what matters
-            async with asyncio.timeout(NAME_SECONDS):
-                name = f" {await adapter.describe()}"
-    return f"{key}{name}, {account['state']}" + _because(account)
-
-
-async def _facts(gateway: Gateway, http: HttpServer | None, command: str, *, is_new: bool) -> list[str]:
-    config = gateway.config
-    accounts = [account for account in gateway.supervisor.status() if account["account"] != "local"]
-    chats = [await _chat(gateway, account) for account in accounts]
-    model = str(gateway.fetcher.progress) if config.model.provider == EMBEDDED else gateway.models.model_for().label
-    warnings = [str(problem) for problem in gateway.watch.loaded.problems] + gateway.troubles
-    if accounts and not any(
-        account.access.admits_somebody for of in config.platforms.values() for account in of.values()
-    ):
-        warnings.append(NOBODY_ALLOWED)
-        log.warning(NOBODY_ALLOWED)
-    return banner.facts(
-        home=banner.short_home(str(gateway.home), str(Path.home())),
-        is_new=is_new,
-        model=model,
-        api="off" if http is None else http.trouble or banner.api_line(http.url, command),
-        chats=chats,
-        warnings=warnings,
-    )
-
-
-def _because(account: Mapping[str, Any]) -> str:
-    return f" ({account['note']})" if account["note"] else ""
-
-
-def _describe(gateway: Gateway) -> tuple[str, int]:
-    running = gateway.lanes.running()
-    return (f"turn {running[0][1]}" if running else "", len(running))
-
-
-def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
-    if isinstance(event, TurnEnded):
-        options.heartbeat.settle()
-        if event.state == TurnState.DONE:
-            gateway.models.answered()
-
-
-async def say_goodbye(gateway: Gateway) -> None:
-    """Tell the chats whose turn is running, once each; the note is gone after a minute if it cannot be sent."""
-    rows = []
-    for lane, turn_id in gateway.lanes.running():
-        target: Target = SessionKey.parse(lane).target
-        rows += gateway.letters.notice(target, words.SHUTTING_DOWN, turn_id=turn_id)
-    if not rows:
-        return
-    try:
-        await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
-    except StoreIsDownError as error:
-        log.warning("Store is down", extra={"while": "saying goodbye", "reason": str(error)})
-    gateway.letters.due(rows)
-
-
-def _print(lines: list[str]) -> None:
-    with contextlib.suppress(OSError):  # the window is closed: the log has it all
-        sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.flush()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.bootstrap import say_goodbye
+from hermes.serving import say_goodbye
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start

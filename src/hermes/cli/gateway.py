@@ -151,6 +151,6 @@ def _work(home: Path, args: argparse.Namespace) -> int:
 
 
 def _load() -> Serve:
-    from hermes.bootstrap import serve
+    from hermes.serving import serve
 
     return serve

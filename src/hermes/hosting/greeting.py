@@ -1,0 +1,71 @@
+"""What the terminal is told once the gateway stands: the home, the model, the API, the chats, and what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes.config import EMBEDDED
+from hermes.core.errors import PlatformError
+from hermes.core.keys import AccountKey, Target
+from hermes.core.ports import Describes
+from hermes.hosting import banner
+from hermes.services.gateway import Gateway
+from hermes.services.supervisor import Link
+
+log = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 3.0
+NAME_SECONDS = 1.0
+
+NOBODY_ALLOWED = "No user allowlists configured. All unauthorized users will be denied."
+
+
+async def adapters_settled(gateway: Gateway) -> None:
+    """Wait, not for long, until each account is either connected or known to be in trouble."""
+    deadline = gateway.clock.monotonic() + SETTLE_SECONDS
+    while gateway.clock.monotonic() < deadline:
+        if all(account["state"] != Link.CONNECTING for account in gateway.supervisor.status()):
+            return
+        await asyncio.sleep(0.02)
+
+
+async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
+    """One line for each; ``api`` is the one about the API."""
+    config = gateway.config
+    accounts = [account for account in gateway.supervisor.status() if account["account"] != "local"]
+    chats = [await _chat(gateway, account) for account in accounts]
+    model = str(gateway.fetcher.progress) if config.model.provider == EMBEDDED else gateway.models.model_for().label
+    warnings = [str(problem) for problem in gateway.watch.loaded.problems] + gateway.troubles
+    if accounts and not any(
+        account.access.admits_somebody for of in config.platforms.values() for account in of.values()
+    ):
+        warnings.append(NOBODY_ALLOWED)
+        log.warning(NOBODY_ALLOWED)
+    return banner.facts(
+        home=banner.short_home(str(gateway.home), str(Path.home())),
+        is_new=is_new,
+        model=model,
+        api=api,
+        chats=chats,
+        warnings=warnings,
+    )
+
+
+async def _chat(gateway: Gateway, account: Mapping[str, Any]) -> str:
+    """``telegram @ana_home_bot, connected``: by its name, if the platform tells it at once."""
+    key, name = AccountKey.parse(account["account"]), ""
+    adapter: object = gateway.supervisor.adapter_of(Target(key.platform, "", account=key.account))
+    if account["state"] == Link.CONNECTED and isinstance(adapter, Describes):
+        with contextlib.suppress(PlatformError, TimeoutError):  # a nicety; its state is what matters
+            async with asyncio.timeout(NAME_SECONDS):
+                name = f" {await adapter.describe()}"
+    return f"{key}{name}, {account['state']}" + _because(account)
+
+
+def _because(account: Mapping[str, Any]) -> str:
+    return f" ({account['note']})" if account["note"] else ""

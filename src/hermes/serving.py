@@ -1,0 +1,168 @@
+"""The gateway as its worker runs it: put together, its doors opened, its terminal told, until it is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hermes.bootstrap import Setting, open_gateway
+from hermes.config import EMBEDDED, ApiConfig
+from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import SessionKey
+from hermes.core.secret import Redactor, Secret
+from hermes.hosting import banner, greeting, lag
+from hermes.hosting.control_server import ControlServer
+from hermes.hosting.key_verbs import KeyVerbs
+from hermes.hosting.restarts import RESTART_ASKED
+from hermes.hosting.verbs import verbs_of
+from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
+from hermes.servers.api import guards
+from hermes.servers.api.api import make_api
+from hermes.servers.api.auth import KeyRing
+from hermes.servers.api.parts import ApiParts
+from hermes.servers.app import HttpServer
+from hermes.services import words
+from hermes.services.events import TurnEnded, TurnEvent
+from hermes.services.gateway import Gateway
+from hermes.store import outbox
+from hermes.store.api_keys import own_key
+from hermes.store.home import Whose, make_home
+from hermes.store.turns import TurnState
+
+log = logging.getLogger(__name__)
+
+PAUSED_SECONDS = 60.0
+"""After a crash loop the platforms rest this long before they are tried again."""
+
+
+async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
+    """Be the gateway until asked to stop; returns the exit code. A home it cannot use raises at the start."""
+    is_new = make_home(options.home).whose is Whose.NEW
+    _print(banner.opening())
+    setting = Setting(
+        options.home,
+        os.environ,
+        Path.cwd(),
+        redactor=options.redactor,
+        paused_because=options.safe_reason,
+        store_is_down=_Waiting(options).goes_on,
+        set_log_level=logging.getLogger().setLevel,
+        # Another gateway has the database: end here, and let the supervisor find out when it is free again.
+        on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
+    )
+    async with open_gateway(setting) as gateway, AsyncExitStack() as stack:
+        if gateway.config.model.provider == EMBEDDED:
+            gateway.fetcher.begin()
+        http = await _listen(gateway, options, stack)
+        options.heartbeat.describe = lambda: _describe(gateway)
+        stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
+        await stack.enter_async_context(lag.sampling(os.environ))
+        await greeting.adapters_settled(gateway)
+        ready()
+        api = "off" if http is None else http.trouble or banner.api_line(http.url, options.command)
+        _print([options.redactor(line) for line in await greeting.facts(gateway, api=api, is_new=is_new)])
+        _print(
+            banner.closing(
+                seconds=gateway.clock.now() - options.started_at,
+                command=options.command,
+                is_terminal=sys.stdout.isatty(),
+            )
+        )
+        if options.safe_reason:
+            asyncio.get_running_loop().call_later(PAUSED_SECONDS, gateway.supervisor.resume_paused)
+        code = await options.stop.wait()
+        await say_goodbye(gateway)
+        return code
+
+
+class _Waiting:
+    """Waits at the start for a database server, says so once, and gives up only when asked to stop."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._told = ""
+
+    def goes_on(self, reason: str) -> bool:
+        if self._options.stop.is_asked:
+            return False
+        if self._told != reason:
+            self._told = reason
+            log.error("Store is down", extra={"reason": reason, "while": "starting"})
+            _print([f"Store    {reason}", "         I keep trying; HERMES_DATABASE_URL says where it is."])
+            self._options.heartbeat.describe = lambda: (reason, 0)
+        return True
+
+
+async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> HttpServer | None:
+    """Open the doors: the HTTP port, and the control socket."""
+    http: HttpServer | None = None
+    api = gateway.config.api
+    keys = KeyRing(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
+    if api.enabled:
+        app = make_api(ApiParts(gateway, lambda: process_snapshot(options)), keys)
+        http = HttpServer(app, api.host, api.port, lambda: guards.why_closed(_as_bound(gateway.config.api, api)))
+        await stack.enter_async_context(http.listening())
+
+    async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
+        told = {**process_snapshot(options), **await gateway.status()}
+        told["safe_reason"] = gateway.supervisor.paused_because
+        if http is not None and http.trouble:
+            told["troubles"] = [*told["troubles"], http.trouble]
+        return told
+
+    key_verbs = KeyVerbs(gateway.db, gateway.clock, keys.forget).mapping()
+    verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, "status": status}
+    await stack.enter_async_context(ControlServer(options.home, verbs).listening())
+    return http
+
+
+async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Secret]:
+    """The owner's key as it is at any moment: the configured one, else the one that the home keeps."""
+    kept = await asyncio.to_thread(own_key, gateway.home)
+    redactor.learn([kept])
+    return lambda: gateway.config.api.key or kept
+
+
+def _as_bound(now: ApiConfig, at_start: ApiConfig) -> ApiConfig:
+    """The keys of the moment, and the host that was configured when the port was to open."""
+    return replace(now, host=at_start.host)
+
+
+def _describe(gateway: Gateway) -> tuple[str, int]:
+    running = gateway.lanes.running()
+    return (f"turn {running[0][1]}" if running else "", len(running))
+
+
+def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
+    if isinstance(event, TurnEnded):
+        options.heartbeat.settle()
+        if event.state == TurnState.DONE:
+            gateway.models.answered()
+
+
+async def say_goodbye(gateway: Gateway) -> None:
+    """Tell the chats whose turn is running, once each; the note is gone after a minute if it cannot be sent."""
+    rows = []
+    for lane, turn_id in gateway.lanes.running():
+        rows += gateway.letters.notice(SessionKey.parse(lane).target, words.SHUTTING_DOWN, turn_id=turn_id)
+    if not rows:
+        return
+    try:
+        await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
+    except StoreIsDownError as error:
+        log.warning("Store is down", extra={"while": "saying goodbye", "reason": str(error)})
+    gateway.letters.due(rows)
+
+
+def _print(lines: list[str]) -> None:
+    with contextlib.suppress(OSError):  # the window is closed: the log has it all
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
