@@ -1,4 +1,4 @@
-"""SQLite: one writer thread with group commit, a few readers, and a file that may break or be swapped under us."""
+"""SQLite: one writer thread with group commit, and a few readers. Their file is ``open_file``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.store import backup, drift, home, migrate, recovery, sqlite_file
+from hermes.store import migrate, sqlite_file
 from hermes.store.db import SQLITE, Database, Job, Limits, OnTrouble, Pause, Trouble, Tx
-from hermes.store.keeper import Keeper
-from hermes.store.sqlite_file import DamagedError, Location, beside, error_code
+from hermes.store.open_file import OpenFile, Reader
+from hermes.store.sqlite_file import Location, error_code
 
 KEEP_AFTER_SECONDS = 0.5
 """Changes of this long are written to the mirror and the transcripts' files together."""
@@ -29,250 +29,6 @@ log = logging.getLogger(__name__)
 
 class _DriftError(Exception):
     """A statement named a column or a table that the file lacks."""
-
-
-class _Reader:
-    """A thread's own connection; the lock is held while it is used, so that the writer can close it."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.connection: sqlite3.Connection | None = None
-
-    def close(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
-
-
-class _Files:
-    """The open file: its writer's connection, and all it takes to get one again."""
-
-    def __init__(
-        self,
-        location: Location,
-        steps: Sequence[migrate.Migration],
-        clock: Callable[[], float],
-        limits: Limits,
-        tell: Callable[[Trouble], None],
-    ) -> None:
-        self._steps = steps
-        self._clock = clock
-        self._limits = limits
-        self._tell = tell
-        self._wal: tuple[int, int] | None = None
-        self._content: tuple[int, int] | None = None
-        self._rescued: Path | None = None
-        self.location = location
-        self.path = location.path
-        self.name = location.path.name
-        self.keeper = Keeper(location.path.parent)
-        self.readers = [_Reader() for _ in range(limits.readers)]
-        self.has_wal = True
-        self.connection: sqlite3.Connection | None = None
-        self.identity: tuple[int, int] | None = None
-        self.generation = 0
-        self.table_names: list[str] = []
-
-    # Opening
-
-    def open(self, *, check_whole: bool = False, rescued: Path | None = None) -> bool:
-        """Open the file, recovering it first if it must be. No connection of ours may be open.
-
-        Returns whether it was sound.
-        """
-        is_sound = True
-        if recovery.finished(self.path).exists():
-            kept = recovery.adopt(self.path, self._clock())
-            self._tell(Trouble("damage", f"A recovery of {self.name} was finished; the damaged file is {kept.name}."))
-        try:
-            if not self.path.exists() and self.location.head.exists():
-                raise DamagedError("the file is gone")
-            sqlite_file.prepare(self.location)
-            self._connect_anyhow(check_whole=check_whole or not self.is_large())
-        except (DamagedError, sqlite3.DatabaseError) as error:
-            if not sqlite_file.is_damage(error):
-                raise
-            is_sound = False
-            self._recover(str(error), rescued)
-            sqlite_file.prepare(self.location)
-            self._connect(check_whole=False)
-        self.generation += 1
-        return is_sound
-
-    def is_large(self) -> bool:
-        """Too large to be checked whole at every start."""
-        return self.path.stat().st_size > self._limits.checked_at_open_bytes
-
-    def _connect_anyhow(self, *, check_whole: bool) -> None:
-        """Connect also to a file that has a write-ahead log and was moved to where there can be none."""
-        try:
-            self._connect(check_whole=check_whole)
-        except sqlite3.OperationalError as error:
-            if error_code(error) not in sqlite_file.NO_LOG_HERE or sqlite_file.is_damage(error):
-                raise
-            sqlite_file.leave_log(self.location, self._limits)
-            self._connect(check_whole=check_whole)
-
-    def _connect(self, *, check_whole: bool) -> None:
-        has_head = sqlite_file.is_head_current(self.location)
-        connection = self.location.connect(self._limits)
-        try:
-            sqlite_file.check(connection, whole=check_whole)
-            sqlite_file.claim(connection)
-            self._choose_journal(connection)
-            sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
-            if added := drift.mend(connection, self._steps):
-                self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
-            schema = connection.execute("PRAGMA schema_version").fetchone()[0]
-            if not has_head or schema != sqlite_file.kept_schema_version(self.location):
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                connection.close()
-                sqlite_file.keep_head(self.location)
-                connection = self.location.connect(self._limits)
-                self._choose_journal(connection)
-            self.keeper.watch(connection)
-            self.table_names = drift.tables(connection)
-        except BaseException:
-            connection.close()
-            raise
-        for suffix in sqlite_file.SUFFIXES:
-            home.narrow_one(beside(self.path, suffix))
-        self.connection = connection
-        self.identity = sqlite_file.identity(self.path)
-        self._wal = sqlite_file.identity(beside(self.path, "-wal"))
-        self.note_content()
-
-    def _choose_journal(self, connection: sqlite3.Connection) -> None:
-        """Take write-ahead logging, or do without it as network filesystems force us to: slower, equally safe."""
-        try:
-            mode = connection.execute("PRAGMA journal_mode = wal").fetchone()[0]
-            reason = f"SQLite stays in mode {mode!r}"
-        except sqlite3.OperationalError as error:
-            if error_code(error) not in sqlite_file.NO_LOG_HERE:
-                raise
-            mode, reason = "", str(error)
-        if mode == "wal":
-            return
-        connection.execute("PRAGMA journal_mode = truncate")
-        if self.has_wal:
-            self.has_wal = False
-            self._tell(
-                Trouble(
-                    "journal",
-                    f"{self.name}: write-ahead logging was refused ({reason}), so the slower TRUNCATE journal is used. "
-                    f"Is {self.path.parent} on a network filesystem (NFS, SMB, FUSE, WSL1)? A local disk is faster.",
-                )
-            )
-
-    def _back_up(self, connection: sqlite3.Connection, number: int) -> None:
-        if migrate.version(sqlite_file.tx_of(connection)):  # a fresh file has nothing to keep
-            backup.backup(connection, self.path, f"before-{number}", self._clock())
-
-    def _recover(self, reason: str, rescued: Path | None) -> None:
-        was_there = self.path.exists()
-        found = recovery.rebuild(self.path, self._steps, self._clock(), rescued=rescued)
-        kept = f"; the damaged file is kept as {found.kept_as.name}" if was_there else ""
-        self._tell(
-            Trouble(
-                "damage",
-                f"{self.name} was damaged ({reason}). Recovered {found.rows} of about {found.about} rows{kept}.",
-            )
-        )
-
-    def mend(self) -> bool:
-        """Add what the schema lacks. Returns whether anything was added."""
-        if self.connection is None:
-            return False
-        added = drift.mend(self.connection, self._steps)
-        self.note_content()
-        if added:
-            self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
-        return bool(added)
-
-    # Healing and closing
-
-    def is_same(self) -> bool:
-        """Whether the path still names the file we have open."""
-        return sqlite_file.identity(self.path) == self.identity
-
-    def note_content(self) -> None:
-        """Called after each commit, with which alone our own checkpoints come."""
-        self._content = sqlite_file.content_mark(self.path)
-
-    def was_touched(self) -> bool:
-        """Whether anybody but us has written into the file since. SQLite itself would not look, having a log."""
-        return self.has_wal and sqlite_file.content_mark(self.path) != self._content
-
-    def heal(self) -> None:
-        """Close every handle and open the file again, whatever it is now; recover it if it is not sound."""
-        with contextlib.ExitStack() as stack:
-            for reader in self.readers:
-                stack.enter_context(reader.lock)
-            is_same = self.identity is None or self.is_same()
-            was_touched = is_same and self.connection is not None and self.was_touched()
-            if not is_same and self.connection is not None:
-                self._rescued = self._rescue()
-            self.close()
-            if not is_same:
-                self._drop_old_journal(is_rescued=self._rescued is not None)
-            if self._rescued is not None and not self.path.exists():
-                self._rescued.replace(self.path)
-                self._rescued, is_same = None, True
-                self._tell(Trouble("replaced", f"{self.name} was deleted while in use. I have put it back, whole."))
-            is_sound = self.open(check_whole=True, rescued=self._rescued)
-            if is_sound and (self._rescued is not None or not is_same):
-                self._go_on_in_new_file()
-            elif is_sound and was_touched:
-                text = f"Another program wrote into {self.name} while it was in use. I have read it anew."
-                self._tell(Trouble("replaced", text))
-            self._rescued = None
-
-    def _go_on_in_new_file(self) -> None:
-        text = f"{self.name} was replaced while in use. I work with the new file."
-        if self._rescued is not None and self.connection is not None:
-            try:
-                recovery.carry_over(self._rescued, self.connection)
-            except BaseException:
-                self.close()  # nothing may be written before what was going on is there
-                raise
-            self.note_content()
-            text += f" What was going on goes on; what else the old one held is kept as backups/{self._rescued.name}."
-        self._tell(Trouble("replaced", text))
-
-    def _rescue(self) -> Path | None:
-        """Copy what the open handle still sees of a file that has lost its name.
-
-        Raises when there is no room for that: the handle then stays open until there is.
-        """
-        assert self.connection is not None  # noqa: S101 - the caller looked
-        try:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            return backup.backup(self.connection, self.path, "replaced", self._clock())
-        except sqlite3.Error as error:
-            if not sqlite_file.is_damage(error):
-                raise
-            log.warning("Could not save the old content", extra={"reason": str(error)})
-            return None
-
-    def _drop_old_journal(self, *, is_rescued: bool) -> None:
-        """Take away the old file's -wal, which SQLite would otherwise replay into the new file."""
-        wal = beside(self.path, "-wal")
-        if self._wal is not None and sqlite_file.identity(wal) == self._wal:
-            for suffix in sqlite_file.SUFFIXES[1:]:
-                old = beside(self.path, suffix)
-                if is_rescued:
-                    old.unlink(missing_ok=True)
-                elif old.exists():
-                    old.rename(beside(self.path, f".replaced.{sqlite_file.stamp(self._clock())}{suffix}"))
-
-    def close(self) -> None:
-        """Close every connection. The caller holds the readers' locks, or their threads have ended."""
-        for reader in self.readers:
-            reader.close()
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
 
 
 class _Heal:
@@ -304,7 +60,7 @@ class SqliteDatabase(Database):
     ) -> None:
         super().__init__(loop, on_trouble)
         self._limits = limits
-        self._files = _Files(location, steps, clock, limits, self._tell)
+        self._file = OpenFile(location, steps, clock, limits, self._tell)
         self._pause = Pause.from_environment()
         self._writes: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -318,17 +74,17 @@ class SqliteDatabase(Database):
         opened = self._loop.create_future()
         self._start_thread("store-writer", self._write_forever, opened)
         await asyncio.shield(opened)
-        if self._files.has_wal:
-            for number, reader in enumerate(self._files.readers):
+        if self._file.has_wal:
+            for number, reader in enumerate(self._file.readers):
                 self._start_thread(f"store-reader-{number}", self._read_forever, reader)
 
-        if self._files.is_large():
+        if self._file.is_large():
             self._loop.call_later(CHECK_AFTER_SECONDS, self._check_soon, None)
 
     def _check_soon(self, before: asyncio.Future[None] | None) -> None:
         """Check the next table of a large file; a table that is not sound is healed as any damage is."""
         if before is None:
-            self._unchecked = list(self._files.table_names)
+            self._unchecked = list(self._file.table_names)
         if self._is_closed or not self._unchecked:
             return
         job: Job[None] = Job("read", sqlite_file.check_table, (self._unchecked.pop(),), {}, self._loop.create_future())
@@ -356,8 +112,8 @@ class SqliteDatabase(Database):
 
     def _submit(self, job: Job[Any]) -> None:
         if self._is_closed:
-            raise StoreIsDownError(f"{self._files.name} is closed.")
-        if job.kind == "read" and self._files.has_wal:
+            raise StoreIsDownError(f"{self._file.name} is closed.")
+        if job.kind == "read" and self._file.has_wal:
             self._reads.put(job)
         else:
             self._writes.put(job)
@@ -366,7 +122,7 @@ class SqliteDatabase(Database):
 
     def _write_forever(self, opened: asyncio.Future[None]) -> None:
         try:
-            self._files.open()
+            self._file.open()
         except BaseException as error:  # noqa: BLE001 - carried to the caller of open_database
             self._loop.call_soon_threadsafe(opened.set_exception, self._in_words(error))
             return
@@ -399,12 +155,12 @@ class SqliteDatabase(Database):
     def _end(self) -> None:
         if self._healing is not None:
             self._healing.join(None)
-        connection = self._files.connection
+        connection = self._file.connection
         if connection is not None:
-            self._files.keeper.committed()
+            self._file.keeper.committed()
             with contextlib.suppress(sqlite3.Error):  # what is not written down now is at the next start
-                self._files.keeper.keep(sqlite_file.tx_of(connection))
-        self._files.close()
+                self._file.keeper.keep(sqlite_file.tx_of(connection))
+        self._file.close()
 
     def _settle(self, group: list[Job[Any]]) -> None:
         """Bring every member to a result or an error, mending the file on the way where that helps."""
@@ -418,7 +174,7 @@ class SqliteDatabase(Database):
                 return None
             except _DriftError:
                 self._undo()
-                self._files.mend()
+                self._file.mend()
                 has_mended = True
             except sqlite3.Error as error:
                 self._undo()
@@ -432,18 +188,18 @@ class SqliteDatabase(Database):
                 return self._fail_all(group, error)
             for job in group:
                 job.error = None
-        return self._fail_all(group, StoreIsDownError(f"{self._files.name} breaks again and again."))
+        return self._fail_all(group, StoreIsDownError(f"{self._file.name} breaks again and again."))
 
     def _make_ready(self) -> None:
         if self._healing is not None:
             self._await_healing(0.0)
-        if self._files.connection is None or not self._files.is_same():
-            self._heal("the file is another one" if self._files.connection else "the file is not open")
-        elif self._files.was_touched():
+        if self._file.connection is None or not self._file.is_same():
+            self._heal("the file is another one" if self._file.connection else "the file is not open")
+        elif self._file.was_touched():
             self._heal("another program wrote into it")
 
     def _run_group(self, group: list[Job[Any]], *, may_drift: bool) -> None:
-        connection = self._files.connection
+        connection = self._file.connection
         assert connection is not None  # noqa: S101 - _make_ready saw to it
         execute = connection.execute
         execute("BEGIN" if group[0].kind == "read" else "BEGIN IMMEDIATE")
@@ -469,7 +225,7 @@ class SqliteDatabase(Database):
         execute("COMMIT")
         if self._pause:
             self._pause.at("after_commit")
-        self._files.note_content()
+        self._file.note_content()
         self._after_commit()
 
     def _fail_member(
@@ -494,19 +250,19 @@ class SqliteDatabase(Database):
             job.fail(told)
 
     def _undo(self) -> None:
-        connection = self._files.connection
+        connection = self._file.connection
         if connection is not None and connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back already
                 connection.execute("ROLLBACK")
 
     def _after_commit(self) -> None:
-        if self._files.keeper.committed():
+        if self._file.keeper.committed():
             with contextlib.suppress(RuntimeError):  # the loop is closed: the end of this thread writes it down
                 self._loop.call_soon_threadsafe(self._loop.call_later, KEEP_AFTER_SECONDS, self._keep_soon)
 
     def _keep_soon(self) -> None:
         if not self._is_closed:
-            job: Job[None] = Job("read", self._files.keeper.keep, (), {}, self._loop.create_future())
+            job: Job[None] = Job("read", self._file.keeper.keep, (), {}, self._loop.create_future())
             job.future.add_done_callback(_say_if_failed)
             self._submit(job)
 
@@ -515,8 +271,8 @@ class SqliteDatabase(Database):
     def _heal(self, reason: str) -> None:
         """Have the file opened anew, recovered if need be; raises StoreIsDownError when that takes too long."""
         if not self._down:
-            log.warning("Opening the store again", extra={"path": str(self._files.path), "reason": reason})
-        self._healing = _Healing(self._files)
+            log.warning("Opening the store again", extra={"path": str(self._file.path), "reason": reason})
+        self._healing = _Healing(self._file)
         self._await_healing(self._limits.heal_wait_seconds)
 
     def _await_healing(self, seconds: float) -> None:
@@ -524,7 +280,7 @@ class SqliteDatabase(Database):
         if healing is None:
             return
         if not healing.join(seconds):
-            raise StoreIsDownError(f"{self._files.name} is being recovered. Try again in a moment.")
+            raise StoreIsDownError(f"{self._file.name} is being recovered. Try again in a moment.")
         self._healing = None
         if healing.error is not None:
             raise healing.error
@@ -533,8 +289,8 @@ class SqliteDatabase(Database):
         try:
             if asked.lacks_something:
                 self._make_ready()
-                self._files.mend()
-            elif asked.generation == self._files.generation and self._healing is None:
+                self._file.mend()
+            elif asked.generation == self._file.generation and self._healing is None:
                 self._heal("a reader found it damaged")
             else:
                 self._make_ready()
@@ -552,21 +308,21 @@ class SqliteDatabase(Database):
             self._tell(Trouble(kinds.get(error_code(error), "down"), self._down))
 
     def _say_back(self) -> None:
-        self._tell(Trouble("back", f"{self._files.name} works again. (It was: {self._down})"))
+        self._tell(Trouble("back", f"{self._file.name} works again. (It was: {self._down})"))
         self._down = ""
 
     def _in_words(self, error: BaseException) -> BaseException:
-        return in_words(error, self._files.name)
+        return in_words(error, self._file.name)
 
     # The readers' threads
 
-    def _read_forever(self, reader: _Reader) -> None:
+    def _read_forever(self, reader: Reader) -> None:
         while (job := self._reads.get()) is not _STOP:
             has_mended = False
             for _ in range(3):
-                generation = self._files.generation
+                generation = self._file.generation
                 if not reader.lock.acquire(timeout=self._limits.heal_wait_seconds):
-                    job.fail(StoreIsDownError(f"{self._files.name} is being recovered. Try again in a moment."))
+                    job.fail(StoreIsDownError(f"{self._file.name} is being recovered. Try again in a moment."))
                     break
                 try:
                     is_sound = self._read(reader, job)
@@ -580,15 +336,15 @@ class SqliteDatabase(Database):
             self._release_later((job,))
             del job
 
-    def _read(self, reader: _Reader, job: Job[Any]) -> bool:
+    def _read(self, reader: Reader, job: Job[Any]) -> bool:
         """Run a job; returns whether the file was sound, so that the outcome stands."""
         job.error = None
-        if self._files.connection is None or not self._files.is_same():
-            job.fail(StoreIsDownError(f"{self._files.name} cannot be read now: {self._down or 'it is being reopened'}"))
+        if self._file.connection is None or not self._file.is_same():
+            job.fail(StoreIsDownError(f"{self._file.name} cannot be read now: {self._down or 'it is being reopened'}"))
             return False
         try:
             if reader.connection is None:
-                reader.connection = self._files.location.connect(self._limits)
+                reader.connection = self._file.location.connect(self._limits)
                 reader.connection.execute("PRAGMA query_only = ON")
             connection = reader.connection
             connection.execute("BEGIN")
@@ -610,15 +366,15 @@ class SqliteDatabase(Database):
 class _Healing:
     """A recovery under way in a thread of its own, so that the writer can say how long it will wait."""
 
-    def __init__(self, files: _Files) -> None:
+    def __init__(self, file: OpenFile) -> None:
         self.error: GatewayError | sqlite3.Error | OSError | None = None
-        self._files = files
+        self._file = file
         self._thread = threading.Thread(target=self._run, name="store-recovery", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._files.heal()
+            self._file.heal()
         except (GatewayError, sqlite3.Error, OSError) as error:
             self.error = error
 
