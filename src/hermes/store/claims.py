@@ -52,25 +52,6 @@ def claim(tx: Tx, table: Table, key: str, *, owner: str, now: float) -> Claim | 
     )
 
 
-def claim_any(tx: Tx, table: Table, *, owner: str, now: float) -> Claim | None:
-    """Take whichever has been due longest, or return None.
-
-    Without the outer ``owner IS NULL`` PostgreSQL hands the same row to every waiter.
-    """
-    return tx.one(
-        f"""
-        UPDATE {table} SET owner = :owner, token = token + 1
-        WHERE owner IS NULL AND key = (
-            SELECT key FROM {table} WHERE owner IS NULL AND next_at <= :now
-            ORDER BY next_at LIMIT 1 {tx.dialect.skip_locked})
-        RETURNING key, token, seq
-        """,  # noqa: S608
-        Claim,
-        owner=owner,
-        now=now,
-    )
-
-
 def seq_of(tx: Tx, table: Table, held: Claim) -> int | None:
     """The seq now, or None when the claim was lost."""
     found = tx.value(f"SELECT seq FROM {table} WHERE key = :key AND token = :token", key=held.key, token=held.token)  # noqa: S608
