@@ -163,7 +163,6 @@ class Capabilities:
     idempotent_sends: bool = False
     # Pause between two calls to one chat that only refresh what is shown (edits of a preview).
     edit_pause_seconds: float = 1.0
-    typing_lasts_seconds: float = 5.0
     # With no good frame for this long, the connection counts as dead and is made anew.
     silence_seconds: float = 25.0
     upload_limit_bytes: int = 50_000_000

@@ -43,10 +43,6 @@ class AgentRequest:
     messages: tuple[ChatMessage, ...]
     options: TurnOptions = field(default_factory=TurnOptions)
 
-    @property
-    def outlives_its_connection(self) -> bool:
-        return self.kind is not RequestKind.CHAT
-
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -75,7 +75,6 @@ class _Account:
     since: float = 0.0
     reason: str = ""
     last_frame: float | None = None
-    last_frame_wall: float | None = None
     capabilities: Capabilities | None = None
     adapter: Adapter | None = None
     task: asyncio.Task[None] | None = None
@@ -88,7 +87,6 @@ class _Account:
     arrived_in_all: int = 0
     delivered_in_all: int = 0
     day: str = ""
-    hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Supervisor:
@@ -263,12 +261,7 @@ class Supervisor:
                     http.connector.clear_dns_cache()  # the name may lead elsewhere when the network is back
                 if pause is None or self._is_stopping:
                     break
-                account.hurry.clear()
-                try:
-                    async with asyncio.timeout(pause):
-                        await account.hurry.wait()
-                except TimeoutError:
-                    continue
+                await asyncio.sleep(pause)
             # Signed out or stopping: nothing is received any more, and what is in flight may still be sent.
             await asyncio.Event().wait()
 
@@ -337,7 +330,6 @@ class Supervisor:
 
     def _alive(self, account: _Account) -> None:
         account.last_frame = self._clock.monotonic()
-        account.last_frame_wall = self._clock.now()
         account.frames_this_run += 1
         if account.state is not Link.CONNECTED:
             account.reconnects += account.failures > 0

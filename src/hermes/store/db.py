@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
@@ -89,17 +89,11 @@ class Cursor(Protocol):
 class Tx:
     """One transaction, as a store function sees it. Parameters are written ``:name`` and given by keyword."""
 
-    __slots__ = ("_execute", "_execute_many", "dialect")
+    __slots__ = ("_execute", "dialect")
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        execute: Callable[[str, dict[str, Any]], Cursor],
-        execute_many: Callable[[str, Sequence[Mapping[str, Any]]], object],
-    ) -> None:
+    def __init__(self, dialect: Dialect, execute: Callable[[str, dict[str, Any]], Cursor]) -> None:
         self.dialect = dialect
         self._execute = execute
-        self._execute_many = execute_many
 
     def one(self, sql: str, row: Callable[..., T], **params: object) -> T | None:
         """Return ``row(*columns)`` of the first row, or None."""
@@ -121,10 +115,6 @@ class Tx:
     def run(self, sql: str, **params: object) -> int:
         """Execute and say how many rows changed. A statement with RETURNING belongs to ``one`` or ``all``."""
         return self._execute(sql, params).rowcount
-
-    def run_many(self, sql: str, rows: Sequence[Mapping[str, object]]) -> None:
-        if rows:
-            self._execute_many(sql, rows)
 
 
 class Job(Generic[T]):

@@ -14,7 +14,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -291,14 +291,7 @@ class _Worker:
             finally:
                 self._asked_at = math.inf
 
-        def execute_many(sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
-            self._asked_at = time.monotonic()
-            try:
-                cursor_of().executemany(translate(sql).encode(), rows)
-            finally:
-                self._asked_at = math.inf
-
-        return Tx(POSTGRES, execute, execute_many)
+        return Tx(POSTGRES, execute)
 
     def settle(self, job: Job[Any]) -> None:
         """Run a job to its end: a result, or an error that says whether it may have been stored."""
@@ -383,10 +376,7 @@ def tx_of(connection: Connection) -> Tx:
     def execute(sql: str, params: dict[str, Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         return cursor_of().execute(translate(sql).encode(), params)
 
-    def execute_many(sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        cursor_of().executemany(translate(sql).encode(), rows)
-
-    return Tx(POSTGRES, execute, execute_many)
+    return Tx(POSTGRES, execute)
 
 
 def refuse_foreign(tx: Tx) -> None:

@@ -203,7 +203,7 @@ class SqliteDatabase(Database):
         assert connection is not None  # noqa: S101 - _make_ready saw to it
         execute = connection.execute
         execute("BEGIN" if group[0].kind == "read" else "BEGIN IMMEDIATE")
-        tx = Tx(SQLITE, execute, connection.executemany)
+        tx = Tx(SQLITE, execute)
         if len(group) == 1:
             try:
                 group[0].run(tx)
@@ -349,7 +349,7 @@ class SqliteDatabase(Database):
             connection = reader.connection
             connection.execute("BEGIN")
             try:
-                job.run(Tx(SQLITE, connection.execute, connection.executemany))
+                job.run(Tx(SQLITE, connection.execute))
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")

@@ -98,7 +98,7 @@ def content_mark(path: Path) -> tuple[int, int] | None:
 
 
 def tx_of(connection: sqlite3.Connection) -> Tx:
-    return Tx(SQLITE, connection.execute, connection.executemany)
+    return Tx(SQLITE, connection.execute)
 
 
 # Before the first connect

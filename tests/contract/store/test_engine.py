@@ -79,15 +79,6 @@ async def test_values_come_back_alike_from_both_databases(engine: Database) -> N
     assert type(found[0]) is int
 
 
-async def test_many_rows_go_in_at_once(engine: Database) -> None:
-    def fill(tx: Tx) -> None:
-        tx.run_many("INSERT INTO notes (key, text) VALUES (:key, :text)", [{"key": k, "text": k} for k in "abc"])
-        tx.run_many("INSERT INTO notes (key, text) VALUES (:key, :text)", [])
-
-    await engine.write(fill)
-    assert await engine.read(keys) == ["a", "b", "c"]
-
-
 async def test_a_read_may_not_write(engine: Database) -> None:
     with pytest.raises(Exception, match=r"(?i)read.?only"):
         await engine.read(put, "a")
@@ -136,7 +127,8 @@ def owners(tx: Tx) -> list[str | None]:
 
 
 def plant(tx: Tx, count: int) -> None:
-    tx.run_many("INSERT INTO targets (target) VALUES (:target)", [{"target": f"t{n:03}"} for n in range(count)])
+    for number in range(count):
+        tx.run("INSERT INTO targets (target) VALUES (:target)", target=f"t{number:03}")
 
 
 async def test_a_claim_whose_caller_is_gone_is_given_back(engine: Database) -> None:

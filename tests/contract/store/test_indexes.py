@@ -38,7 +38,7 @@ class Planner:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self.scans: list[str] = []
-        self.tx = Tx(SQLITE, self._execute, lambda *_: None)
+        self.tx = Tx(SQLITE, self._execute)
 
     def _execute(self, sql: str, params: dict[str, Any]) -> Cursor:
         for *_, detail in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}", params):

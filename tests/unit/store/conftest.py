@@ -46,14 +46,11 @@ class Store:
 
 
 def fill(tx: Tx, rows: int, prefix: str = "k") -> None:
-    tx.run_many(
-        "INSERT INTO notes (key, text) VALUES (:key, :text)",
-        [{"key": f"{prefix}{number:05}", "text": f"{number} " + "x" * 400} for number in range(rows)],
-    )
-    tx.run_many(
-        "INSERT INTO others (id, at) VALUES (:id, :at)",
-        [{"id": f"{prefix}{number}", "at": float(number)} for number in range(rows // 10)],
-    )
+    for number in range(rows):
+        text = f"{number} " + "x" * 400
+        tx.run("INSERT INTO notes (key, text) VALUES (:key, :text)", key=f"{prefix}{number:05}", text=text)
+    for number in range(rows // 10):
+        tx.run("INSERT INTO others (id, at) VALUES (:id, :at)", id=f"{prefix}{number}", at=float(number))
 
 
 def put(tx: Tx, key: str) -> None:
