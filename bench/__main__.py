@@ -62,7 +62,8 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         print(
             "\n".join(
-                f"{name:10} {(sys.modules[of.__module__].__doc__ or '').strip()}" for name, of in MEASURES.items()
+                f"{name:10} {(sys.modules[of.__module__].__doc__ or '').strip().splitlines()[0]}"
+                for name, of in MEASURES.items()
             )
         )
         return 0

