@@ -276,3 +276,18 @@ async def _has_trouble(gateway: Gateway) -> bool:
 
 async def _shows_nothing() -> bool:
     return not [task for task in asyncio.all_tasks() if task.get_name().startswith("present ")]
+
+
+async def test_a_letter_that_expires_is_kept_with_its_reason_and_said_in_the_log(
+    start: Start, telegram: FakeTelegram, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    telegram.limit_next_send(30)
+    async with start(clock=clock) as gateway:
+        await write(gateway, "too late")
+        await until(lambda: _waits(gateway))
+        clock.advance(7 * 3600)
+        await state_is(gateway, "dead")
+        [letter] = await outbox_rows(gateway)
+    assert letter.reason.startswith("expired")
+    assert "Expired undelivered" in caplog.messages
+    assert telegram.sent == []

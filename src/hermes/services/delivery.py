@@ -143,7 +143,11 @@ class Delivery:
         begun = self._handed.pop(target, None) or await self._db.claim(
             outbox.take, target, owner=self._owner, now=self._clock.now(), if_gone=_nothing_left_us
         )
-        while begun is not None and begun.sending is not None:
+        while begun is not None:
+            if begun.expired:
+                log.warning("Expired undelivered", extra={"target": target, "letters": begun.expired})
+            if begun.sending is None:
+                return
             begun = await self._send_one(begun.claim, begun.sending)
 
     async def _send_one(self, held: Claim, sending: Sending) -> Begun | None:
