@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.messages import Role
-from hermes.core.turn import GIVE_UP_CALLS, IDENTICAL_CALLS, MAX_DEATHS
+from hermes.core.turn import MAX_DEATHS, WARNED_CALLS
 from hermes.services.events import TextArrived, TurnEvent
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace
@@ -130,9 +130,12 @@ async def test_a_summary_that_calls_tools_all_the_same_ends_the_turn(
         assert a_model_accepts(await transcript(gateway))
 
 
+@pytest.mark.parametrize("limit, setting", [(3, ""), (2, "agent:\n  identical_call_limit: 2\n")])
 async def test_a_model_that_repeats_one_call_is_warned_and_then_stopped(
-    start: Start, telegram: FakeTelegram, model: FakeModel
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, limit: int, setting: str
 ) -> None:
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home" / "config.yaml").write_text(setting, encoding="utf-8")
     model.default = calls_tools(("read_file", {"path": "same.txt"}))
     async with start() as gateway:
         telegram.user_says("go")
@@ -140,10 +143,10 @@ async def test_a_model_that_repeats_one_call_is_warned_and_then_stopped(
         made = await calls(gateway)
         turn = await turn_is(gateway, "failed")
         assert a_model_accepts(await transcript(gateway))
-    assert len(made) == GIVE_UP_CALLS
-    assert [call.outcome for call in made].count("repeated") == GIVE_UP_CALLS - IDENTICAL_CALLS
+    assert len(made) == limit + WARNED_CALLS
+    assert [call.outcome for call in made].count("repeated") == WARNED_CALLS
     assert "Not run" in results(model)[-1]
-    assert f"same call {GIVE_UP_CALLS} times" in telegram.texts()[0]
+    assert f"same call {limit + WARNED_CALLS} times" in telegram.texts()[0]
     assert turn.reason == "the model repeated one call"
 
 

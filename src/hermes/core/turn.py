@@ -12,11 +12,8 @@ from typing import Protocol
 MAX_DEATHS = 3
 """A turn that was in hand when the process died this often is set aside: it may be what kills it."""
 
-IDENTICAL_CALLS = 3
-"""So many identical calls in a row are run; the next is answered by a warning instead."""
-
-GIVE_UP_CALLS = 5
-"""With this many identical calls in a row the turn ends."""
+WARNED_CALLS = 2
+"""So many identical calls beyond the limit are answered by a warning; with the last of them the turn ends."""
 
 
 class CallView(Protocol):

@@ -131,6 +131,10 @@ class TurnParts:
 class _LoopingError(Exception):
     """The model makes one and the same call again and again."""
 
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
 
 class TurnRunner:
     def __init__(self, parts: TurnParts) -> None:
@@ -179,8 +183,8 @@ class TurnRunner:
         except ModelError as error:
             kind = error.kind.value
             return await self._end(work, TurnState.FAILED, f"model {kind}: {error}", text=str(error), error_kind=kind)
-        except _LoopingError:
-            text = words.LOOPING.format(count=rules.GIVE_UP_CALLS)
+        except _LoopingError as error:
+            text = words.LOOPING.format(count=error.count)
             return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
         # The end is written outside the time limit, which could otherwise cut it in two.
         return True if reply is None else await self._finish(work, reply)
@@ -200,8 +204,7 @@ class TurnRunner:
             repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
             match rules.next_action(work.calls, repeatable, steps=work.steps, max_steps=limit):
                 case rules.RunCall(index):
-                    if await self._run_call(work, index) >= rules.GIVE_UP_CALLS:
-                        raise _LoopingError
+                    await self._run_call(work, index)
                 case rules.CloseCall(index, why):
                     await self._record(work, index, outcome=why, result=await self._why_closed(work, index, why))
                 case rules.WaitForApproval():
@@ -364,14 +367,17 @@ class TurnRunner:
                 event = ApprovalAsked(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
                 self._bus.publish(event)
 
-    async def _run_call(self, work: Work, index: int) -> int:
-        """Run one call and record its result. Returns how many identical calls have now been made in a row."""
+    async def _run_call(self, work: Work, index: int) -> None:
+        """Run one call and record its result; the same call again and again is warned of, and then ends the turn."""
         call = work.calls[index]
         count = rules.identical_in_a_row(work.made, call.name, call.arguments) + 1
         work.made.append((call.name, call.arguments))
-        if count > rules.IDENTICAL_CALLS:
+        too_many = count - self._parts.config().agent.identical_call_limit
+        if too_many > 0:
             await self._record(work, index, outcome="repeated", result=rules.SAME_CALL_AGAIN.format(count=count))
-            return count
+            if too_many >= rules.WARNED_CALLS:
+                raise _LoopingError(count)
+            return
         await self._db.write(turns.start_call, work.begun.claim, call.id, now=self._parts.clock.now())
         self._bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
         try:
@@ -381,7 +387,6 @@ class TurnRunner:
             result, outcome = str(error), "error"
         await self._record(work, index, outcome=outcome, result=result)
         self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, result))
-        return count
 
     def _context(self, work: Work, row_id: str) -> ToolContext:
         context = self._parts.context(work.key, work.turn.person_id, work.begun.role, row_id)
