@@ -134,7 +134,7 @@ async def test_a_summary_that_calls_tools_all_the_same_ends_the_turn(
 async def test_a_model_that_repeats_one_call_is_warned_and_then_stopped(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, limit: int, setting: str
 ) -> None:
-    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home").mkdir(mode=0o700, exist_ok=True)
     (tmp_path / "home" / "config.yaml").write_text(setting, encoding="utf-8")
     model.default = calls_tools(("read_file", {"path": "same.txt"}))
     async with start() as gateway:
