@@ -151,8 +151,7 @@ class OpenFile:
             )
 
     def _back_up(self, connection: sqlite3.Connection, number: int) -> None:
-        if migrate.version(sqlite_file.tx_of(connection)):  # a fresh file has nothing to keep
-            backup.backup(connection, self.path, f"before-{number}", self._clock())
+        backup.backup(connection, self.path, f"before-{number}", self._clock())
 
     def _recover(self, reason: str, rescued: Path | None) -> None:
         was_there = self.path.exists()

@@ -254,15 +254,19 @@ def apply_migrations(
     name: str,
     before: Callable[[sqlite3.Connection, int], None] | None = None,
 ) -> bool:
-    """Bring the schema up to date, one transaction for each step. Returns whether anything was applied."""
+    """Bring the schema up to date, one transaction for each step. Returns whether anything was applied.
+
+    ``before`` is called ahead of each step, unless the file is fresh and there is nothing to keep.
+    """
     tx = tx_of(connection)
     claim(connection)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         with transaction(connection):
             connection.execute(migrate.META)
     steps_ahead = migrate.pending(tx, steps, name)
+    is_fresh = not migrate.version(tx)
     for step in steps_ahead:
-        if before is not None:
+        if before is not None and not is_fresh:
             before(connection, step.number)
         with transaction(connection):
             migrate.apply(tx, step)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import ForeignHomeError, StoreIsDownError
+from hermes.store import backup
 from hermes.store.db import Limits, Tx, open_database
 from hermes.store.sqlite_file import beside
 from tests.unit.store.conftest import Store, count, fill, put
@@ -558,3 +559,8 @@ async def test_a_truncated_wal_is_noticed_whatever_of_the_file_is_copied_to_ask(
     async with store.open() as database:
         assert await database.read(count) > 210
     assert "its write-ahead log is damaged" in store.told("damage")[0]
+
+
+async def test_a_fresh_store_has_nothing_to_back_up(tmp_path: Path) -> None:
+    await (await open_database(tmp_path / "state.db")).close()
+    assert backup.newest(tmp_path / "state.db") == []
