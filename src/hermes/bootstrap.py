@@ -1,4 +1,4 @@
-"""The only place where everything is put together."""
+"""The only place where the services are put together. Its doors are opened in ``serving``."""
 
 from __future__ import annotations
 
