@@ -73,12 +73,13 @@ class Crowd:
     """How many streams are open, and so how long each lets its tokens gather before the next read.
 
     A read costs the same for one token as for ten, and with hundreds of streams reads are all that the process does.
-    The beginning of an answer is read as it comes, and with it every short answer whole. After that even a lone stream
-    gathers a few tokens; with many of them the pause grows to a quarter of a second, still quicker than anybody reads.
+    The first piece is read as it comes. After that a stream waits at most half as long as it has been going on, so
+    that a short answer is hardly held up, and a lone one never longer than a twentieth of a second, at which nobody
+    sees steps; with many of them the pause grows to a quarter of a second, still quicker than anybody reads.
     """
 
-    BEGINNING_SECONDS = 0.1
-    SHORTEST_SECONDS = 0.02
+    SHARE = 0.5
+    LONE_SECONDS = 0.05
     UNHURRIED = 32
     SECONDS_PER_STREAM = 0.00025
     LONGEST_SECONDS = 0.25
@@ -96,10 +97,10 @@ class Crowd:
 
     def pause_seconds(self, since_first: float) -> float:
         """The pause of a stream whose first piece came ``since_first`` seconds ago."""
-        shortest = self.SHORTEST_SECONDS if since_first > self.BEGINNING_SECONDS else 0.0
+        lone = min(since_first * self.SHARE, self.LONE_SECONDS)
         if self.open <= self.UNHURRIED:
-            return shortest
-        return max(shortest, min(self.open * self.SECONDS_PER_STREAM, self.LONGEST_SECONDS))
+            return lone
+        return max(lone, min(self.open * self.SECONDS_PER_STREAM, self.LONGEST_SECONDS))
 
 
 async def let_gather(response: aiohttp.ClientResponse, seconds: float) -> None:

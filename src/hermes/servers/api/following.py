@@ -10,6 +10,8 @@ from hermes.services.door import Ticket
 from hermes.services.events import TextArrived, TurnEnded, TurnEvent
 
 BATCH_SECONDS = 0.05
+SLACK_SECONDS = 0.003
+"""So little too early is no reason to go to sleep again: what is read from the model comes at the same pace."""
 KEEP_ALIVE_SECONDS = 10.0
 
 
@@ -33,7 +35,7 @@ async def follow(
             waiting.append(event)
         event = waiting.popleft()
         if isinstance(event, TextArrived):
-            if (pause := next_text_at - loop.time()) > 0:
+            if (pause := next_text_at - loop.time()) > SLACK_SECONDS:
                 await asyncio.sleep(pause)
             waiting.extend(ticket.ready())
             event = _gathered(event, waiting)
