@@ -107,10 +107,11 @@ def _judge_dm(policy: AccessPolicy, sender_id: str) -> Verdict:
 
 
 def _judge_group(policy: AccessPolicy, sender_id: str, chat: str, is_addressed: bool) -> Verdict:
-    if policy.group_policy is GroupPolicy.DISABLED:
-        return Refused(RefusalReason.GROUPS_DISABLED)
-    if policy.require_mention and not is_addressed:
+    is_off = policy.group_policy is GroupPolicy.DISABLED
+    if not is_addressed and (is_off or policy.require_mention):
         return Unaddressed()
+    if is_off:
+        return Refused(RefusalReason.GROUPS_DISABLED)
     is_listed = chat in policy.group_allowed_chats or policy.lists(sender_id)
     if policy.group_policy is GroupPolicy.OPEN or is_listed:
         return Allowed()

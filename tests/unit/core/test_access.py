@@ -35,7 +35,7 @@ def group(policy: AccessPolicy, sender: str = ANA, *, is_addressed: bool = True)
 @given(kind=st.sampled_from(ChatKind), sender=st.text(), chat=st.text(), is_addressed=st.booleans())
 def test_nobody_is_let_in_by_the_defaults(kind: ChatKind, sender: str, chat: str, is_addressed: bool) -> None:
     verdict = judge(AccessPolicy(), kind=kind, sender_id=sender, chat=chat, is_addressed=is_addressed)
-    assert isinstance(verdict, Refused)
+    assert not isinstance(verdict, Allowed)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,12 @@ def test_talk_in_a_group_that_is_not_for_us_is_neither_answered_nor_refused_by_n
     policy = AccessPolicy(group_policy=GroupPolicy.ALLOWLIST, allowed_users=frozenset({ANA}))
     assert group(policy, ANA, is_addressed=False) == Unaddressed()
     assert group(policy, BEN, is_addressed=False) == Unaddressed()
+
+
+@pytest.mark.parametrize("policy", [AccessPolicy(), AccessPolicy(require_mention=False)])
+def test_the_talk_of_a_group_that_is_switched_off_is_nobodys_attempt_to_get_in(policy: AccessPolicy) -> None:
+    assert group(policy, BEN, is_addressed=False) == Unaddressed()
+    assert group(policy, BEN) == Refused(RefusalReason.GROUPS_DISABLED)
 
 
 def test_without_require_mention_all_talk_of_an_allowed_group_is_for_us() -> None:
