@@ -91,36 +91,32 @@ async def _ask(door: Door, count: int, at_once: int, path: str = CHAT, body: Any
 
 
 async def long_streams(plan: Plan) -> Rows:
+    return [*await _long_streams(plan, 0.0), *await _long_streams(plan, FAST)]
+
+
+async def _long_streams(plan: Plan, rate: float) -> Rows:
+    """At a pace a stream is a second of small wake-ups; from a model that answers at once it is a large answer."""
     count = plan.count(100, 4)
-    arguments = ("--mode", "stream", "--tokens", str(LONG_TOKENS), "--rate", str(FAST))
+    arguments = ("--mode", "stream", "--tokens", str(LONG_TOKENS), "--rate", str(rate))
+    how = f"{LONG_TOKENS} tokens at {f'{rate:.0f}/s' if rate else 'once'}"
+    rows: Rows = []
     async with folder() as place, world(place / "home", model_arguments=arguments) as here:
         door = door_of(here.gateway)
-        plan.say(f"{count} streams of {LONG_TOKENS} tokens at {FAST:.0f}/s, {AT_ONCE // 2} opened each second")
-        await caller.stream(door, CHAT, says("warm up", stream=True))
-        rows: Rows = []
-        for path, body in (
-            (CHAT, says("go", stream=True)),
-            (RESPONSES, {"model": MODEL, "input": "go", "stream": True}),
-        ):
+        plan.say(f"{count} streams of {how}, {AT_ONCE // 2} opened each second")
+        await caller.streams(door, CHAT, says("warm up", stream=True), plan.count(20, 1), per_second=AT_ONCE)
+        for path, body in ((CHAT, says("go")), (RESPONSES, {"model": MODEL, "input": "go"})):
             cpu = Cpu(here)
-            async with profiler.watching(plan, here.gateway.worker, f"api-long{path.replace('/', '-')}"):
-                met = await caller.streams(door, path, body, count, per_second=AT_ONCE / 2)
+            async with profiler.watching(plan, here.gateway.worker, f"api-long{path.replace('/', '-')}-{rate:.0f}"):
+                met = await caller.streams(door, path, {**body, "stream": True}, count, per_second=AT_ONCE / 2)
             each = milliseconds(await cpu.used() / count)
-            budget = STREAM_MILLISECONDS if path == CHAT else None
-            rows.append(Row(f"{path}, {LONG_TOKENS} tokens streamed: CPU per stream", each, "ms", budget))
+            rows.append(
+                Row(f"{path}, {how}: CPU per stream", each, "ms", STREAM_MILLISECONDS if path == CHAT else None)
+            )
             if path == CHAT:
                 events = max(len(stream.events()) for stream in met)
-                rows += [_failed(f"{path}, {LONG_TOKENS} tokens streamed", met, LONG_TOKENS)]
-                rows.append(
-                    Row(
-                        f"{path}, {LONG_TOKENS} tokens at {FAST:.0f}/s: events",
-                        events,
-                        "",
-                        STREAM_EVENTS,
-                        "most of any",
-                    )
-                )
-        return rows
+                rows.append(_failed(f"{path}, {how}", met, LONG_TOKENS))
+                rows.append(Row(f"{path}, {how}: events", events, "", STREAM_EVENTS, "most of any"))
+    return rows
 
 
 async def many_streams(plan: Plan) -> Rows:
