@@ -24,12 +24,17 @@ class PromptBuilder:
     def __init__(self, persona: Callable[[], str]) -> None:
         self._persona = persona
 
-    def messages(self, key: SessionKey, history: Sequence[ChatMessage], instructions: str = "") -> list[ChatMessage]:
-        """The stable part first, so that providers can keep it cached. ``instructions`` are the asker's own."""
+    def messages(
+        self, key: SessionKey, history: Sequence[ChatMessage], instructions: str = "", *, is_whole: bool = False
+    ) -> list[ChatMessage]:
+        """The stable part first, so that providers can keep it cached. ``instructions`` are the asker's own.
+
+        ``is_whole``: the asker brought the talk along, and its length is the asker's affair: nothing is left out.
+        """
         system = self._system(key)
         if instructions:
             system = f"{system}\n\n{instructions}"
-        return [ChatMessage(Role.SYSTEM, system), *answered(window(history))]
+        return [ChatMessage(Role.SYSTEM, system), *answered(history if is_whole else window(history))]
 
     def _system(self, key: SessionKey) -> str:
         if key.platform in DOORS:

@@ -253,6 +253,7 @@ class TurnRunner:
         model = self._parts.model(work.key, options.model)
         tools = () if wants_summary or not model.has_tools else self._offered(options)
         last = [ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST)] if wants_summary else []
+        brings_talk = work.begun.prompt is not None and bool(work.begun.prompt.before)
         work.partial = ""
 
         def arrived(text: str) -> None:
@@ -264,7 +265,8 @@ class TurnRunner:
                 work.notices.append(text)
 
         async def ask(history: Sequence[ChatMessage]) -> ModelReply:
-            messages = [*self._parts.prompts.messages(work.key, history, options.instructions), *last]
+            told = self._parts.prompts.messages(work.key, history, options.instructions, is_whole=brings_talk)
+            messages = [*told, *last]
             request = ModelRequest(
                 messages,
                 tools,
@@ -524,7 +526,7 @@ def busy_mode_of(config: Config, key: SessionKey, chosen: str) -> BusyMode:
     """The busy mode of a chat: its own choice, else its account's, else the general one."""
     if key.platform in DOORS:
         return BusyMode.QUEUE
-    if chosen:
+    if chosen in list(BusyMode):  # not a word of a newer version
         return BusyMode(chosen)
     account = config.account(key.platform, key.account)
     return (account.busy_mode if account else None) or config.agent.busy_mode

@@ -186,10 +186,16 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         # Something arrived between the two statements: look again instead of sleeping on it.
     session, renewed = _session(tx, held.key, lane.session_id, session_id, rules, now)
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
-    history = sessions.history(tx, session)
+    history = _history(tx, session, prompt)
     event_ids = tuple(row.id for row in pick.rows)
     role = _role(tx, turn)
     return Begun(held, turn, history, [], False, renewed, prompt, event_ids, role)
+
+
+def _history(tx: Tx, session_id: str, prompt: Prompt | None) -> list[ChatMessage]:
+    """The newest lines of the session; all of those that the request itself brought along are among them."""
+    brought = len(prompt.before) if prompt is not None else 0
+    return sessions.history(tx, session_id, limit=sessions.HISTORY_ROWS + brought)
 
 
 def _composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) -> Prompt | None:
@@ -239,9 +245,9 @@ def _resume(tx: Tx, held: Claim, turn: Turn, rules: BeginRules, now: float) -> B
         return None
     tx.run("UPDATE turns SET state = 'running', attempts = attempts + 1 WHERE id = :id", id=turn.id)
     turn = replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
-    history = sessions.history(tx, turn.session_id)
     rows = inbox.of_turn(tx, turn.id)
     prompt = _composed(tx, rules.compose, rows, now)
+    history = _history(tx, turn.session_id, prompt)
     event_ids = tuple(row.id for row in rows)
     return Begun(held, turn, history, calls, True, "", prompt, event_ids, _role(tx, turn))
 
