@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hermes.core.requests import RequestKind
+from hermes.store import turns
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -22,7 +23,8 @@ def lose_turn(tx: Tx, event_id: str) -> None:
 
 
 def spoil_lane_of_chat(tx: Tx, chat: int) -> None:
-    tx.run("UPDATE lanes SET busy_mode = 'no such mode' WHERE key = :key", key=f"agent:main:telegram:dm:{chat}")
+    key = f"agent:main:telegram:dm:{chat}"
+    tx.run("UPDATE sessions SET updated_at = 'yesterday' WHERE key = :key", key=key)
 
 
 async def test_a_request_that_cannot_be_read_does_not_keep_the_gateway_from_starting(
@@ -53,6 +55,15 @@ async def test_a_lane_whose_turn_is_gone_begins_its_message_anew(start: Start, m
         async with gateway.door.ask(request("next", kind=RequestKind.RUN)) as ticket:
             assert (await ticket.result()).text == "echo: next"
         await until(gateway.door, lost, "completed")
+
+
+async def test_a_busy_mode_of_a_newer_version_is_passed_over(start: Start, telegram: FakeTelegram) -> None:
+    async with start() as gateway, asyncio.timeout(10):
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: telegram.texts(7) == ["echo: hello"])
+        await gateway.db.write(turns.set_busy_mode, "agent:main:telegram:dm:7", "telepathy")
+        telegram.user_says("still there?")
+        await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: still there?")
 
 
 async def test_a_chat_that_cannot_begin_holds_up_no_other_chat_of_its_batch(

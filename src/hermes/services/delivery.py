@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 SEND_SECONDS = 60.0
-NO_ADAPTER_SECONDS = 5.0
+NO_ADAPTER_SECONDS = 60.0  # what waits is hastened when the account is connected
 BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 
@@ -69,6 +69,7 @@ class Delivery:
         self._active: dict[str, bool] = {}  # target → woken again while it was being served
         self._handed: dict[str, Begun] = {}  # claimed by the transaction that stored the row
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_draining = False
         self._is_closed = False
 
     def wake(self, target: str) -> None:
@@ -88,7 +89,7 @@ class Delivery:
 
         It saves a commit with every answer. It runs in the store's thread, maybe twice, and changes nothing here.
         """
-        if self._is_closed or target in self._active:
+        if self._is_draining or target in self._active:
             return None
         return outbox.take(tx, target, owner=self._owner, now=now)
 
@@ -110,6 +111,7 @@ class Delivery:
 
     async def drain(self, seconds: float) -> None:
         """Let sends in flight finish; what is left stays in the outbox."""
+        self._is_draining = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         self._is_closed = True
