@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     for entry in newest(path, wanted, max(0, args.lines)):
         _print(entry, as_json=args.as_json)
     if args.follow:
-        for entry in entries(_follow(path)):
+        for entry in entries(_while_read(_follow(path))):
             if wanted(entry):
                 _print(entry, as_json=args.as_json)
     return 0
@@ -164,6 +164,18 @@ def _follow(path: str) -> Iterator[str | None]:
     finally:
         if file is not None:
             file.close()
+
+
+def _while_read(rows: Iterator[str | None]) -> Iterator[str | None]:
+    """The rows, until whoever reads our output has left (``| head``): a quiet log would never find that out."""
+    import select
+
+    reader = select.poll()
+    reader.register(sys.stdout.fileno(), 0)  # errors and hangups are told without being asked for
+    for row in rows:
+        if row is None and reader.poll(0):
+            raise BrokenPipeError
+        yield row
 
 
 def _whole_lines(file: TextIO) -> Iterator[str]:

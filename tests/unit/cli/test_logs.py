@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from hermes.cli import logs
 from hermes.cli.logs import Wanted, entries, newest
+from hermes.cli.main import BROKEN_PIPE
+
+SOURCES = Path(__file__).resolve().parents[3] / "src"
 
 LINES = """\
 Gateway started in 0.7 s.
@@ -98,3 +104,12 @@ def test_following_goes_on_in_the_next_file_after_a_rotation(log: Path, monkeypa
 
 def test_half_a_line_waits_for_its_rest() -> None:
     assert [entry.text for entry in entries(["a\n", "  more\n", None, "b\n"])] == ["a\n  more", "b"]
+
+
+def test_following_ends_when_its_reader_has_left_though_nothing_is_logged(log: Path) -> None:
+    command = [sys.executable, "-m", "hermes", "logs", "-f"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(SOURCES)}) as following:
+        assert following.stdout is not None
+        following.stdout.readline()
+        following.stdout.close()
+        assert following.wait(timeout=10) == BROKEN_PIPE
