@@ -174,6 +174,9 @@ def model_check(home: Path, loaded: Loaded, reached: Reached | None, command: st
         return Finding("model", "trouble", f"{label}: no address is known → set providers.{model.provider}.base_url")
     if reached.failure:
         return Finding("model", "trouble", f"{model.provider} cannot be reached at {reached.shown}: {reached.failure}")
+    if reached.status == 200 and reached.is_page:
+        setting = "model.base_url" if model.base_url else f"providers.{model.provider}.base_url"
+        return Finding("model", "trouble", f"a web page answers at {reached.shown}, not an API → correct {setting}")
     if reached.status in {401, 403}:
         return Finding("model", "trouble", f"{model.provider} answers {reached.status}. {_key_words(loaded)}")
     if reached.status >= 500:

@@ -38,6 +38,7 @@ class Reached:
     status: int = 0
     milliseconds: float = 0.0
     models: frozenset[str] = frozenset()
+    is_page: bool = False  # HTML: a web site answered, not an API
     failure: str = ""
 
 
@@ -98,7 +99,8 @@ async def _reach(call: Call) -> Reached:
         ):
             milliseconds = (time.monotonic() - began) * 1000
             models = _models(await response.content.read(LARGEST_ANSWER)) if call.name == "model" else frozenset()
-            return replace(told, status=response.status, milliseconds=milliseconds, models=models)
+            is_page = response.content_type == "text/html"
+            return replace(told, status=response.status, milliseconds=milliseconds, models=models, is_page=is_page)
     except TimeoutError:
         return replace(told, failure=f"no answer within {REACH_SECONDS:.0f} s")
     except aiohttp.ClientProxyConnectionError:

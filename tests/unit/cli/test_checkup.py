@@ -81,6 +81,7 @@ def test_a_damaged_store_and_a_silent_one_are_trouble() -> None:
         (reached(401), "trouble", "Key from .env line 1, ends in …x7Q"),
         (reached(503), "trouble", "its own trouble"),
         (reached(404), "good", "answers"),
+        (reached(is_page=True), "trouble", "→ correct providers.openai.base_url"),
         (reached(models=frozenset({"other"})), "hint", "does not list gpt-4o-mini"),
         (reached(0, failure="no answer within 6 s"), "trouble", "no answer within 6 s"),
     ],
