@@ -30,7 +30,8 @@ class Screen:
     def show(self, event: Mapping[str, Any]) -> None:
         match event.get("kind"):
             case "again":  # the gateway changed hands: the rest comes with the next beginning, or whole
-                self._line(self._dim("  (the gateway was restarted; going on)"))
+                if self._is_listening:  # told once, however many tries it takes to find the next one
+                    self._line(self._dim("  (the gateway was restarted; going on)"))
                 self._streamed, self._is_listening = "", False
             case "turn":
                 self._is_listening = True

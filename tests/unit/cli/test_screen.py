@@ -63,6 +63,11 @@ def test_after_a_restart_the_answer_comes_whole_rather_than_from_its_middle() ->
     assert told == "one two\n  (the gateway was restarted; going on)\none two three\n"
 
 
+def test_a_restart_is_told_once_however_many_tries_it_takes() -> None:
+    told = shown({"kind": "again"}, {"kind": "again"}, {"kind": "turn"}, reply("Here."))
+    assert told == "  (the gateway was restarted; going on)\nHere.\n"
+
+
 def test_after_a_restart_a_stream_that_begins_anew_is_shown_as_it_comes() -> None:
     told = shown(delta("one"), {"kind": "again"}, {"kind": "turn", "id": "t_1"}, delta("one two"), reply("one two"))
     assert told.splitlines()[-1] == "one two"
