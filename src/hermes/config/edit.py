@@ -45,6 +45,9 @@ def set_value(loaded: Loaded, name: str, text: str) -> Change:
 
 def _check(key: Key, text: str) -> None:
     if looks_unfilled(key, text):
+        if not text.strip():
+            cure = f"`hermes config explain {key}` names the line to take out, if you want the default."
+            raise ConfigError(f"{key}: an empty text is not a value. {cure}")
         raise ConfigError(f"{key}: that is an example, not a value.")
     try:
         parse(key, text)

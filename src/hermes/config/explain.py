@@ -94,7 +94,8 @@ def find_key(loaded: Loaded, text: str) -> Key:
         if "*" in key.path and (chosen := _names_in(text.split("."), key.path)):
             return loaded.schema.at(key, chosen)
     meant = nearest(text, [*keys, *by_env], cutoff=0.6)
-    raise ConfigError(f"There is no setting {text!r}." + (f" Did you mean {meant}?" if meant else ""))
+    cure = f"Did you mean {meant}?" if meant else "`hermes config show --all` lists what there is."
+    raise ConfigError(f"There is no setting {text!r}. {cure}")
 
 
 def _names_in(parts: list[str], pattern: tuple[str, ...]) -> tuple[str, ...]:

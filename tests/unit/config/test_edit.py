@@ -94,6 +94,7 @@ def test_a_list_is_written_as_a_list(home: Home) -> None:
         ("agent.max_iteration", "5", "Did you mean agent.max_iterations"),
         ("TELEGRAM_BOT_TOKEN", "<token>", "an example"),
         ("platforms.telegram.accounts.a@b.dm_policy", "open", "There is no setting"),
+        ("model.default", "", "an empty text is not a value. `hermes config explain model.default`"),
     ],
 )
 def test_what_cannot_be_used_is_not_written(home: Home, key: str, value: str, words: str) -> None:

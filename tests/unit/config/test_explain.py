@@ -62,3 +62,8 @@ def test_a_setting_there_is_none_of_comes_with_the_nearest(home: Home) -> None:
         ConfigError, match=r"There is no setting 'agent.max_iteration'. Did you mean agent.max_iterations"
     ):
         explain(home.load(), "agent.max_iteration")
+
+
+def test_a_setting_like_no_other_is_answered_with_the_list(home: Home) -> None:
+    with pytest.raises(ConfigError, match="`hermes config show --all` lists what there is"):
+        explain(home.load(), "zzz")
