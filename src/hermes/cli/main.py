@@ -11,6 +11,7 @@ and one line in ``COMMANDS``. Standard library only, and of that as little as po
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -37,10 +38,26 @@ COMMANDS: dict[str, str] = {
     "completion": "Print the completion script for bash, zsh or fish",
 }
 
+BARE = {"gateway": "run", "sessions": "list", "config": "show"}  # the verb that no verb stands for
+
 USAGE_ERROR = 2
 CONFIG_ERROR = 78  # EX_CONFIG: a supervisor must not start it again before somebody edited something
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+
+_TROUBLES_OF_THE_MACHINE = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENAMETOOLONG,
+    }
+)
 
 
 class Command(Protocol):
@@ -86,8 +103,8 @@ def _dispatch(typed: list[str]) -> int:
             return cast("int", import_module("hermes.hosting.parent").main(rest))
         case ["--gateway", *rest]:  # the old spelling
             return _run("gateway", ["run", *rest])
-        case ["gateway", *rest]:
-            return _run("gateway", _with_verb(rest))
+        case [name, *rest] if name in BARE:
+            return _run(name, _with_verb(name, rest))
         case [name, *rest] if name in COMMANDS:
             return _run(name, rest)
         case [name, *_] if not name.startswith("-"):
@@ -96,10 +113,10 @@ def _dispatch(typed: list[str]) -> int:
             return _run("chat", typed)
 
 
-def _with_verb(rest: list[str]) -> list[str]:
-    """The bare form runs in the foreground, with options too: ``gateway --replace``."""
+def _with_verb(name: str, rest: list[str]) -> list[str]:
+    """The bare form stands for a verb, with options too: ``gateway --replace``, ``config --all``."""
     is_bare = not rest or (rest[0].startswith("-") and rest[0] not in {"-h", "--help"})
-    return ["run", *rest] if is_bare else rest
+    return [BARE[name], *rest] if is_bare else rest
 
 
 def _run(name: str, rest: list[str]) -> int:
@@ -180,6 +197,12 @@ def guarded(act: Callable[[], int]) -> int:
         return CONFIG_ERROR
     except GatewayError as error:
         print(f"✗ {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in _TROUBLES_OF_THE_MACHINE:
+            raise  # a mistake of ours: its traceback is what a report needs
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"✗ This machine refuses: {error.strerror}{where}.", file=sys.stderr)
         return 1
 
 

@@ -320,7 +320,11 @@ def main(arguments: Sequence[str]) -> int:
     settings = read_arguments(arguments, dict(os.environ))
     os.environ["HERMES_HOME"] = settings.home
     signals = Signals()
-    lock = take_over(settings)
+    try:
+        lock = take_over(settings)
+    except OSError as error:  # a full disk, as a rule: there is no worker yet that could say so
+        _tell(f"✗ The gateway cannot start in {settings.home}: {error.strerror}. Look for trouble: hermes doctor")
+        return 1
     if lock is None:
         return 1
     try:

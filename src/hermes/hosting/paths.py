@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+ROOM_BELOW = 256  # bytes that the names of our own files add to the path of the home
+
 
 def run_folder(home: str) -> str:
     return os.path.join(home, "run")
@@ -53,6 +55,11 @@ def why_unusable(home: str) -> str:
         return f"{there} is not a folder"
     if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
         return f"{there} is not yours to write to"
+    longest = os.pathconf(there, "PC_NAME_MAX")
+    if any(len(os.fsencode(name)) > longest for name in home.split(os.sep)):
+        return f"a name in it is longer than the {longest} bytes that a file system takes"
+    if len(os.fsencode(home)) + ROOM_BELOW > os.pathconf(there, "PC_PATH_MAX"):
+        return "it is too long to keep files below it"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import subprocess
@@ -89,6 +90,28 @@ def test_what_went_wrong_is_one_line_and_an_exit_code(
 ) -> None:
     assert guarded(raising(error)) == code
     assert capsys.readouterr().err.removeprefix("✗ ") == f"{error}\n"
+
+
+def test_what_the_machine_refuses_is_a_line_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded(raising(OSError(errno.ENOSPC, "No space left on device", "/home/me/.hermes/.env"))) == 1
+    assert capsys.readouterr().err == "✗ This machine refuses: No space left on device (/home/me/.hermes/.env).\n"
+
+
+def test_a_mistake_of_ours_keeps_its_traceback() -> None:
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        guarded(raising(OSError(errno.EBADF, "Bad file descriptor")))
+
+
+@pytest.mark.parametrize(
+    "typed, words",
+    [(["config"], "Nothing is set"), (["config", "--all"], "agent.busy_mode"), (["sessions"], "Nothing is stored")],
+)
+def test_a_command_without_its_verb_shows_what_there_is(
+    typed: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(typed)
+    said = capsys.readouterr()
+    assert words in said.out + said.err
 
 
 def raising(error: BaseException) -> Callable[[], int]:
