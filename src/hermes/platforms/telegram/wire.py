@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ GARBLED = "garbled"  # where an update that is not JSON keeps its text
 _NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
 _BROKEN = (aiohttp.ClientError, OSError, *_NO_PROXY)  # a TimeoutError is an OSError
 _JSON = {"Content-Type": "application/json"}
+_NOT_TELEGRAM = frozenset(
+    {
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
+        HTTPStatus.NETWORK_AUTHENTICATION_REQUIRED,
+    }
+)
 # Doing these twice is the same as doing them once, so an unknown outcome is simply tried again.
 _REPEATABLE = frozenset(
     {"getMe", "getUpdates", "getFile", "sendChatAction", "answerCallbackQuery", "editMessageText", "editMessageCaption"}
@@ -256,6 +265,7 @@ class Bot:
                 allow_redirects=False,
             ) as response:
                 said = await response.read()
+                is_page = _is_page(response.status, said)
         except (*_BROKEN, ValueError) as error:
             # The URL holds the token, so neither it nor the cause's text is repeated here.
             raise _silence(method, error, _unanswered(method, error)) from None
@@ -263,7 +273,9 @@ class Bot:
             answer = decode(said)
         except (ValueError, RecursionError):
             reason = f"What answered {method} is not a Bot API server. Check TELEGRAM_BASE_URL and the proxy."
-            raise GarbledError(reason, said) if method in _REPEATABLE else OutcomeUnknownError(reason) from None
+            if method in _REPEATABLE:
+                raise GarbledError(reason, said) from None
+            raise UnreachableError(reason) if is_page else OutcomeUnknownError(reason) from None
         if isinstance(answer, dict) and answer.get("ok") is True and "result" in answer:
             return answer["result"]
         if isinstance(answer, dict) and answer.get("ok") is False:
@@ -299,6 +311,14 @@ def _unanswered(method: str, error: BaseException) -> str:
     if isinstance(error, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, *_NO_PROXY)):
         return f"{reason}: the proxy on the way refuses. Check TELEGRAM_PROXY, HTTPS_PROXY and ALL_PROXY."
     return reason
+
+
+def _is_page(status: int, said: bytes) -> bool:
+    """Whether a web page answered in Telegram's place (a captive portal, a proxy, a wrong address): it took nothing.
+
+    Telegram's own front answers in HTML too, with 413 or 5xx; what became of the message is not known then.
+    """
+    return (status < HTTPStatus.BAD_REQUEST or status in _NOT_TELEGRAM) and said.lstrip()[:1] == b"<"
 
 
 def _silence(method: str, error: BaseException | None, reason: str) -> PlatformError:

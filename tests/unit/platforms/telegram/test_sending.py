@@ -208,10 +208,23 @@ async def test_a_webhook_in_the_way_is_told_with_what_to_do(fake: FakeTelegram, 
     assert fake.webhook_is_set  # it may be another program's: ours to tell, not to delete
 
 
-@pytest.mark.parametrize("body", [b"<html>Please log in</html>", b"", b"[]", b'{"ok":true}', b'"ok"', b"[" * 100_000])
-async def test_something_else_than_telegram_answering_is_not_mistaken_for_it(body: bytes) -> None:
+PAGE = b"<html>Please log in</html>"
+
+
+@pytest.mark.parametrize(
+    "status, body, error",
+    [
+        (200, PAGE, UnreachableError),  # a page took nothing: the answer waits as long as answers wait
+        (403, PAGE, UnreachableError),
+        (502, PAGE, OutcomeUnknownError),  # this may be Telegram's own front
+        *((200, body, OutcomeUnknownError) for body in (b"", b"[]", b'{"ok":true}', b'"ok"', b"[" * 100_000)),
+    ],
+)
+async def test_something_else_than_telegram_answering_is_not_mistaken_for_it(
+    status: int, body: bytes, error: type[PlatformError]
+) -> None:
     async def portal(_: web.BaseRequest) -> web.Response:
-        return web.Response(body=body)
+        return web.Response(status=status, body=body)
 
     runner = web.ServerRunner(web.Server(portal), shutdown_timeout=0)
     await runner.setup()
@@ -219,7 +232,7 @@ async def test_something_else_than_telegram_answering_is_not_mistaken_for_it(bod
     try:
         async with aiohttp.ClientSession() as http:
             adapter = adapter_for(f"http://127.0.0.1:{runner.addresses[0][1]}", http)
-            with pytest.raises(OutcomeUnknownError):
+            with pytest.raises(error):
                 await adapter.send(text("hi"))
             with pytest.raises(UnreachableError):
                 await adapter.run(_nobody)
