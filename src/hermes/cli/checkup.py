@@ -45,7 +45,11 @@ def examine(home: Path, command: str) -> list[Finding]:
         findings += _outside_checks(home, loaded, command)
     else:
         store = _ask_store(home, loaded.config, is_stalled=facts.is_held and facts.snapshot is None)
-        findings += [stores_check(store), *_outside_checks(home, loaded, command), people_check(store, loaded.config)]
+        findings += [
+            stores_check(store, command),
+            *_outside_checks(home, loaded, command),
+            people_check(store, loaded.config),
+        ]
     return [*findings, service_check(facts)]
 
 
@@ -118,7 +122,7 @@ def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
         return Store(silence=str(error))
 
 
-def stores_check(store: Store) -> Finding:
+def stores_check(store: Store, command: str = "hermes") -> Finding:
     if store.is_empty:
         return Finding("stores", "good", "nothing stored yet")
     if store.sound is None:
@@ -133,7 +137,8 @@ def stores_check(store: Store) -> Finding:
     letters = store.counts["dead_letters"] if store.counts else 0
     good = Finding("stores", "good", f"{sound['name']} sound{size}{backed_up}")
     if letters:
-        return replace(good, level="hint", text=f"{good.text}; {count(letters, 'message')} could not be delivered")
+        words = f"{count(letters, 'message')} could not be delivered → {command} send --dead"
+        return replace(good, level="hint", text=f"{good.text}; {words}")
     return good
 
 

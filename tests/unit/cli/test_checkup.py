@@ -74,6 +74,12 @@ def test_a_damaged_store_and_a_silent_one_are_trouble() -> None:
     assert stores_check(Store(is_empty=True)).level == "good"
 
 
+def test_letters_that_are_dead_come_with_the_command_that_lists_them() -> None:
+    found = stores_check(Store(SOUND, {"people": {}, "dead_letters": 2}), "./scripts/hermes")
+    assert found.level == "hint"
+    assert found.text.endswith("; 2 messages could not be delivered → ./scripts/hermes send --dead")
+
+
 @pytest.mark.parametrize(
     "answer, level, words",
     [
