@@ -56,7 +56,10 @@ def start(home: Path, command: str) -> Outcome:
     supervisor = start_detached(home)
     _wait(lambda: _is_ready(home, started) or supervisor.poll() is not None, READY_SECONDS)
     if supervisor.poll() is not None:
-        return Outcome(f"✗ The gateway did not start.\n{_tail(log, told_before)}", supervisor.returncode or 1)
+        told = (
+            _tail(log, told_before) or f"  Its log is silent: the disk may be full. See it here: {command} gateway run"
+        )
+        return Outcome(f"✗ The gateway did not start.\n{told}", supervisor.returncode or 1)
     # It is meant to outlive us; without this the interpreter would warn that a child still runs.
     supervisor.returncode = 0
     if not _is_ready(home, started):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hermes.hosting.paths import why_unusable
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
@@ -24,12 +26,17 @@ def test_a_path_with_no_room_for_our_files_is_told(tmp_path: Path) -> None:
     assert why_unusable(str(tmp_path / "/".join(["deep"] * 1000))) == "it is too long to keep files below it"
 
 
-def test_a_place_where_nothing_can_be_written_is_a_line_and_not_a_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "verb, words, cure", [("run", "cannot start in", "hermes doctor"), ("start", "did not start", "gateway run")]
+)
+def test_a_place_where_nothing_can_be_written_is_told_with_what_to_type(
+    tmp_path: Path, verb: str, words: str, cure: str
+) -> None:
     # No file may grow: what a full disk does to the first one that the gateway writes.
-    script = f"ulimit -f 0; exec {sys.executable} -m hermes gateway run"
+    script = f"ulimit -f 0; exec {sys.executable} -m hermes gateway {verb}"
     environ = os.environ | {"PYTHONPATH": str(SOURCES), "HERMES_HOME": str(tmp_path / "home")}
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=20, env=environ)
     assert done.returncode == 1, done
-    assert "cannot start in" in done.stderr
-    assert "hermes doctor" in done.stderr
+    assert words in done.stderr
+    assert cure in done.stderr
     assert "Traceback" not in done.stderr
