@@ -45,6 +45,12 @@ def test_a_conversation_from_a_pipe_is_answered_line_by_line(terminal: Terminal)
     assert lines[3:] == ["echo: two"]
 
 
+def test_help_in_a_terminal_also_tells_how_to_leave(terminal: Terminal) -> None:
+    lines = terminal.here(typed="/help\n/exit\n").stdout.splitlines()
+    assert "/new — Start a fresh session in this chat" in lines
+    assert lines[-1] == "/exit — Leave; Ctrl+D does too"
+
+
 def test_the_banner_is_the_one_people_know() -> None:
     assert BANNER == "Welcome to Hermes Agent! Type your message or /help for commands."
 

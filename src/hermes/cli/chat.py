@@ -123,6 +123,8 @@ class Chat:
             said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12)}
             result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
+            if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one
+                print("/exit — Leave; Ctrl+D does too", flush=True)
         except KeyboardInterrupt:
             self._stop(screen)
         except GatewayError as error:
