@@ -146,6 +146,8 @@ def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
         options.heartbeat.settle()
         if event.state == TurnState.DONE:
             gateway.models.answered()
+        elif event.result.error_kind:
+            gateway.models.failed(event.result.error_kind)
 
 
 async def say_goodbye(gateway: Gateway) -> None:

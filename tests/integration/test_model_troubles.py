@@ -29,3 +29,13 @@ async def test_an_account_out_of_credit_is_told_in_words(
         await telegram.wait_for(lambda: len(telegram.sent) == 1)
     assert "out of credit" in telegram.texts(7)[0]
     assert "no fallback" in telegram.texts(7)[0]
+
+
+async def test_a_model_that_fails_is_told_in_status_until_it_answers_again(
+    start: Start,
+) -> None:
+    async with start() as gateway:
+        gateway.models.failed("quota")
+        assert "the newest call failed (quota)" in (await gateway.status())["model"]["note"]
+        gateway.models.answered()
+        assert (await gateway.status())["model"]["note"] == ""

@@ -34,6 +34,7 @@ class Models:
         self._built: dict[str, Model] = {}
         self._sessions: dict[ProxyRules, aiohttp.ClientSession] = {}
         self._answered_at: float | None = None
+        self._failure = ""
 
     def model_for(self, _key: SessionKey | None = None, name: str = "") -> Model:
         """The model that answers. ``name`` is what a request asked for; one without a route means the default."""
@@ -49,10 +50,16 @@ class Models:
     def answered(self) -> None:
         """A turn ended with an answer: what status shows as the model's last sign of life."""
         self._answered_at = self._clock.monotonic()
+        self._failure = ""
+
+    def failed(self, kind: str) -> None:
+        """A turn ended because of the model; said in status until the next answer."""
+        self._failure = kind
 
     def status(self) -> dict[str, Any]:
         age = None if self._answered_at is None else self._clock.monotonic() - self._answered_at
-        return {"label": self.model_for().label, "last_answer_age": age}
+        note = f"the newest call failed ({self._failure}): hermes doctor" if self._failure else ""
+        return {"label": self.model_for().label, "last_answer_age": age, "note": note}
 
     def _build(self, config: Config, route: str) -> Model:
         names = [_split(route, config) if route else (config.model.provider, config.model.default)]
