@@ -385,7 +385,9 @@ def waiting_count(tx: Tx) -> int:
 
 def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:
     return tx.all(
-        f"SELECT {COLUMNS} FROM outbox WHERE state = 'dead' AND kind <> 'preview' ORDER BY settled_at DESC LIMIT :limit",  # noqa: S608
+        f"""
+        SELECT {COLUMNS} FROM outbox WHERE state = 'dead' AND kind <> 'preview' ORDER BY settled_at DESC LIMIT :limit
+        """,  # noqa: S608
         OutboxRow,
         limit=limit,
     )
