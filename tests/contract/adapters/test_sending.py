@@ -50,6 +50,7 @@ async def test_a_part_of_exactly_the_limit_is_taken_even_with_the_mark_of_a_repe
     async with server.adapter() as adapter:
         await adapter.send(OutboundMessage(server.target(), text, is_repeat=True))
         await server.wait_for(lambda: bool(server.sent))
+    assert server.sent[-1].text.endswith(text)
 
 
 async def test_a_repeat_is_marked_or_shown_once(server: FakeServer) -> None:

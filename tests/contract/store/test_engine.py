@@ -218,4 +218,8 @@ async def test_a_migration_that_fails_leaves_nothing_of_itself(database_url: str
 
 async def test_two_processes_that_open_a_new_database_at_once_both_get_it(database_url: str, notes: Path) -> None:
     opened = await asyncio.gather(*(open_database(database_url, migrations=notes) for _ in range(4)))
-    await asyncio.gather(*(each.close() for each in opened))
+    try:
+        counts = [await each.read(lambda tx: tx.value("SELECT COUNT(*) FROM notes")) for each in opened]
+    finally:
+        await asyncio.gather(*(each.close() for each in opened))
+    assert counts == [0, 0, 0, 0]
