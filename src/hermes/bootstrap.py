@@ -14,7 +14,7 @@ from typing import Any
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
 from hermes.agent.prompt import PromptBuilder
-from hermes.agent.toolkit import Toolbox, ToolContext, tools_of
+from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
 from hermes.agent.tools import read_file, search_files
 from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
 from hermes.core.errors import GatewayError, StoreIsDownError
@@ -185,6 +185,7 @@ class _Builder:
         self._untold: list[str] = []
         self._alerts: Alerts | None = None
         self._gateway: Gateway | None = None
+        self._tool_parts = Parts()
         self._manifests = self._platforms()
         self.watch = ConfigWatch(
             setting.home,
@@ -307,11 +308,19 @@ class _Builder:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built
         return await self._gateway.status()
 
-    def _tool_context(self, key: SessionKey, person_id: str, role: str, call_id: str) -> ToolContext:
+    def _tool_context(self, key: SessionKey, person_id: str, role: str) -> ToolContext:
         """Tools of the owner work in the home folder of whoever runs us, everybody else's in a folder of their own."""
         home = self._setting.home
         workspace = self._config().agent.workspace
         if workspace is None:
             own = home / "workspaces" / (person_id or "nobody").replace("/", "_")
             workspace = Path.home() if role == PersonRole.OWNER else own
-        return ToolContext(call_id, key, person_id, workspace, forbidden=(home,))
+        return ToolContext(
+            "",
+            key,
+            person_id,
+            workspace,
+            forbidden=(home,),
+            role=PersonRole(role or PersonRole.GUEST),
+            parts=self._tool_parts,
+        )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.core.people import PersonRole
+from hermes.store.db import Tx
 
 DONE = "danger.txt"
 GO_ON = "go-on.txt"
@@ -30,7 +32,7 @@ def ask_gently(_: ToolContext, text: str) -> ApprovalNeed:
     return ApprovalNeed(f"May I note {text!r}?", touches_host=False)
 
 
-@tool(toolset="test", approval=ask_gently)
+@tool(toolset="test", approval=ask_gently, role=PersonRole.GUEST)
 async def note(_: ToolContext, text: str) -> str:
     """Note something. Whoever asked may allow it."""
     return f"Noted {text!r}."
@@ -48,3 +50,19 @@ async def linger(ctx: ToolContext) -> str:
     while not await asyncio.to_thread(ctx.inside(GO_ON).exists):  # noqa: ASYNC110 - a file tells nobody
         await asyncio.sleep(0.01)
     return "Done lingering."
+
+
+@tool(toolset="test", repeatable=False)
+async def ponder(_: ToolContext, question: str) -> ToolOutput:
+    """Put a question to the person. It ends the turn."""
+    return ToolOutput(question, asks=True)
+
+
+@tool(toolset="test", repeatable=False)
+async def tally(ctx: ToolContext, name: str) -> ToolOutput:
+    """Count something in our own store."""
+
+    def count(tx: Tx) -> None:
+        tx.run("INSERT INTO meta (key, value) VALUES (:key, :call)", key=f"tally.{name}", call=ctx.call_id)
+
+    return ToolOutput(f"Counted {name}.", effect=count)

@@ -10,7 +10,7 @@ from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
-from hermes.store import approvals, inbox, turns
+from hermes.store import approvals, inbox, people, turns
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.turns import Begun
@@ -310,7 +310,10 @@ async def plant(home: Path, name: str, arguments: str, state: str) -> None:
 async def _plant(db: Database, name: str, arguments: str, state: str) -> None:
     now = 1_000.0
     asked = rows.question("ap_1", code="K7QP2M", expires_at=4e9) if state in ("waiting", "allowed", "refused") else None
-    await db.write(inbox.accept, [rows.incoming("do it", ready_at=now)], now=now)
+    row = rows.incoming("do it", ready_at=now)
+    somebody = {"platform": row.platform, "user_id": row.sender_id, "name": "Ana", "role": PersonRole.USER.value}
+    await db.write(people.ensure, "p_ana", **somebody, now=now)
+    await db.write(inbox.accept, [row], now=now)
     begun = await db.write(rows.take, now=now)
     assert begun is not None
     call = ToolCall("call_1", name, arguments)

@@ -415,3 +415,31 @@ async def test_a_turn_that_breaks_us_ends_in_words_though_a_newer_message_interr
 
 async def _are_open(gateway: Gateway, count: int) -> bool:
     return bool((await gateway.status())["waiting"]["messages"] == count)
+
+
+async def test_a_question_to_the_person_ends_the_turn_and_their_next_message_answers_it(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.script([calls_tools(("ponder", {"question": "Which of the two?"})), "The left one, then."])
+    async with start() as gateway:
+        telegram.user_says("move it")
+        await answered(telegram, "Which of the two?")
+        [turn] = await all_turns(gateway)
+        telegram.user_says("the left one")
+        await answered(telegram, "The left one, then.")
+        assert a_model_accepts(await transcript(gateway))
+    assert turn.state == "done"
+
+
+async def test_what_a_tool_writes_into_our_own_store_is_committed_with_its_result(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.script([calls_tools(("tally", {"name": "apples"}), ("tally", {"name": "pears"})), "Counted."])
+    async with start() as gateway:
+        telegram.user_says("count")
+        await answered(telegram, "Counted.")
+        written = await gateway.db.read(
+            lambda tx: tx.all("SELECT value FROM meta WHERE key LIKE 'tally.%' ORDER BY key", str)
+        )
+        rows = await calls(gateway)
+    assert written == [row.id for row in rows]

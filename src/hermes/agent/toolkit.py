@@ -12,16 +12,18 @@ import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
-from hermes.core.messages import Json, ToolSpec
+from hermes.core.messages import Image, Json, ToolSpec
+from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
+from hermes.store.db import Tx
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +33,34 @@ LONGEST_SECRET = 10_000
 _MARK = "__hermes_tool__"
 
 
+Part = TypeVar("Part")
+
+
+class Parts:
+    """What tools work with beyond their arguments (the store, terminals, the guarded web ...), found by its type.
+
+    Bootstrap fills it once. A tool asks for a class and gets the one object of it, so a new tool changes no signature.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        self._parts = {type(part): part for part in parts}
+
+    def get(self, kind: type[Part]) -> Part:
+        """The part of exactly this class. ToolError where this gateway has none: the model chooses another way."""
+        found = self._parts.get(kind)
+        if not isinstance(found, kind):
+            raise ToolError(f"This gateway runs without {kind.__name__}, which this tool needs.")
+        return found
+
+
+NO_PARTS = Parts()
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Who calls and what they may touch.
 
+    ``call_id`` names the call for good: whoever writes something for it twice writes it once.
     ``forbidden`` folders are refused even inside the workspace, unless the workspace itself lies in one.
     ``started_group`` is told the process group of every process a tool starts, so that it dies with its turn.
     """
@@ -45,6 +71,10 @@ class ToolContext:
     workspace: Path
     forbidden: tuple[Path, ...] = ()
     started_group: Callable[[int], Awaitable[None]] | None = None
+    role: PersonRole = PersonRole.USER
+    session_id: str = ""
+    turn_id: str = ""
+    parts: Parts = NO_PARTS
 
     def inside(self, path: str) -> Path:
         """The real place of a path in the workspace, symlinks followed; ToolError when it is not for this person."""
@@ -86,16 +116,39 @@ def _is_same(path: Path, wanted: os.stat_result) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeed:
-    """The question to ask before a call. ``touches_host``: only an admin or the owner may answer it."""
+    """The question to ask before a call. ``touches_host``: only an admin or the owner may answer it.
+
+    ``subject`` is what a standing grant is given for (the kind of danger and the back end, not one command); with
+    none, each call is asked about. ``where`` names the back end and the folder in which it would run.
+    """
 
     question: str
     touches_host: bool = True
+    subject: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a call gives back when plain text is not enough.
+
+    ``effect`` writes to our own store in the transaction that records the result: both happen, once, or neither.
+    ``asks``: ``text`` is a question to the person; it ends the turn, and their next message answers it.
+    """
+
+    text: str
+    effect: Callable[[Tx], None] | None = None
+    images: tuple[Image, ...] = ()
+    asks: bool = False
 
 
 ApprovalRule = Callable[..., ApprovalNeed | None]
-"""Called with the context and the call's arguments by name; None when this call needs no approval."""
+"""Called with the context and the call's arguments by name; None when this call needs no approval.
 
-ToolFunction = Callable[..., Awaitable[str]]
+A ToolError says that the call is refused for everybody: nothing is asked, and the model reads why.
+"""
+
+ToolFunction = Callable[..., Awaitable[str | ToolOutput]]
 F = TypeVar("F", bound=ToolFunction)
 
 
@@ -105,18 +158,27 @@ class Mark:
     repeatable: bool
     approval: ApprovalRule | None
     seconds: float
+    role: PersonRole
+    is_at_hand: bool
 
 
 def tool(
-    *, toolset: str, repeatable: bool = True, approval: ApprovalRule | None = None, seconds: float = TOOL_SECONDS
+    *,
+    toolset: str,
+    repeatable: bool = True,
+    approval: ApprovalRule | None = None,
+    seconds: float = TOOL_SECONDS,
+    role: PersonRole = PersonRole.USER,
+    is_at_hand: bool = False,
 ) -> Callable[[F], F]:
     """Mark an async function as a tool; nothing is registered anywhere.
 
-    ``repeatable``: running it again after a crash does no harm. ``seconds`` bounds one call.
+    ``repeatable``: running it again after a crash does no harm. ``seconds`` bounds one call. ``role`` is the lowest
+    that may use it. ``is_at_hand``: offered with every request; the others are found through ``find_tools``.
     """
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, Mark(toolset, repeatable, approval, seconds))
+        setattr(function, _MARK, Mark(toolset, repeatable, approval, seconds, role, is_at_hand))
         return function
 
     return mark
@@ -287,6 +349,12 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def _refuse(wanted: Tool, values: dict[str, Any], context: ToolContext) -> None:
+    """Ask the rule once more, just before the call runs: what it refuses for everybody raises its ToolError here."""
+    if wanted.mark.approval is not None:
+        wanted.mark.approval(context, **values)
+
+
 class Toolbox:
     """The tools an agent may use, by name."""
 
@@ -324,29 +392,35 @@ class Toolbox:
         except ToolError:
             return None  # ``call`` raises it again, and the model reads it
         rule = wanted.mark.approval
-        if rule is None:
+        if rule is None or not at_least(context.role, wanted.mark.role):
             return None
         try:
             need = rule(context, **values)
+        except ToolError:
+            return None  # the same: ``call`` asks the rule again before anything runs
         except Exception:  # the edge "tool call": a rule that breaks means ask, never allow
             log.exception("Approval rule failed", extra={"tool": name})
             need = ApprovalNeed(f"Run {name}? (Its own rule for when to ask has failed.)")
-        return need and ApprovalNeed(self._redact(need.question), need.touches_host)
+        return need and replace(need, question=self._redact(need.question))
 
-    async def call(self, name: str, arguments: str, context: ToolContext) -> str:
+    async def call(self, name: str, arguments: str, context: ToolContext) -> ToolOutput:
         """Run one call. Its text is redacted and limited; whatever goes wrong in it is a ToolError, redacted too."""
         wanted = self.get(name)
+        if not at_least(context.role, wanted.mark.role):
+            raise ToolError(f"{name} needs the role {wanted.mark.role}; the person you talk with is {context.role}.")
         values = wanted.parse(arguments)
         try:
-            text = await self._run(wanted, values, context)
+            _refuse(wanted, values, context)
+            given = await self._run(wanted, values, context)
         except ToolError as error:
             raise ToolError(self._fit(str(error))) from error
         except Exception as error:
             log.exception("Tool failed", extra={"tool": name, "call_id": context.call_id})
             raise ToolError(self._fit(f"{name} failed: {type(error).__name__}: {error}")) from error
-        return self._fit(text)
+        output = given if isinstance(given, ToolOutput) else ToolOutput(given)
+        return replace(output, text=self._fit(output.text))
 
-    async def _run(self, wanted: Tool, values: dict[str, Any], context: ToolContext) -> str:
+    async def _run(self, wanted: Tool, values: dict[str, Any], context: ToolContext) -> str | ToolOutput:
         limit = asyncio.timeout(wanted.mark.seconds)
         try:
             async with limit:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from hermes.agent.prompt import PromptBuilder, newest_half, unanswered
 from hermes.agent.step import ask_model
-from hermes.agent.toolkit import Toolbox, ToolContext
+from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
 from hermes.config import Config
 from hermes.core import turn as rules
 from hermes.core.approval import button_data
@@ -52,6 +52,9 @@ log = logging.getLogger(__name__)
 APPROVAL_SECONDS = 300.0
 NO_OPTIONS = TurnOptions()
 NO_REPLY = ModelReply("")
+NO_OUTPUT = ToolOutput("")
+ASKED = "asked"
+"""The outcome of a call that put a question to the person: the turn ends with it, also after a crash."""
 
 
 class StopReason(StrEnum):
@@ -124,7 +127,7 @@ class TurnParts:
     model: Callable[[SessionKey, str], Model]
     toolbox: Toolbox
     prompts: PromptBuilder
-    context: Callable[[SessionKey, str, str, str], ToolContext]
+    context: Callable[[SessionKey, str, str], ToolContext]
     attachments: Attachments
 
 
@@ -211,6 +214,8 @@ class TurnRunner:
                     if await self._sleep_on_approval(work):
                         return None
                 case rules.CallModel(wants_summary):
+                    if asked := _asked(work):
+                        return asked
                     if theirs := self._calls_of_client(work):
                         return theirs
                     reply = await self._call_model(work, wants_summary=wants_summary)
@@ -383,22 +388,31 @@ class TurnRunner:
         await self._db.write(turns.start_call, work.begun.claim, call.id, now=self._parts.clock.now())
         self._bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
         try:
-            result = await self._parts.toolbox.call(call.name, call.arguments, self._context(work, call.id))
-            outcome = "ok"
+            output = await self._parts.toolbox.call(call.name, call.arguments, self._context(work, call.id))
+            outcome = ASKED if output.asks else "ok"
         except ToolError as error:
-            result, outcome = str(error), "error"
-        await self._record(work, index, outcome=outcome, result=result)
-        self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, result))
+            output, outcome = ToolOutput(str(error)), "error"
+        await self._record(work, index, outcome=outcome, result=output.text, output=output)
+        self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, output.text))
 
     def _context(self, work: Work, row_id: str) -> ToolContext:
-        context = self._parts.context(work.key, work.turn.person_id, work.begun.role, row_id)
+        context = self._parts.context(work.key, work.turn.person_id, work.begun.role)
 
         async def started_group(group: int) -> None:
             await self._db.write(turns.note_process, row_id, group=group, started=birth_of(group))
 
-        return replace(context, started_group=started_group)
+        return replace(
+            context,
+            call_id=row_id,
+            session_id=work.turn.session_id,
+            turn_id=work.turn.id,
+            started_group=started_group,
+        )
 
-    async def _record(self, work: Work, index: int, *, outcome: str, result: str) -> None:
+    async def _record(
+        self, work: Work, index: int, *, outcome: str, result: str, output: ToolOutput = NO_OUTPUT
+    ) -> None:
+        """Write a result; what the tool changes in our own store is written with it, in one transaction."""
         call = work.calls[index]
         await self._db.write(
             turns.finish_call,
@@ -407,10 +421,13 @@ class TurnRunner:
             call,
             outcome=outcome,
             result=result,
+            images=output.images,
+            effect=output.effect,
             now=self._parts.clock.now(),
         )
         work.calls[index] = replace(call, state=CallState.DONE, outcome=outcome, result=result)
-        work.history.append(ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name))
+        told = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=output.images)
+        work.history.append(told)
 
     async def _why_closed(self, work: Work, index: int, why: str) -> str:
         if why != "refused":
@@ -512,6 +529,12 @@ class TurnRunner:
     def _replies(self, work: Work, text: str, preview: str) -> list[Outgoing]:
         message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to)
         return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
+
+
+def _asked(work: Work) -> ModelReply | None:
+    """The question with which this turn ends, if one of its newest calls asked one."""
+    question = next((call.result for call in work.calls if call.outcome == ASKED), "")
+    return ModelReply(question) if question else None
 
 
 def plus(one: Usage, other: Usage) -> Usage:

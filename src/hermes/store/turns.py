@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hermes.core.messages import Attachment, ChatMessage, Role, ToolCall, Usage
+from hermes.core.messages import Attachment, ChatMessage, Image, Role, ToolCall, Usage
 from hermes.core.requests import TurnOptions
 from hermes.store import approvals, claims, inbox, outbox, people, sessions
 from hermes.store.claims import Claim
@@ -404,13 +404,28 @@ def note_process(tx: Tx, call_id: str, *, group: int, started: str) -> None:
     )
 
 
-def finish_call(tx: Tx, held: Claim, turn: Turn, call: Call, *, outcome: str, result: str, now: float) -> None:
-    """Record a result and its transcript line together, once."""
+def finish_call(
+    tx: Tx,
+    held: Claim,
+    turn: Turn,
+    call: Call,
+    *,
+    outcome: str,
+    result: str,
+    images: tuple[Image, ...] = (),
+    effect: Callable[[Tx], None] | None = None,
+    now: float,
+) -> None:
+    """Record a result, its transcript line and what the call changes in our own store together, once."""
     _lane(tx, held)
-    _end_call(tx, turn, call, outcome=outcome, result=result, now=now)
+    is_first = _end_call(tx, turn, call, outcome=outcome, result=result, images=images, now=now)
+    if is_first and effect is not None:
+        effect(tx)
 
 
-def _end_call(tx: Tx, turn: Turn, call: Call, *, outcome: str, result: str, now: float) -> None:
+def _end_call(
+    tx: Tx, turn: Turn, call: Call, *, outcome: str, result: str, images: tuple[Image, ...] = (), now: float
+) -> bool:
     ended = tx.run(
         """
         UPDATE tool_calls SET state = 'done', outcome = :outcome, result = :result, process_group = 0, ended_at = :now
@@ -422,8 +437,9 @@ def _end_call(tx: Tx, turn: Turn, call: Call, *, outcome: str, result: str, now:
         now=now,
     )
     if ended:
-        message = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name)
+        message = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=images)
         sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    return bool(ended)
 
 
 def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing] = (), *, now: float) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.toolkit import ApprovalNeed, Tool, Toolbox, ToolContext, tool, tools_of
+from hermes.agent.toolkit import ApprovalNeed, Parts, Tool, Toolbox, ToolContext, tool, tools_of
 from hermes.agent.tools import read_file, search_files
 from hermes.core.errors import ToolError
 from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.people import PersonRole
 from hermes.core.secret import Redactor, Secret
 from tests.fakes import tools as fake_tools
 
@@ -64,7 +66,7 @@ def box(*functions: Any, **options: Any) -> Toolbox:
 
 
 async def call(name: str, arguments: str, toolbox: Toolbox | None = None) -> str:
-    return await (toolbox or box(order, dawdle, stumble, babble)).call(name, arguments, CONTEXT)
+    return (await (toolbox or box(order, dawdle, stumble, babble)).call(name, arguments, CONTEXT)).text
 
 
 def test_signature_is_the_schema_and_docstring_the_description() -> None:
@@ -180,8 +182,8 @@ async def test_no_half_of_a_secret_is_left_at_the_cut() -> None:
     secret = "s" * 30 + "e" * 30
     toolbox = box(babble, redact=Redactor([Secret(secret)]), output_bytes=500)
     for lines in range(1, 400, 7):
-        text = await toolbox.call("babble", json.dumps({"lines": lines, "line": secret}), CONTEXT)
-        assert "sss" not in text
+        output = await toolbox.call("babble", json.dumps({"lines": lines, "line": secret}), CONTEXT)
+        assert "sss" not in output.text
 
 
 async def test_result_that_no_database_takes_is_made_storable() -> None:
@@ -209,6 +211,37 @@ def test_approval_rule_that_breaks_means_ask() -> None:
     need = box(risky).approval("risky", "{}", CONTEXT)
     assert need is not None
     assert need.touches_host
+
+
+async def test_what_a_rule_refuses_for_everybody_is_not_asked_about_and_does_not_run() -> None:
+    def never(ctx: ToolContext) -> ApprovalNeed | None:
+        raise ToolError("This is never done.")
+
+    @tool(toolset="test", approval=never)
+    async def ruin(ctx: ToolContext) -> str:
+        return "ruined"
+
+    assert box(ruin).approval("ruin", "{}", CONTEXT) is None
+    with pytest.raises(ToolError, match=r"^This is never done\.$"):
+        await box(ruin).call("ruin", "{}", CONTEXT)
+
+
+async def test_a_tool_is_refused_to_a_role_below_its_own() -> None:
+    @tool(toolset="test", role=PersonRole.ADMIN)
+    async def rule(ctx: ToolContext) -> str:
+        return "ruled"
+
+    with pytest.raises(ToolError, match=r"rule needs the role admin; the person you talk with is user"):
+        await box(rule).call("rule", "{}", CONTEXT)
+    output = await box(rule).call("rule", "{}", replace(CONTEXT, role=PersonRole.OWNER))
+    assert output.text == "ruled"
+
+
+def test_a_part_is_found_by_its_class_and_a_missing_one_is_told() -> None:
+    parts = Parts("a word", 5)
+    assert parts.get(str) == "a word"
+    with pytest.raises(ToolError, match=r"runs without Path"):
+        parts.get(Path)
 
 
 def test_only_marked_tools_are_not_run_again_after_a_crash() -> None:

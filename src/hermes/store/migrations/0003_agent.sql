@@ -1,0 +1,67 @@
+-- The agent: standing grants, checkpoints of files, lists of things to do, shorter forms of long talks, processes
+-- that go on in the background.
+
+-- What a grant would be given for, how far the answer reached, and the message in which the question was put.
+ALTER TABLE approvals ADD COLUMN subject TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN scope TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN where_run TEXT NOT NULL DEFAULT '';
+ALTER TABLE approvals ADD COLUMN question_id TEXT NOT NULL DEFAULT '';
+-- A grant for one session names it; '' is for good.
+ALTER TABLE grants ADD COLUMN session_id TEXT NOT NULL DEFAULT '';
+CREATE INDEX grants_person ON grants (person_id, subject) WHERE revoked_at IS NULL;
+
+-- A chat's own choices; '' is the configured one.
+ALTER TABLE lanes ADD COLUMN model TEXT NOT NULL DEFAULT '';
+ALTER TABLE lanes ADD COLUMN reasoning TEXT NOT NULL DEFAULT '';
+
+-- A file as it was before a tool changed it. blob names a file with that content, '' when there was no file.
+CREATE TABLE checkpoints (
+    id TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    turn_id TEXT NOT NULL,
+    person_id TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    path TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    mode BIGINT NOT NULL DEFAULT 0,
+    after_hash TEXT NOT NULL DEFAULT '',
+    created_at DOUBLE PRECISION NOT NULL,
+    undone_at DOUBLE PRECISION
+);
+CREATE INDEX checkpoints_session ON checkpoints (session_id, created_at);
+
+CREATE TABLE todos (
+    session_id TEXT PRIMARY KEY,
+    items TEXT NOT NULL,
+    updated_at DOUBLE PRECISION NOT NULL
+);
+
+-- A shorter form of the lines up to up_to, sent to the model in their place. The lines themselves stay.
+CREATE TABLE revisions (
+    session_id TEXT NOT NULL,
+    revision BIGINT NOT NULL,
+    up_to BIGINT NOT NULL,
+    summary TEXT NOT NULL,
+    model TEXT NOT NULL DEFAULT '',
+    created_at DOUBLE PRECISION NOT NULL,
+    undone_at DOUBLE PRECISION,
+    PRIMARY KEY (session_id, revision)
+);
+
+CREATE TABLE processes (
+    id TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    lane TEXT NOT NULL,
+    person_id TEXT NOT NULL,
+    command TEXT NOT NULL,
+    backend TEXT NOT NULL,
+    folder TEXT NOT NULL,
+    log TEXT NOT NULL,
+    process_group BIGINT NOT NULL DEFAULT 0,
+    process_started TEXT NOT NULL DEFAULT '',
+    started_at DOUBLE PRECISION NOT NULL,
+    ended_at DOUBLE PRECISION,
+    exit_code BIGINT
+);
+CREATE INDEX processes_session ON processes (session_id, started_at);
+CREATE INDEX processes_open ON processes (process_group) WHERE ended_at IS NULL;
