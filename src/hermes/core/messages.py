@@ -216,7 +216,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One line of a transcript, and one message of a model request."""
+    """One line of a transcript, and one message of a model request.
+
+    ``thought`` is what a model wants to get back of its own thinking, signed or sealed by its provider. Only the
+    dialect that wrote it reads it.
+    """
 
     role: Role
     text: str = ""
@@ -224,6 +228,7 @@ class ChatMessage:
     tool_call_id: str = ""
     images: tuple[Image, ...] = ()
     name: str = ""
+    thought: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

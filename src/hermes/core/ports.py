@@ -82,7 +82,10 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. ``max_tokens`` 0 leaves the provider's default; ``deadline_seconds`` bounds the whole call."""
+    """One call. ``max_tokens`` 0 leaves the provider's default; ``deadline_seconds`` bounds the whole call.
+
+    ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``; empty leaves it to the model.
+    """
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
@@ -92,6 +95,7 @@ class ModelRequest:
     tool_choice: str = ""
     deadline_seconds: float = 600.0
     stream: bool = True
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class ModelNotice:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """The whole answer; always the last item of a stream."""
+    """The whole answer; always the last item of a stream. ``thought`` belongs to the message that it becomes."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -121,6 +125,7 @@ class ModelReply:
     finish_reason: str = "stop"
     model: str = ""
     provider: str = ""
+    thought: str = field(default="", repr=False)
 
 
 ModelEvent = TextDelta | ReasoningDelta | ModelNotice | ModelReply
