@@ -11,21 +11,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hermes.agent.delegation import Delegation
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
+from hermes.agent.post import Post
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
-from hermes.agent.tools import read_file, search_files
+from hermes.agent.tools import delegate_task, read_file, search_files, send_message
 from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.keys import SessionKey
+from hermes.core.keys import SessionKey, Target
 from hermes.core.manifest import Manifest
+from hermes.core.messages import OutboundMessage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
 from hermes.hosting import locks, paths
 from hermes.platforms.local.hub import LocalHub
-from hermes.services.alerts import Alerts
+from hermes.services.alerts import Alerts, home_channels
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.clock import SystemClock
@@ -33,6 +36,7 @@ from hermes.services.commands import about, approve, busy, session
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.delivery import Delivery
 from hermes.services.door import Door
+from hermes.services.errands import Errands
 from hermes.services.events import EventBus
 from hermes.services.gateway import Gateway
 from hermes.services.intake import Intake
@@ -49,6 +53,7 @@ from hermes.store import claims, turns
 from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
+from hermes.store.outbox import OutboxKind, Outgoing
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +63,7 @@ STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
 
-TOOLS: tuple[ModuleType, ...] = (read_file, search_files)
+TOOLS: tuple[ModuleType, ...] = (delegate_task, read_file, search_files, send_message)
 COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, session)
 
 
@@ -271,6 +276,11 @@ class _Builder:
         approvals = Approvals(db, clock, lanes.wake)
         parts = CommandParts(db, clock, lanes, approvals, letters, config, self._status, supervisor.adapter_of)
         dispatcher = Dispatcher(parts, collect(COMMANDS))
+        door = Door(db, clock, bus, lanes)
+        self._tool_parts = Parts(
+            self._post(letters),
+            self._delegation(Errands(db, door, lanes)),
+        )
         intake = Intake(db, config, clock, lanes, letters, dispatcher, on_arrival=supervisor.arrived)
         supervisor.connect(intake.emit_for, delivery.connected)
         self.background = {
@@ -298,11 +308,21 @@ class _Builder:
             embedded,
             self.fetcher,
             hub,
-            Door(db, clock, bus, lanes),
+            door,
             self.troubles,
             toolbox,
         )
         return self._gateway
+
+    def _post(self, letters: Letters) -> Post:
+        def write(target: Target, text: str, key: str) -> list[Outgoing]:
+            return letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
+
+        return Post(write, letters.due, lambda: home_channels(self._config()), self._setting.clock.now)
+
+    def _delegation(self, errands: Errands) -> Delegation:
+        config = self._config
+        return Delegation(errands.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
 
     async def _status(self) -> dict[str, Any]:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built

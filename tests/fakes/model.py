@@ -109,6 +109,7 @@ class FakeModel:
         self._port = port
         self._script: deque[Answer] = deque()
         self._rules: list[tuple[re.Pattern[str], Answer]] = []
+        self._result_rules: list[tuple[re.Pattern[str], Answer]] = []
         self._released = asyncio.Event()
         self._released.set()
         self._is_silent = False
@@ -141,6 +142,11 @@ class FakeModel:
         """Whenever the last user message matches. The newest rule counts first; a script counts before rules."""
         found = Reply(text=answer) if isinstance(answer, str) else answer
         self._rules.insert(0, (re.compile(pattern, re.IGNORECASE | re.DOTALL), found))
+
+    def when_told(self, pattern: str, answer: Answer | str) -> None:
+        """Whenever the last message is the result of a call, and matches. Counts before ``when``."""
+        found = Reply(text=answer) if isinstance(answer, str) else answer
+        self._result_rules.insert(0, (re.compile(pattern, re.IGNORECASE | re.DOTALL), found))
 
     def fails_next(
         self,
@@ -309,6 +315,11 @@ class FakeModel:
         if self._script:
             return self._script.popleft()
         said = last_user_text(body)
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            for pattern, answer in self._result_rules:
+                if pattern.search(str(last["content"])):
+                    return answer
         for pattern, answer in self._rules:
             if pattern.search(said):
                 return answer

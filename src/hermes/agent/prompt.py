@@ -56,7 +56,15 @@ class PromptBuilder:
 def _asked(request: AgentRequest) -> Prompt:
     *before, last = request.messages
     platform = request.session_key.platform
-    return Prompt(last, platform, request.sender_id, "", before=tuple(before), options=request.options)
+    return Prompt(
+        last,
+        platform,
+        request.sender_id,
+        "",
+        before=tuple(before),
+        options=request.options,
+        person_id=request.person_id,
+    )
 
 
 def spoken(message: InboundMessage) -> str:

@@ -63,6 +63,7 @@ class ToolContext:
     ``call_id`` names the call for good: whoever writes something for it twice writes it once.
     ``forbidden`` folders are refused even inside the workspace, unless the workspace itself lies in one.
     ``started_group`` is told the process group of every process a tool starts, so that it dies with its turn.
+    ``depth`` counts errands within errands: 0 in a turn that a person asked for.
     """
 
     call_id: str
@@ -75,6 +76,13 @@ class ToolContext:
     session_id: str = ""
     turn_id: str = ""
     parts: Parts = NO_PARTS
+    on_behalf_of: SessionKey | None = None
+    depth: int = 0
+
+    @property
+    def origin(self) -> SessionKey:
+        """The chat for which this is done: the session's own, or that of the turn which handed the task on."""
+        return self.on_behalf_of or self.session_key
 
     def inside(self, path: str) -> Path:
         """The real place of a path in the workspace, symlinks followed; ToolError when it is not for this person."""
@@ -133,11 +141,13 @@ class ToolOutput:
     """What a call gives back when plain text is not enough.
 
     ``effect`` writes to our own store in the transaction that records the result: both happen, once, or neither.
-    ``asks``: ``text`` is a question to the person; it ends the turn, and their next message answers it.
+    ``after`` is called once that is committed, for what only wakes somebody. ``asks``: ``text`` is a question to the
+    person; it ends the turn, and their next message answers it.
     """
 
     text: str
     effect: Callable[[Tx], None] | None = None
+    after: Callable[[], None] | None = None
     images: tuple[Image, ...] = ()
     asks: bool = False
 

@@ -17,6 +17,7 @@ from hermes.config.schema import (
     ApiConfig,
     BusyMode,
     Config,
+    DelegationConfig,
     DeliveryConfig,
     LogsConfig,
     ModelConfig,
@@ -82,6 +83,9 @@ class _Builder:
                 answer_ttl_seconds=self._get("delivery", "answer_ttl_seconds"),
                 parked_ttl_seconds=self._get("delivery", "parked_ttl_seconds"),
                 notice_ttl_seconds=self._get("delivery", "notice_ttl_seconds"),
+            ),
+            delegation=DelegationConfig(
+                max_tasks=self._get("delegation", "max_tasks"), max_depth=self._get("delegation", "max_depth")
             ),
             api=ApiConfig(**{name: self._get("api", name) for name in _API}),
             model_routes=self._model_routes(providers),

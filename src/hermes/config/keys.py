@@ -82,6 +82,15 @@ GENERAL: tuple[Key, ...] = (
     ),
     Key(("agent", "turn_timeout_seconds"), Kind.DURATION, 1800.0, low=1, help="the longest a turn may take"),
     Key(("agent", "identical_call_limit"), Kind.WHOLE, 3, low=2, high=1000, help="same tool call this often: stopped"),
+    Key(("delegation", "max_tasks"), Kind.WHOLE, 5, low=1, high=50, help="tasks the agent may hand on with one call"),
+    Key(
+        ("delegation", "max_depth"),
+        Kind.WHOLE,
+        2,
+        low=0,
+        high=5,
+        help="how deep tasks hand on tasks; 0: never",
+    ),
     Key(
         ("delivery", "answer_ttl_seconds"), Kind.DURATION, 6 * 3600.0, low=1, help="an unsent answer is dead after this"
     ),

@@ -104,6 +104,12 @@ class AgentConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class DelegationConfig:
+    max_tasks: int = 5
+    max_depth: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryConfig:
     answer_ttl_seconds: float = 6 * 3600.0
     parked_ttl_seconds: float = 7 * 86400.0
@@ -160,6 +166,7 @@ class Config:
     agent: AgentConfig = field(default_factory=AgentConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
+    delegation: DelegationConfig = field(default_factory=DelegationConfig)
     api: ApiConfig = field(default_factory=ApiConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     proxies: ProxyConfig = field(default_factory=ProxyConfig)

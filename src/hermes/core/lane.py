@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 LONGEST_JOIN_SECONDS = 8.0
 
 
-DOORS = frozenset({"api"})
+DOORS = frozenset({"api", "task"})
 """Where nobody chats: each request is a turn of its own, nothing interrupts, and the answer goes back by itself."""
 
 

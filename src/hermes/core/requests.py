@@ -22,7 +22,8 @@ class TurnOptions:
     """How one turn differs from the agent's ordinary ones.
 
     ``instructions`` stands beside the persona. ``tools`` are the client's own: their calls end the turn and are
-    handed back. A tool of the client with the name of ours replaces ours.
+    handed back. A tool of the client with the name of ours replaces ours. ``origin`` is the lane of the chat on whose
+    behalf a turn without a chat works: its questions are put there. ``depth`` counts errands within errands.
     """
 
     instructions: str = ""
@@ -31,17 +32,23 @@ class TurnOptions:
     model: str = ""
     temperature: float | None = None
     max_tokens: int = 0
+    origin: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """One request, stored in the inbox as it is. ``messages`` are what this session has not seen yet."""
+    """One request, stored in the inbox as it is. ``messages`` are what this session has not seen yet.
+
+    ``person_id`` names whose turn it is where the gateway itself asks; otherwise the sender's account tells.
+    """
 
     kind: RequestKind
     session_key: SessionKey
     sender_id: str
     messages: tuple[ChatMessage, ...]
     options: TurnOptions = field(default_factory=TurnOptions)
+    person_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

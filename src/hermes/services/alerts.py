@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from hermes.config import Config
 from hermes.core.errors import StoreIsDownError
-from hermes.core.keys import Target
+from hermes.core.keys import AccountKey, Target
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.services.letters import Letters
@@ -52,7 +52,9 @@ class Alerts:
 
     async def _send(self, text: str) -> None:
         """An alert is worth hearing hours later too, so it lives as long as an answer."""
-        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in self._home_channels()]
+        homes = home_channels(self._config())
+        targets = [Target(key.platform, chat, account=key.account) for key, chat in homes.items() if chat]
+        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in targets]
         rows = [row for alert in alerts for row in self._letters.rows(alert, OutboxKind.REPLY)]
         while rows:
             try:
@@ -62,10 +64,12 @@ class Alerts:
                 await asyncio.sleep(RETRY_SECONDS)
         self._letters.due(rows)
 
-    def _home_channels(self) -> list[Target]:
-        return [
-            Target(platform, account.home_channel, account=name)
-            for platform, accounts in self._config().platforms.items()
-            for name, account in accounts.items()
-            if account.home_channel
-        ]
+
+def home_channels(config: Config) -> dict[AccountKey, str]:
+    """Every account that is switched on, and its home channel ('' where none is set)."""
+    return {
+        AccountKey(platform, name): account.home_channel
+        for platform, accounts in config.platforms.items()
+        for name, account in accounts.items()
+        if account.enabled
+    }

@@ -123,12 +123,14 @@ class Door:
         self._met[sender_id] = role
 
     async def _accept(self, request: AgentRequest, ticket: Ticket, key: str, role: PersonRole | None) -> bool:
-        await self.meet(request.sender_id, role)
+        if not request.person_id:
+            await self.meet(request.sender_id, role)
+        platform = request.session_key.platform
         incoming = Incoming(
             id=ticket.event_id,
-            keys=(f"{PLATFORM}/{storable(key)}",) if key else (),
+            keys=(f"{platform}/{storable(key)}",) if key else (),
             lane=ticket.lane,
-            platform=PLATFORM,
+            platform=platform,
             account="main",
             kind="request",
             sender_id=request.sender_id,

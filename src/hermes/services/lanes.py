@@ -84,6 +84,11 @@ class Lanes:
         self._orphans = Orphans(db, "lanes", clock, owner)
         self._is_draining = False
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether the process is about to end: what runs is left for the next one."""
+        return self._is_draining
+
     def wake(self, lane: str) -> None:
         """Something is queued in this lane. Called after the commit that queued it."""
         if not self._is_draining:

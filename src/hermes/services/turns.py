@@ -103,6 +103,11 @@ class Work:
         return (prompt.options if prompt else None) or NO_OPTIONS
 
     @property
+    def origin(self) -> SessionKey:
+        """The chat in which questions are put: the turn's own, or that of the turn which handed its task on."""
+        return SessionKey.parse(self.options.origin) if self.options.origin else self.key
+
+    @property
     def turn(self) -> turns.Turn:
         return self.begun.turn
 
@@ -362,7 +367,7 @@ class TurnRunner:
             Button("Approve", button_data(asked.id, allow=True)),
             Button("Deny", button_data(asked.id, allow=False)),
         )
-        message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to, buttons=(buttons,))
+        message = OutboundMessage(work.origin.target, text, reply_to=work.turn.reply_to, buttons=(buttons,))
         rows = self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id)
         # Asked after its time, a question could only be answered in vain.
         return [replace(row, expires_at=asked.expires_at) for row in rows]
@@ -407,6 +412,8 @@ class TurnRunner:
             session_id=work.turn.session_id,
             turn_id=work.turn.id,
             started_group=started_group,
+            on_behalf_of=work.origin,
+            depth=work.options.depth,
         )
 
     async def _record(
@@ -425,6 +432,8 @@ class TurnRunner:
             effect=output.effect,
             now=self._parts.clock.now(),
         )
+        if output.after is not None:
+            output.after()
         work.calls[index] = replace(call, state=CallState.DONE, outcome=outcome, result=result)
         told = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=output.images)
         work.history.append(told)

@@ -88,7 +88,8 @@ class Pick:
 class Prompt:
     """A user message made of one or more events; the turn belongs to whoever sent the last of them.
 
-    ``before`` are lines that a request brought along and that stand before it.
+    ``before`` are lines that a request brought along and that stand before it. ``person_id`` is set where the gateway
+    itself asks on somebody's behalf.
     """
 
     message: ChatMessage
@@ -98,6 +99,7 @@ class Prompt:
     attachments: tuple[Attachment, ...] = ()
     before: tuple[ChatMessage, ...] = ()
     options: TurnOptions | None = None
+    person_id: str = ""
 
 
 Compose = Callable[[Sequence[InboxRow]], Prompt]
@@ -279,8 +281,8 @@ def _session(tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now:
 def _insert(
     tx: Tx, lane: str, session_id: str, turn_id: str, prompt: Prompt, rows: Sequence[InboxRow], now: float
 ) -> Turn:
-    person = people.find(tx, prompt.platform, prompt.sender_id)
-    person_id = person.id if person else ""
+    person = None if prompt.person_id else people.find(tx, prompt.platform, prompt.sender_id)
+    person_id = person.id if person else prompt.person_id
     tx.run(
         """
         INSERT INTO turns (id, lane, session_id, state, person_id, reply_to, attempts, created_at)

@@ -1,0 +1,43 @@
+"""Handing parts of a task to turns of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from hermes.core.keys import SessionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One part of a task. ``key`` names it for good: asked for twice, after a crash, it is done once."""
+
+    key: str
+    task: str
+    person_id: str
+    origin: SessionKey
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErrandEnd:
+    """How an errand ended: ``state`` is that of its turn, ``text`` its last words or the reason why there are none."""
+
+    state: str
+    text: str
+
+    @property
+    def is_done(self) -> bool:
+        return self.state == "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """``run`` carries errands, all at once, until each has ended; cancelling it stops them.
+
+    ``most`` errands of one call, ``deepest`` level of errands that make errands.
+    """
+
+    run: Callable[[Sequence[Errand]], Awaitable[list[ErrandEnd]]]
+    most: Callable[[], int]
+    deepest: Callable[[], int]

@@ -1,0 +1,35 @@
+"""delegate_task: parts of a task go to turns of their own, which know nothing but what they are told."""
+
+from __future__ import annotations
+
+from hermes.agent.delegation import Delegation, Errand, ErrandEnd
+from hermes.agent.toolkit import ToolContext, tool
+from hermes.core.errors import ToolError
+
+LONGEST_SECONDS = 1700.0
+
+
+@tool(toolset="delegation", seconds=LONGEST_SECONDS)
+async def delegate_task(ctx: ToolContext, tasks: list[str]) -> str:
+    """Have independent parts of a task done at the same time, each by an agent of its own with your tools.
+
+    They see nothing of this conversation: write into each task everything it needs, and what to report back.
+    """
+    delegation = ctx.parts.get(Delegation)
+    wanted = [task.strip() for task in tasks]
+    if not wanted or not all(wanted):
+        raise ToolError("Give at least one task, and no empty ones.")
+    if len(wanted) > delegation.most():
+        raise ToolError(f"At most {delegation.most()} tasks at a time; you gave {len(wanted)}. Join or leave out some.")
+    if ctx.depth >= delegation.deepest():
+        raise ToolError("This task was itself handed on, as deep as that goes. Do it yourself, step by step.")
+    errands = [
+        Errand(f"{ctx.call_id}.{number}", task, ctx.person_id, ctx.origin, ctx.depth + 1)
+        for number, task in enumerate(wanted)
+    ]
+    ends = await delegation.run(errands)
+    return "\n\n".join(_told(number, end) for number, end in enumerate(ends, 1))
+
+
+def _told(number: int, end: ErrandEnd) -> str:
+    return f"Task {number}, {'done' if end.is_done else f'not done ({end.state})'}:\n{end.text}"

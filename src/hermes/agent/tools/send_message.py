@@ -1,0 +1,66 @@
+"""send_message: the agent writes to a chat of its own accord."""
+
+from __future__ import annotations
+
+from hermes.agent.post import Post
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.core.errors import ToolError
+from hermes.core.keys import Target
+from hermes.core.people import PersonRole, at_least
+from hermes.core.recipients import LOCAL, recipients
+from hermes.core.text import visible
+from hermes.store import outbox
+from hermes.store.db import Tx
+from hermes.store.outbox import Outgoing
+
+LONGEST = 20_000
+SHOWN = 300
+
+
+def _may_send(ctx: ToolContext, text: str, target: str = "origin") -> ApprovalNeed | None:
+    """Back to where one talks, and to home channels, without asking; to any other chat only when somebody says so."""
+    post = ctx.parts.get(Post)
+    at_home = {Target(account.platform, chat, account=account.account) for account, chat in post.homes().items()}
+    others = [str(one) for one in _wanted(ctx, target) if one not in at_home and one not in (ctx.origin.target, LOCAL)]
+    if not others:
+        return None
+    shown = visible(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
+    subject = f"send_message:{','.join(sorted(others))}"
+    return ApprovalNeed(f"Send this to {', '.join(others)}?\n{shown}", subject=subject)
+
+
+@tool(toolset="messaging", approval=_may_send)
+async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> ToolOutput:
+    """Send a message to a chat. Not needed to answer: your reply goes to the person by itself.
+
+    `target`: origin (this chat), local, all (every home channel), a platform (its home channel) or platform:chat.
+    """
+    if not text.strip():
+        raise ToolError("There is nothing to send: the text is empty.")
+    if len(text) > LONGEST:
+        raise ToolError(f"That is too long to send ({len(text):,} characters; {LONGEST:,} at most). Shorten it.")
+    post = ctx.parts.get(Post)
+    targets = _wanted(ctx, target)
+    rows: list[Outgoing] = []
+    for number, one in enumerate(targets):
+        rows += post.write(one, text, f"ob_{ctx.call_id}.{number}")
+
+    def store(tx: Tx) -> None:
+        outbox.enqueue(tx, rows, now=post.now())
+
+    return ToolOutput(_told(targets), effect=store, after=lambda: post.due(rows))
+
+
+def _told(targets: list[Target]) -> str:
+    where = ", ".join(map(str, targets))
+    return f"Handed over for delivery to {where}. What cannot be delivered is told to the owner."
+
+
+def _wanted(ctx: ToolContext, target: str) -> list[Target]:
+    try:
+        found = recipients(target, origin=ctx.origin.target, homes=ctx.parts.get(Post).homes())
+    except ValueError as error:
+        raise ToolError(str(error)) from None
+    if not at_least(ctx.role, PersonRole.ADMIN) and any(one != ctx.origin.target for one in found):
+        raise ToolError("Only the owner and admins may have messages sent to other chats; here only 'origin' works.")
+    return found

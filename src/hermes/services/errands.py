@@ -1,0 +1,112 @@
+"""Errands: turns that another turn asked for, each in a lane of its own.
+
+They are events in the inbox like everything else, keyed by the call that made them. So after a crash the call runs
+again, finds its errands where they are and waits for them; nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from hermes.agent.delegation import Errand, ErrandEnd
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.messages import ChatMessage, Role
+from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.services.door import Door, RequestState, Ticket
+from hermes.services.lanes import Lanes
+from hermes.store import codec, sessions
+from hermes.store.db import Database, Tx
+from hermes.store.inbox import InboxState
+from hermes.store.turns import Turn
+
+log = logging.getLogger(__name__)
+
+PLATFORM = "task"
+LOOK_SECONDS = 5.0
+STOP_SECONDS = 10.0
+BRIEFING = (
+    "You work on one task that another agent handed to you. Nobody can answer questions: decide for yourself, "
+    "and report what you found or did, and what you could not do."
+)
+
+
+class Errands:
+    def __init__(self, db: Database, door: Door, lanes: Lanes) -> None:
+        self._db = db
+        self._door = door
+        self._lanes = lanes
+
+    async def run(self, errands: Sequence[Errand]) -> list[ErrandEnd]:
+        """All at once, until each has ended. Cancelled, they are stopped; in a drain they stay, to go on later."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._one(errand), name=f"errand {errand.key}") for errand in errands]
+        except asyncio.CancelledError:
+            if not self._lanes.is_draining:
+                await self._stop(errands)
+            raise
+        return [task.result() for task in tasks]
+
+    async def _one(self, errand: Errand) -> ErrandEnd:
+        async with self._door.ask(_request(errand), key=_key(errand), event_id=_event_id(errand)) as ticket:
+            while True:
+                state = await self._door.state_of(ticket.event_id)
+                if state is None:
+                    return ErrandEnd("failed", "It was not taken.")
+                if state.row.state not in (InboxState.QUEUED, InboxState.TAKEN):
+                    return await self._end_of(state)
+                ticket.turn_id = state.row.turn_id or ticket.turn_id
+                await _some_news(ticket)
+
+    async def _end_of(self, state: RequestState) -> ErrandEnd:
+        if state.turn is None:
+            return ErrandEnd("set_aside", state.row.reason)
+        said = await self._db.read(_last_words, state.turn)
+        return ErrandEnd(state.turn.state, said or state.turn.reason or "It ended without a word.")
+
+    async def _stop(self, errands: Sequence[Errand]) -> None:
+        """Shielded by nothing but its own deadline: whoever cancelled us waits for the end of our processes."""
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await asyncio.gather(*(self._door.stop(_event_id(errand)) for errand in errands))
+        except TimeoutError:
+            log.warning("Errands are slow to stop", extra={"count": len(errands)})
+
+
+async def _some_news(ticket: Ticket) -> None:
+    """Wait until the turn ended, or a while: what the bus did not tell is found in the store."""
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            await ticket.result()
+    except TimeoutError:
+        return
+
+
+def _key(errand: Errand) -> str:
+    return f"{PLATFORM}:{errand.key}"
+
+
+def _event_id(errand: Errand) -> str:
+    return f"ev_{errand.key}"
+
+
+def _request(errand: Errand) -> AgentRequest:
+    options = TurnOptions(instructions=BRIEFING, origin=str(errand.origin), depth=errand.depth)
+    return AgentRequest(
+        RequestKind.RUN,
+        SessionKey(PLATFORM, ChatKind.DM, errand.key),
+        errand.person_id,
+        (ChatMessage(Role.USER, errand.task),),
+        options,
+        person_id=errand.person_id,
+    )
+
+
+def _last_words(tx: Tx, turn: Turn) -> str:
+    for line in reversed(sessions.lines_of_turn(tx, turn.session_id, turn.id)):
+        message = codec.read_chat(line.body) if line.kind == "message" else None
+        if message is not None and message.role is Role.ASSISTANT and message.text:
+            return message.text
+    return ""
