@@ -13,7 +13,6 @@ leaves either the damaged set or a finished recovery.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -24,13 +23,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hermes.store import backup, drift, home, journal, migrate, rawpages, wal
+from hermes.store import backup, drift, home, journal, migrate, mirror, rawpages, wal
 from hermes.store.sqlite_file import MAGIC, SUFFIXES, apply_migrations, beside, set_aside, transaction
 
 log = logging.getLogger(__name__)
-
-MIRRORED = ("people", "person_accounts", "pairings", "grants", "cursors", "api_keys")
-"""Small tables that say who is who and where we stand: written to ``mirror.json`` on every change."""
 
 WORK = frozenset({"inbox", "lanes", "turns", "tool_calls", "outbox", "targets", "approvals"})
 """Never taken from an old backup: what was open then has long been settled, and would be answered again."""
@@ -96,7 +92,7 @@ def carry_over(rescued: Path, target: sqlite3.Connection) -> None:
     """
     have = set(drift.tables(target))
     with contextlib.closing(home.read_only(rescued)) as source, transaction(target):
-        for table in [name for name in (*WORK, *MIRRORED, "dedupe") if name in have]:
+        for table in [name for name in (*WORK, *mirror.MIRRORED, "dedupe") if name in have]:
             _replace(source, target, table, "")
         if {"lanes", "sessions", "transcript"} <= have:
             for table, key in (("sessions", "id"), ("transcript", "session_id")):
@@ -314,17 +310,25 @@ def _is_a(value: rawpages.Value, column: drift.Column) -> bool:
 
 def _fill_gaps(path: Path, target: sqlite3.Connection, found: Recovered) -> None:
     """Take from backup, mirror and transcripts what the file itself did not give."""
-    mirror = _read_mirror(path.parent / "mirror.json")
+    kept = mirror.read(path.parent)
     empty = [name for name in drift.tables(target) if not target.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone()]
-    wanted = [name for name in empty if name not in WORK and name not in mirror and name != "meta"]
+    wanted = [name for name in empty if name not in WORK and name not in kept.tables and name != "meta"]
     for copy in backup.newest(path)[:1] if wanted else []:
         found.rows += _import(copy, target, wanted)
-    for table, (names, rows) in mirror.items():
-        known = {column.name for column in drift.columns(target, table)}
-        if known and set(names) <= known:
-            found.rows += _insert(target, table, names, rows)
+    for table in sorted(kept.tables):
+        found.rows += _insert_mirrored(target, table, kept.of(table))
     if "transcript" in drift.tables(target):
         found.rows += journal.restore(path.parent / "sessions", target)
+
+
+def _insert_mirrored(target: sqlite3.Connection, table: str, rows: Iterable[mirror.Row]) -> int:
+    """Lines of different ages may tell of different columns."""
+    names = [column.name for column in drift.columns(target, table)]
+    by_columns: dict[tuple[str, ...], list[Sequence[object]]] = {}
+    for row in rows:
+        present = tuple(name for name in names if name in row)
+        by_columns.setdefault(present, []).append([row[name] for name in present])
+    return sum(_insert(target, table, present, values) for present, values in by_columns.items() if present)
 
 
 def _import(copy: Path, target: sqlite3.Connection, tables: Sequence[str]) -> int:
@@ -341,17 +345,6 @@ def _import(copy: Path, target: sqlite3.Connection, tables: Sequence[str]) -> in
     except sqlite3.DatabaseError as error:
         log.warning("Could not use a backup", extra={"path": str(copy), "reason": str(error)})
     return count
-
-
-def _read_mirror(path: Path) -> dict[str, tuple[list[str], list[list[object]]]]:
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        return {table: (list(kept["columns"]), list(kept["rows"])) for table, kept in told.items() if table in MIRRORED}
-    except FileNotFoundError:
-        return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("Could not use the mirror", extra={"path": str(path), "reason": str(error)})
-        return {}
 
 
 def _remove(path: Path) -> None:

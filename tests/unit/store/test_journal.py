@@ -156,7 +156,7 @@ async def test_people_survive_a_file_of_garbage(folder: Path) -> None:
         assert await database.read(lambda tx: tx.value("SELECT name FROM people")) == "Ana"
     finally:
         await database.close()
-    assert (folder / "mirror.json").stat().st_mode & 0o777 == 0o600
+    assert (folder / "mirror.jsonl").stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_written_later(folder: Path) -> None:
@@ -167,7 +167,7 @@ async def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_written_la
         await database.write(talk, "s_1", "hello")
         await database.write(talk, "s_2", "hello")
         async with asyncio.timeout(5):
-            while not (folder / "mirror.json").exists():  # noqa: ASYNC110 - a file gives no signal
+            while not (folder / "mirror.jsonl").exists():  # noqa: ASYNC110 - a file gives no signal
                 await asyncio.sleep(0.02)
         in_the_way.rmdir()
         await database.write(talk, "s_2", "and on")
