@@ -1,0 +1,486 @@
+"""Reading a shell command line as a shell would, far enough to judge it: what runs, with which words, fed by what.
+
+It never runs anything. What only a running shell could know (the value of a variable, the output of a command) is
+marked as not known instead of guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+DEEPEST = 12
+LONGEST = 200_000
+MOST_BRACES = 256
+_SEPARATORS = frozenset({";", ";;", "&", "&&", "||", "(", ")", "\n", ";&", ";;&"})
+_PIPES = frozenset({"|", "|&"})
+_OPERATORS = (
+    "<<<", ";;&", "&>>", "<<-", "&&", "||", ";;", ";&", "|&", "<<", ">>", "<&", ">&", "<>", ">|", "&>",
+    "|", "&", ";", "(", ")", "<", ">", "\n",
+)  # fmt: skip
+_BLANKS = " \t\r"
+_ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+_KNOWN_VARIABLES = {"HOME": "~", "IFS": " "}
+# Words that only open or close a compound command: what follows them runs.
+_KEYWORDS = frozenset(
+    {"{", "}", "!", "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "coproc"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word after quoting is undone. ``is_known`` is False where a value only a running shell has is part of it."""
+
+    text: str
+    is_known: bool = True
+    is_bare: bool = True  # nothing in it was quoted
+    globs: bool = False  # an unquoted * ? or [ is in it
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    operator: str
+    target: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """One command with its words. ``fed_text`` is what a here-document or here-string hands it, where that is known."""
+
+    words: tuple[Word, ...]
+    redirects: tuple[Redirect, ...] = ()
+    assigns: tuple[tuple[str, Word], ...] = ()
+    fed_text: str | None = None
+
+
+Pipeline = tuple[Simple, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """All pipelines of a text in order, those inside substitutions and subshells too. ``trouble``: it is not readable."""
+
+    pipelines: tuple[Pipeline, ...] = ()
+    trouble: str = ""
+
+
+def read(text: str) -> Script:
+    """Read a command line. What cannot be read is said in ``trouble``, beside what could."""
+    if len(text) > LONGEST:
+        return Script(trouble="it is too long to be read")
+    reader = _Reader(text)
+    try:
+        reader.read()
+    except _UnreadableError as error:
+        reader.trouble = reader.trouble or str(error)
+    except RecursionError:
+        reader.trouble = "it is nested too deeply"
+    return Script(tuple(reader.pipelines), reader.trouble)
+
+
+class _UnreadableError(Exception):
+    pass
+
+
+@dataclass(slots=True)
+class _Building:
+    """A word while it is read."""
+
+    text: list[str] = field(default_factory=list)
+    is_known: bool = True
+    is_bare: bool = True
+    globs: bool = False
+    started: bool = False
+    breaks: list[int] = field(default_factory=list)  # where an unquoted blank of a variable splits it
+
+    def add(self, piece: str) -> None:
+        self.text.append(piece)
+        self.started = True
+
+    def word(self) -> Word:
+        return Word("".join(self.text), self.is_known, self.is_bare, self.globs)
+
+
+class _Reader:
+    def __init__(self, text: str, depth: int = 0, variables: dict[str, Word] | None = None) -> None:
+        self.text = text
+        self.at = 0
+        self.depth = depth
+        self.variables: dict[str, Word] = variables if variables is not None else {}
+        self.pipelines: list[Pipeline] = []
+        self.trouble = ""
+        self._pipeline: list[Simple] = []
+        self._words: list[Word] = []
+        self._redirects: list[Redirect] = []
+        self._assigns: list[tuple[str, Word]] = []
+        self._fed: str | None = None
+        self._waiting_documents: list[tuple[str, bool, bool]] = []  # end word, is quoted, strips tabs
+        if depth > DEEPEST:
+            raise _UnreadableError("it is nested too deeply")
+
+    def read(self) -> None:
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character in _BLANKS:
+                self.at += 1
+            elif character == "#":
+                self._skip_comment()
+            elif operator := self._operator():
+                self._take_operator(operator)
+            else:
+                self._take_words(self._read_word())
+        self._end_pipeline()
+
+    # Commands
+
+    def _operator(self) -> str:
+        for operator in _OPERATORS:
+            if self.text.startswith(operator, self.at):
+                is_process = operator in ("<", ">") and self.text.startswith("(", self.at + 1)
+                return "" if is_process else operator
+        return ""
+
+    def _take_operator(self, operator: str) -> None:
+        self.at += len(operator)
+        if operator == "\n":
+            self._end_pipeline(keep_documents=True)
+            self._read_documents()
+        elif operator in _SEPARATORS:
+            self._end_pipeline()
+        elif operator in _PIPES:
+            self._end_command()
+        else:
+            self._redirect(operator)
+
+    def _redirect(self, operator: str) -> None:
+        if (
+            self._words
+            and self._words[-1].is_bare
+            and self._words[-1].text.isdigit()
+            and self.text[self.at - len(operator) - 1].isdigit()
+        ):
+            self._words.pop()  # the 2 of 2>
+        while self.at < len(self.text) and self.text[self.at] in _BLANKS:
+            self.at += 1
+        words = self._read_word() if self.at < len(self.text) and not self._operator() else []
+        target = words[0] if words else Word("", is_known=False)
+        if operator in ("<<", "<<-"):
+            self._waiting_documents.append((target.text, not target.is_bare, operator == "<<-"))
+        elif operator == "<<<":
+            self._fed = target.text if target.is_known else None
+            if not target.is_known:
+                self._redirects.append(Redirect("<<<", target))
+        else:
+            self._redirects.append(Redirect(operator, target))
+
+    def _take_words(self, words: list[Word]) -> None:
+        for word in words:
+            if not self._words:
+                if word.is_bare and word.text in _KEYWORDS:
+                    continue
+                name, equals, value = word.text.partition("=")
+                name = name.removesuffix("+")
+                if equals and name.isidentifier():
+                    self._assigns.append((name, replace(word, text=value)))
+                    continue
+            self._words.append(word)
+
+    def _end_command(self) -> None:
+        if self._words or self._redirects or self._fed is not None or self._assigns:
+            self._pipeline.append(Simple(tuple(self._words), tuple(self._redirects), tuple(self._assigns), self._fed))
+            self._remember()
+        self._words, self._redirects, self._assigns, self._fed = [], [], [], None
+
+    def _remember(self) -> None:
+        """What was assigned is known to the commands that follow, so that ``X=rm; $X -rf /`` hides nothing."""
+        given = self._assigns if not self._words else []
+        if self._words and self._words[0].text in ("export", "declare", "local", "readonly", "typeset"):
+            pairs = (word.text.partition("=") + (word,) for word in self._words[1:])
+            given = given + [(name, replace(word, text=value)) for name, equals, value, word in pairs if equals]
+        for name, value in given:
+            self.variables[name] = value
+        if self._words and self._words[0].text in ("for", "select", "read"):
+            for word in self._words[1:2]:
+                self.variables.pop(word.text, None)
+
+    def _end_pipeline(self, *, keep_documents: bool = False) -> None:
+        self._end_command()
+        if self._pipeline:
+            self.pipelines.append(tuple(self._pipeline))
+        self._pipeline = []
+        if not keep_documents and self.at >= len(self.text):
+            self._waiting_documents = []
+
+    def _read_documents(self) -> None:
+        for end, is_quoted, strips in self._waiting_documents:
+            lines: list[str] = []
+            while self.at < len(self.text):
+                line, _, _ = self.text[self.at :].partition("\n")
+                self.at += len(line) + 1
+                bare = line.lstrip("\t") if strips else line
+                if bare == end:
+                    break
+                lines.append(bare)
+            body = "\n".join(lines)
+            if not is_quoted and ("$(" in body or "`" in body):
+                self._substitutions_in(body)
+            self._feed_last(body)
+        self._waiting_documents = []
+
+    def _substitutions_in(self, body: str) -> None:
+        inner = _Reader(body, self.depth + 1, self.variables)
+        building = _Building()
+        while inner.at < len(body):
+            if body[inner.at] in "$`":
+                inner._expand(building)
+            else:
+                inner.at += 1
+        self.pipelines.extend(inner.pipelines)
+
+    def _feed_last(self, body: str) -> None:
+        """The document belongs to the line just read: to the last command that is a candidate for it."""
+        if not self.pipelines:
+            return
+        *before, last = self.pipelines[-1]
+        self.pipelines[-1] = (*before, replace(last, fed_text=body))
+
+    # Words
+
+    def _skip_comment(self) -> None:
+        end = self.text.find("\n", self.at)
+        self.at = len(self.text) if end < 0 else end
+
+    def _read_word(self) -> list[Word]:
+        building = _Building()
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character in "<>" and self.text.startswith("(", self.at + 1):
+                self._process(building)
+            elif character in _BLANKS or self._operator():
+                break
+            else:
+                self._take_character(character, building)
+        return self._split(building)
+
+    def _take_character(self, character: str, building: _Building) -> None:
+        match character:
+            case "\\":
+                self._escaped(building)
+            case "'":
+                self._single(building)
+            case '"':
+                self._double(building)
+            case "$" | "`":
+                if self.text.startswith("$'", self.at):
+                    self._ansi_c(building)
+                elif self.text.startswith('$"', self.at):
+                    self.at += 1
+                else:
+                    self._expand(building, splits=True)
+            case _:
+                building.globs = building.globs or character in "*?["
+                building.add(character)
+                self.at += 1
+
+    def _escaped(self, building: _Building) -> None:
+        following = self.text[self.at + 1 : self.at + 2]
+        if following != "\n":
+            building.add(following)
+            building.is_bare = False
+        self.at += 2
+
+    def _single(self, building: _Building) -> None:
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            raise _UnreadableError("a quote is not closed")
+        building.add(self.text[self.at + 1 : end])
+        building.is_bare = False
+        self.at = end + 1
+
+    def _double(self, building: _Building) -> None:
+        self.at += 1
+        building.is_bare = False
+        building.started = True
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character == '"':
+                self.at += 1
+                return
+            if character == "\\" and self.text[self.at + 1 : self.at + 2] in ('"', "\\", "$", "`", "\n"):
+                building.add(self.text[self.at + 1].replace("\n", ""))
+                self.at += 2
+            elif character in "$`":
+                self._expand(building)
+            else:
+                building.add(character)
+                self.at += 1
+        raise _UnreadableError("a quote is not closed")
+
+    def _ansi_c(self, building: _Building) -> None:
+        self.at += 2
+        building.is_bare = False
+        building.started = True
+        while self.at < len(self.text) and self.text[self.at] != "'":
+            if self.text[self.at] != "\\":
+                building.add(self.text[self.at])
+                self.at += 1
+                continue
+            self.at += 1
+            building.add(self._ansi_c_escape())
+        if self.at >= len(self.text):
+            raise _UnreadableError("a quote is not closed")
+        self.at += 1
+
+    def _ansi_c_escape(self) -> str:
+        kind = self.text[self.at : self.at + 1]
+        digits, base, longest = {"x": ("0123456789abcdefABCDEF", 16, 2), "u": ("0123456789abcdefABCDEF", 16, 4)}.get(
+            kind, ("01234567", 8, 3)
+        )
+        start = self.at + (1 if kind in "xu" and kind else 0)
+        end = start
+        while end < len(self.text) and end - start < longest and self.text[end] in digits:
+            end += 1
+        if end > start:
+            self.at = end
+            return chr(int(self.text[start:end], base))
+        self.at += 1
+        return _ANSI_C.get(kind, kind)
+
+    # Expansions
+
+    def _process(self, building: _Building) -> None:
+        self.at += 1
+        body = self._balanced("(", ")")
+        self._inside(body)
+        building.add("/dev/fd/63")
+        building.is_known = False
+        building.globs = False
+
+    def _expand(self, building: _Building, *, splits: bool = False) -> None:
+        if self.text[self.at] == "`":
+            end = self.text.find("`", self.at + 1)
+            if end < 0:
+                raise _UnreadableError("a backquote is not closed")
+            self._inside(self.text[self.at + 1 : end].replace("\\`", "`"))
+            self.at = end + 1
+            self._unknown(building)
+            return
+        self.at += 1
+        following = self.text[self.at : self.at + 1]
+        if self.text.startswith("((", self.at):
+            self._balanced("(", ")")
+            self._unknown(building)
+        elif following == "(":
+            self._inside(self._balanced("(", ")"))
+            self._unknown(building)
+        elif following == "{":
+            self._parameter(self._balanced("{", "}"), building, splits=splits)
+        elif following.isalpha() or following == "_":
+            end = self.at
+            while end < len(self.text) and (self.text[end].isalnum() or self.text[end] == "_"):
+                end += 1
+            name, self.at = self.text[self.at : end], end
+            self._variable(name, building, splits=splits)
+        elif following and following in "0123456789@*#?$!-":
+            self.at += 1
+            self._unknown(building)
+        else:
+            building.add("$")
+
+    def _parameter(self, inside: str, building: _Building, *, splits: bool) -> None:
+        if inside.replace("_", "a").isalnum():
+            self._variable(inside, building, splits=splits)
+            return
+        if "$(" in inside or "`" in inside:
+            self._substitutions_in(inside)
+        name, _, default = inside.partition(":-")
+        if default and name not in self.variables and "$" not in default:
+            building.add(default.strip("'\""))
+        self._unknown(building)
+
+    def _variable(self, name: str, building: _Building, *, splits: bool) -> None:
+        known = self.variables.get(name)
+        value = known.text if known is not None and known.is_known else _KNOWN_VARIABLES.get(name)
+        if value is None:
+            self._unknown(building)
+            return
+        if splits and (" " in value or "\t" in value or "\n" in value):
+            self._split_into(value, building)
+        else:
+            building.add(value)
+
+    def _split_into(self, value: str, building: _Building) -> None:
+        pieces = value.split()
+        if value[:1].isspace() or not pieces:
+            building.breaks.append(len("".join(building.text)))
+        for number, piece in enumerate(pieces):
+            building.add(piece)
+            if number < len(pieces) - 1 or value[-1:].isspace():
+                building.breaks.append(len("".join(building.text)))
+
+    def _split(self, building: _Building) -> list[Word]:
+        """The words a finished one becomes: split where a variable held blanks, multiplied where braces say so."""
+        if not building.started and not building.breaks:
+            return []
+        whole = building.word()
+        cuts = [0, *building.breaks, len(whole.text)]
+        texts = [whole.text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+        texts = [text for text in texts if text] if building.breaks else texts
+        return [replace(whole, text=spread) for text in texts for spread in islice(_braces(text, whole), MOST_BRACES)]
+
+    def _unknown(self, building: _Building) -> None:
+        building.is_known = False
+        building.started = True
+
+    def _inside(self, body: str) -> None:
+        inner = _Reader(body, self.depth + 1, self.variables)
+        inner.read()
+        self.pipelines.extend(inner.pipelines)
+
+    def _balanced(self, opening: str, closing: str) -> str:
+        """The text between the bracket at the present place and its partner; quotes inside are respected."""
+        start = self.at + 1
+        depth = 0
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character == "\\":
+                self.at += 1
+            elif character == "'" and opening == "(":
+                end = self.text.find("'", self.at + 1)
+                if end < 0:
+                    raise _UnreadableError("a quote is not closed")
+                self.at = end
+            elif character == '"' and opening == "(":
+                self._skip_double()
+            elif character == opening:
+                depth += 1
+            elif character == closing:
+                depth -= 1
+                if depth == 0:
+                    self.at += 1
+                    return self.text[start : self.at - 1]
+            self.at += 1
+        raise _UnreadableError("a bracket is not closed")
+
+    def _skip_double(self) -> None:
+        """From an opening double quote to the closing one, which may stand behind a substitution with its own."""
+        self.at += 1
+        while self.at < len(self.text) and self.text[self.at] != '"':
+            if self.text[self.at] == "\\":
+                self.at += 2
+            elif self.text.startswith("$(", self.at):
+                self.at += 1
+                self._balanced("(", ")")
+            else:
+                self.at += 1
+
+
+def _braces(text: str, word: Word) -> Iterator[str]:
+    """``/{bin,etc}`` is two words. One level, unquoted words only: deeper ones stay as they are."""
+    start, end = text.find("{"), text.find("}")
+    if not word.is_bare or start < 0 or end < start or "," not in text[start:end]:
+        yield text
+        return
+    for choice in text[start + 1 : end].split(","):
+        yield from _braces(f"{text[:start]}{choice}{text[end + 1 :]}", word)
