@@ -11,15 +11,18 @@ import inspect
 import json
 import logging
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from hermes.agent.finding import FIND_TOOLS, names_found
+from hermes.agent.toolsets import EVERYTHING, Access
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
-from hermes.core.messages import Image, Json, ToolSpec
+from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
@@ -30,6 +33,8 @@ log = logging.getLogger(__name__)
 OUTPUT_BYTES = 50_000
 TOOL_SECONDS = 120.0
 LONGEST_SECRET = 10_000
+KERNEL_FOLDERS = (Path("/proc"), Path("/sys"), Path("/dev"))
+"""No files but doors: to the memory and the environment of processes, to devices, to the machine itself."""
 _MARK = "__hermes_tool__"
 
 
@@ -84,15 +89,22 @@ class ToolContext:
         """The chat for which this is done: the session's own, or that of the turn which handed the task on."""
         return self.on_behalf_of or self.session_key
 
+    @property
+    def closed(self) -> tuple[Path, ...]:
+        """Every folder that no tool enters, unless the workspace itself lies in it."""
+        return (*self.forbidden, *KERNEL_FOLDERS)
+
     def inside(self, path: str) -> Path:
         """The real place of a path in the workspace, symlinks followed; ToolError when it is not for this person."""
+        if _ADDRESS.match(path):
+            raise ToolError(f"{path!r} is an address, not a path. Write the path of a file in the workspace.")
         try:
             workspace = self.workspace.resolve()
             target = (workspace / Path(path).expanduser()).resolve()
             if not target.is_relative_to(workspace):
                 raise ToolError(f"{path!r} is outside the workspace. Only files in {self.workspace} can be reached.")
-            if any(_lies_in(target, folder) and not _lies_in(workspace, folder) for folder in self.forbidden):
-                raise ToolError(f"{path!r} belongs to Hermes itself and is closed to tools.")
+            if any(_lies_in(target, folder) and not _lies_in(workspace, folder) for folder in self.closed):
+                raise ToolError(f"{path!r} belongs to Hermes or to the system and is closed to tools.")
         except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL, a name too long, no such user
             raise ToolError(f"{path!r} is not a usable path ({error}).") from error
         return target
@@ -101,6 +113,9 @@ class ToolContext:
         """A path as the model should write it: relative to the workspace."""
         workspace = self.workspace.resolve()
         return str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)
+
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
@@ -246,6 +261,10 @@ class Tool:
         return cls(name, inspect.getdoc(function) or "", parameters, mark, function)
 
     @property
+    def group(self) -> str:
+        return self.mark.toolset
+
+    @property
     def spec(self) -> ToolSpec:
         schema: Json = {
             "type": "object",
@@ -306,10 +325,41 @@ def schema_of(hint: Any) -> Json:
         return {"type": "string", "enum": list(args)}
     if origin is list:
         return {"type": "array", "items": schema_of(args[0])}
+    if _is_record(hint):
+        return _schema_of_record(hint)
     if origin in (Union, UnionType) and NoneType in args and len(args) == 2:
         inner = schema_of(_without_none(args))
         return {**inner, "type": [inner["type"], "null"]} if "enum" not in inner else inner
-    raise TypeError(f"A tool cannot take {hint!r}: use str, int, float, bool, list[...], Literal[...] or ... | None")
+    raise TypeError(
+        f"A tool cannot take {hint!r}: use str, int, float, bool, list[...], Literal[...], a dataclass or ... | None"
+    )
+
+
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _schema_of_record(hint: Any) -> Json:
+    """A dataclass is an object; what has a default may be left out."""
+    hints = get_type_hints(hint)
+    return {
+        "type": "object",
+        "properties": {
+            one.name: schema_of(hints[one.name]) | ({} if one.default is MISSING else {"default": one.default})
+            for one in fields(hint)
+        },
+        "required": [one.name for one in fields(hint) if one.default is MISSING],
+        "additionalProperties": False,
+    }
+
+
+def _record(hint: Any, given: dict[str, Any]) -> Any:
+    hints = get_type_hints(hint)
+    known = {one.name: one for one in fields(hint)}
+    missing = {name for name, one in known.items() if one.default is MISSING} - given.keys()
+    if missing or given.keys() - known.keys():
+        raise ValueError
+    return hint(**{name: _convert(hints[name], value) for name, value in given.items()})
 
 
 _PLAIN: Mapping[Any, tuple[str, str]] = {
@@ -333,6 +383,10 @@ def _words(hint: Any) -> str:
         return "one of " + ", ".join(map(repr, args))
     if origin is list:
         return f"a list, each {_words(args[0])}"
+    if _is_record(hint):
+        return "an object with " + ", ".join(
+            one.name if one.default is MISSING else f"{one.name} (optional)" for one in fields(hint)
+        )
     return f"{_words(_without_none(args))}, or null"
 
 
@@ -343,6 +397,8 @@ def _convert(hint: Any, value: Any) -> Any:
         return None if value is None else _convert(_without_none(args), value)
     if origin is list and isinstance(value, list):
         return [_convert(args[0], item) for item in value]
+    if _is_record(hint) and isinstance(value, dict):
+        return _record(hint, value)
     if origin is Literal and value in args:
         return value
     if hint is int and isinstance(value, float) and value.is_integer():
@@ -369,18 +425,53 @@ class Toolbox:
     """The tools an agent may use, by name."""
 
     def __init__(
-        self, tools: Iterable[Tool], *, redact: Redactor | None = None, output_bytes: int = OUTPUT_BYTES
+        self,
+        tools: Iterable[Tool],
+        *,
+        access: Callable[[str], Access] = lambda _: EVERYTHING,
+        redact: Redactor | None = None,
+        output_bytes: int = OUTPUT_BYTES,
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
-        self._specs = tuple(tool.spec for tool in self._tools.values())
+        self._specs = {name: tool.spec for name, tool in self._tools.items()}
+        self._access = access
         self._redact = redact or Redactor()
         self._output_bytes = output_bytes
 
-    def specs(self) -> tuple[ToolSpec, ...]:
-        return self._specs
-
     def tools(self) -> tuple[Tool, ...]:
         return tuple(self._tools.values())
+
+    def access(self, platform: str) -> Access:
+        return self._access(platform)
+
+    def allowed(self, platform: str, role: PersonRole) -> list[Tool]:
+        """The tools that somebody of this role has on this platform."""
+        access = self._access(platform)
+        return [
+            tool
+            for tool in self._tools.values()
+            if at_least(role, tool.mark.role) and access.has(tool.mark.toolset, tool.name)
+        ]
+
+    def offered(self, platform: str, role: PersonRole, history: Sequence[ChatMessage]) -> tuple[ToolSpec, ...]:
+        """What the model is told of: the tools at hand, then those that ``find_tools`` found in this talk, as found.
+
+        It follows from the talk alone, so it is the same after a restart and only ever grows at its end.
+        """
+        allowed = self.allowed(platform, role)
+        at_hand = [tool.name for tool in allowed if tool.mark.is_at_hand]
+        further = {tool.name: tool.mark.toolset for tool in allowed if not tool.mark.is_at_hand}
+        finder = self._tools.get(FIND_TOOLS)
+        if finder is None:
+            return tuple(self._specs[tool.name] for tool in allowed)
+        further.pop(FIND_TOOLS, None)
+        found = [name for name in names_found(history) if name in further]
+        specs = [self._specs[name] for name in (*at_hand, *found)]
+        if not further:
+            return tuple(specs)
+        groups = ", ".join(dict.fromkeys(further.values()))
+        spec = self._specs[FIND_TOOLS]
+        return (replace(spec, description=f"{spec.description} There are tools for: {groups}."), *specs)
 
     def get(self, name: str) -> Tool:
         """The tool, or a ToolError that names the nearest one."""
@@ -390,6 +481,16 @@ class Toolbox:
             raise ToolError(f"There is no tool {name!r}.{_nearest(name, self._tools)} Tools: {names}.")
         return found
 
+    def _for(self, name: str, context: ToolContext) -> Tool:
+        """The tool, if it is for this person here: asked anew for every call, whatever the model was offered."""
+        wanted = self.get(name)
+        if not at_least(context.role, wanted.mark.role):
+            raise ToolError(f"{name} needs the role {wanted.mark.role}; the person you talk with is {context.role}.")
+        platform = context.origin.platform
+        if not self._access(platform).has(wanted.mark.toolset, name):
+            raise ToolError(f"{name} is switched off on {platform}. Do without it, and say so if that is not possible.")
+        return wanted
+
     def is_repeatable(self, name: str) -> bool:
         """Whether a call that a crash interrupted may run again. What does not exist only says so again."""
         return name not in self._tools or self._tools[name].mark.repeatable
@@ -397,12 +498,12 @@ class Toolbox:
     def approval(self, name: str, arguments: str, context: ToolContext) -> ApprovalNeed | None:
         """What must be asked before this call; None when nothing, and for a call that cannot run anyway."""
         try:
-            wanted = self.get(name)
+            wanted = self._for(name, context)
             values = wanted.parse(arguments)
         except ToolError:
             return None  # ``call`` raises it again, and the model reads it
         rule = wanted.mark.approval
-        if rule is None or not at_least(context.role, wanted.mark.role):
+        if rule is None:
             return None
         try:
             need = rule(context, **values)
@@ -415,9 +516,7 @@ class Toolbox:
 
     async def call(self, name: str, arguments: str, context: ToolContext) -> ToolOutput:
         """Run one call. Its text is redacted and limited; whatever goes wrong in it is a ToolError, redacted too."""
-        wanted = self.get(name)
-        if not at_least(context.role, wanted.mark.role):
-            raise ToolError(f"{name} needs the role {wanted.mark.role}; the person you talk with is {context.role}.")
+        wanted = self._for(name, context)
         values = wanted.parse(arguments)
         try:
             _refuse(wanted, values, context)
