@@ -21,6 +21,8 @@ from hermes.config.schema import (
     ResetPolicy,
     SessionsConfig,
     ToolProgress,
+    VisionConfig,
+    WebConfig,
 )
 from hermes.config.watch import ConfigWatch
 
@@ -47,6 +49,8 @@ __all__ = [
     "ResetPolicy",
     "SessionsConfig",
     "ToolProgress",
+    "VisionConfig",
+    "WebConfig",
     "explain",
     "find_key",
     "keys_under",

@@ -16,6 +16,7 @@ from hermes.config.schema import (
     AgentConfig,
     ApiConfig,
     BusyMode,
+    CompressionConfig,
     Config,
     DelegationConfig,
     DeliveryConfig,
@@ -27,7 +28,10 @@ from hermes.config.schema import (
     ResetMode,
     ResetPolicy,
     SessionsConfig,
+    ToolChoice,
     ToolProgress,
+    VisionConfig,
+    WebConfig,
 )
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.keys import MAIN
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _API = tuple(field.name for field in fields(ApiConfig))
+_WEB = tuple(field.name for field in fields(WebConfig))
 
 
 def config(
@@ -89,6 +94,16 @@ class _Builder:
             ),
             api=ApiConfig(**{name: self._get("api", name) for name in _API}),
             model_routes=self._model_routes(providers),
+            web=self._web(),
+            vision=VisionConfig(model=self._get("vision", "model")),
+            tools=self._tools(),
+            toolsets=self._chosen("toolsets"),
+            context_windows=self._chosen("context_windows"),
+            compression=CompressionConfig(
+                enabled=self._get("compression", "enabled"),
+                at=self._get("compression", "at"),
+                model=self._get("compression", "model"),
+            ),
             logs=LogsConfig(level=self._get("logs", "level")),
             proxies=ProxyConfig(
                 https=self._get("proxy", "https"),
@@ -128,6 +143,13 @@ class _Builder:
             turn_timeout_seconds=self._get("agent", "turn_timeout_seconds"),
             identical_call_limit=self._get("agent", "identical_call_limit"),
         )
+
+    def _web(self) -> WebConfig:
+        given = {name: self._get("web", name) for name in _WEB}
+        numbers = [port for port in given["ports"] if port.isascii() and port.isdigit() and 0 < int(port) < 65536]
+        if len(numbers) < len(given["ports"]):
+            self._warn("web.ports", "holds something that is no port, which is left out.", "Ports are 1 to 65535.")
+        return WebConfig(**{**given, "ports": tuple(map(int, numbers))})
 
     def _folder(self, text: str) -> Path:
         if text == "~" or text.startswith("~/"):
@@ -196,6 +218,7 @@ class _Builder:
             base_url=self._get("model", "base_url"),
             api_mode=self._get("model", "api_mode") or (own.api_mode if own else ""),
             fallbacks=self._get("model", "fallbacks"),
+            context_window=self._get("model", "context_window"),
         )
 
     def _chosen_provider(self, wanted: str, providers: Mapping[str, ProviderConfig]) -> str:
@@ -259,6 +282,22 @@ class _Builder:
                     f"Write provider/model; known: {', '.join(providers)}.",
                 )
         return MappingProxyType(routes)
+
+    def _tools(self) -> Mapping[str, ToolChoice]:
+        return MappingProxyType(
+            {
+                name: ToolChoice(
+                    toolset=self._given("tools", name, "toolset", default=""),
+                    enabled=self._given("tools", name, "enabled", default=()),
+                    disabled=self._given("tools", name, "disabled", default=()),
+                )
+                for name in self._names_under("tools")
+            }
+        )
+
+    def _chosen(self, section: str) -> Mapping[str, Any]:
+        """A section that is names of the owner's choice, with one value each."""
+        return MappingProxyType({name: self._given(section, name) for name in self._names_under(section)})
 
     # Platforms
 

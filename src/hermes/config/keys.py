@@ -18,6 +18,8 @@ Path = tuple[str, ...]
 BUSY_MODES = tuple(BusyMode)
 API_MODES = ("chat_completions",)
 
+SEARCH_PROVIDERS = ("brave", "tavily", "searxng")
+
 GENERAL: tuple[Key, ...] = (
     Key(
         ("language",), env=("HERMES_LANGUAGE",), default="", help="language of the gateway's own texts; empty: as asked"
@@ -43,6 +45,18 @@ GENERAL: tuple[Key, ...] = (
     web_address(("model", "base_url"), default="", help="in place of the provider's own address"),
     Key(("model", "api_mode"), Kind.CHOICE, "", choices=API_MODES, help="how the provider is spoken to"),
     Key(("model", "fallbacks"), Kind.LIST, (), help="`provider/model` to try, in order, when the first fails"),
+    Key(
+        ("model", "context_window"),
+        Kind.WHOLE,
+        64_000,
+        ("HERMES_CONTEXT_WINDOW",),
+        low=1000,
+        high=100_000_000,
+        help="tokens that a model takes in, where context_windows does not name it",
+    ),
+    Key(("compression", "enabled"), Kind.FLAG, True, help="whether a long talk is made shorter by itself"),
+    Key(("compression", "at"), Kind.NUMBER, 0.7, low=0.1, high=0.95, help="share of the window at which it is"),
+    Key(("compression", "model"), default="", help="`provider/model` that writes the summary; empty: the answering one"),
     Key(
         ("agent", "max_iterations"),
         Kind.WHOLE,
@@ -164,6 +178,35 @@ GENERAL: tuple[Key, ...] = (
     proxy_address(("proxy", "http"), default="", env=("HTTP_PROXY", "http_proxy"), help="proxy for http addresses"),
     proxy_address(("proxy", "all"), default="", env=("ALL_PROXY", "all_proxy"), help="proxy for every address"),
     Key(("proxy", "none"), default="", env=("NO_PROXY", "no_proxy"), help="hosts reached without a proxy"),
+    Key(
+        ("web", "search_provider"),
+        Kind.CHOICE,
+        "",
+        ("WEB_SEARCH_PROVIDER",),
+        SEARCH_PROVIDERS,
+        help="who answers web_search; empty: the first that is configured",
+    ),
+    Key(("web", "brave_api_key"), Kind.SECRET, None, ("BRAVE_API_KEY",), help="key of the Brave Search API"),
+    Key(("web", "tavily_api_key"), Kind.SECRET, None, ("TAVILY_API_KEY",), help="key of Tavily"),
+    web_address(("web", "searxng_url"), default="", env=("SEARXNG_URL",), help="root of a SearXNG server"),
+    Key(
+        ("web", "allow_private_hosts"),
+        Kind.LIST,
+        (),
+        ("WEB_ALLOW_PRIVATE_HOSTS",),
+        help="hosts of your own network that the web tools may read for you",
+    ),
+    Key(("web", "ports"), Kind.LIST, ("80", "443", "8080", "8443"), help="ports the web tools may connect to"),
+    Key(
+        ("web", "max_bytes"),
+        Kind.WHOLE,
+        5 * 1024 * 1024,
+        low=10_000,
+        high=100 * 1024 * 1024,
+        help="how much of one page is read",
+    ),
+    Key(("web", "timeout_seconds"), Kind.DURATION, 30.0, low=1, high=110, help="the longest one page may take"),
+    Key(("vision", "model"), default="", help="`provider/model` that looks at pictures; empty: the chat's own"),
     Key(("always_log_local",), Kind.FLAG, True, help="keep a local copy of what jobs deliver"),
 )
 
@@ -210,6 +253,14 @@ PROVIDER: tuple[Key, ...] = (
 
 MODEL_ROUTES: tuple[Key, ...] = (
     Key(("model_routes", "*"), default="", help="`provider/model` that answers requests for this model name"),
+)
+
+TOOLS: tuple[Key, ...] = (
+    Key(("tools", "*", "toolset"), default="", help="the toolset of this platform, in place of its own"),
+    Key(("tools", "*", "enabled"), Kind.LIST, (), help="groups, toolsets and tools that it has besides"),
+    Key(("tools", "*", "disabled"), Kind.LIST, (), help="groups, toolsets and tools that it has not"),
+    Key(("toolsets", "*"), Kind.LIST, (), help="a toolset of your own: the groups in it"),
+    Key(("context_windows", "*"), Kind.WHOLE, 0, low=1000, high=100_000_000, help="tokens that this model takes in"),
 )
 
 # What every platform takes besides the settings of its own manifest.
@@ -300,6 +351,7 @@ NAME = re.compile(r"[a-z0-9_-]+")
 NAMES_UNDER: Mapping[Path, re.Pattern[str]] = {
     ("providers",): re.compile(r"[A-Za-z0-9._-]+"),
     ("model_routes",): re.compile(r"[A-Za-z0-9._:/@+-]+"),
+    ("context_windows",): re.compile(r"[A-Za-z0-9._:/@+-]+"),
 }
 """Where other names than the usual ones can be chosen."""
 
@@ -310,7 +362,7 @@ class Schema:
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.manifests = tuple(manifests)
         self.root = Node()
-        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER, *MODEL_ROUTES)
+        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER, *MODEL_ROUTES, *TOOLS)
         self.keys: dict[Path, Key] = {}
         self.of_platform = {manifest.id: platform_keys(manifest) for manifest in self.manifests}
         for key in general:

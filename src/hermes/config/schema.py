@@ -66,13 +66,15 @@ class AccountConfig:
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """Which model answers. ``default`` and ``provider`` are always filled in; ``base_url``, when set,
-    takes the place of the provider's own. ``fallbacks`` are written ``provider/model``."""
+    takes the place of the provider's own. ``fallbacks`` are written ``provider/model``; ``context_window`` is
+    in tokens."""
 
     default: str
     provider: str
     base_url: str = ""
     api_mode: str = ""
     fallbacks: tuple[str, ...] = ()
+    context_window: int = 64_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,27 @@ class AgentConfig:
 class DelegationConfig:
     max_tasks: int = 5
     max_depth: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """What the owner chose for one platform: its toolset ('' the platform's own), and what is added or taken away."""
+
+    toolset: str = ""
+    enabled: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+
+NO_CHOICE = ToolChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionConfig:
+    """``at`` is the share of the window at which a talk is made shorter; ``model`` '' is the one that answers."""
+
+    enabled: bool = True
+    at: float = 0.7
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +176,30 @@ class ProxyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class WebConfig:
+    """What the web tools may reach. ``search_provider`` "" is the first one that is configured.
+
+    ``allow_private_hosts`` counts in the owner's own turns alone.
+    """
+
+    search_provider: str = ""
+    brave_api_key: Secret | None = None
+    tavily_api_key: Secret | None = None
+    searxng_url: str = field(default="", repr=False)  # it may hold a password
+    allow_private_hosts: tuple[str, ...] = ()
+    ports: tuple[int, ...] = (80, 443, 8080, 8443)
+    max_bytes: int = 5 * 1024 * 1024
+    timeout_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class VisionConfig:
+    """``model`` is ``provider/model``; empty: the model of the chat."""
+
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything, at one moment. ``database_url`` "" is SQLite in the home folder; ``timezone`` "" is the machine's."""
 
@@ -171,7 +218,17 @@ class Config:
     logs: LogsConfig = field(default_factory=LogsConfig)
     proxies: ProxyConfig = field(default_factory=ProxyConfig)
     model_routes: Mapping[str, str] = field(default_factory=_nothing)
+    web: WebConfig = field(default_factory=WebConfig)
+    vision: VisionConfig = field(default_factory=VisionConfig)
+    tools: Mapping[str, ToolChoice] = field(default_factory=_nothing)
+    toolsets: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    compression: CompressionConfig = field(default_factory=CompressionConfig)
+    context_windows: Mapping[str, int] = field(default_factory=_nothing)
     always_log_local: bool = True
+
+    def context_window(self, model: str) -> int:
+        """How many tokens a model takes in, as far as the owner says."""
+        return self.context_windows.get(model) or self.model.context_window
 
     def account(self, platform: str, account: str = MAIN) -> AccountConfig | None:
         return self.platforms.get(platform, {}).get(account)
@@ -180,7 +237,8 @@ class Config:
         """Every secret of the configuration, the passwords inside addresses included: what a Redactor must know."""
         if self.api.key:
             yield self.api.key
-        addresses = [self.database_url, self.proxies.https, self.proxies.http, self.proxies.all]
+        yield from (key for key in (self.web.brave_api_key, self.web.tavily_api_key) if key)
+        addresses = [self.database_url, self.proxies.https, self.proxies.http, self.proxies.all, self.web.searxng_url]
         for provider in self.providers.values():
             addresses.append(provider.proxy)
             if provider.api_key:
