@@ -16,8 +16,10 @@ from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
 from hermes.agent.post import Post
 from hermes.agent.prompt import PromptBuilder
+from hermes.agent.recall import Recall
 from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
-from hermes.agent.tools import delegate_task, read_file, search_files, send_message
+from hermes.agent.tools import delegate_task, find_tools, read_file, search_files, send_message, session_search
+from hermes.agent.toolsets import access_of
 from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
@@ -48,6 +50,7 @@ from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
 from hermes.services.processes import kill_group
 from hermes.services.registry import find_platforms
 from hermes.services.supervisor import Supervisor
+from hermes.services.surroundings import surroundings_of, today
 from hermes.services.turns import TurnParts, TurnRunner
 from hermes.store import claims, turns
 from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
@@ -63,7 +66,14 @@ STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
 
-TOOLS: tuple[ModuleType, ...] = (delegate_task, read_file, search_files, send_message)
+TOOLS: tuple[ModuleType, ...] = (
+    delegate_task,
+    find_tools,
+    read_file,
+    search_files,
+    send_message,
+    session_search,
+)
 COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, session)
 
 
@@ -255,8 +265,16 @@ class _Builder:
         for text in self._untold:
             self._alerts.tell(text)
         presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, self._setting.pace)
-        prompts = PromptBuilder(lambda: config().agent.persona)
-        toolbox = Toolbox(tools_of(*self._setting.tools), redact=self._setting.redactor)
+        prompts = PromptBuilder(
+            lambda: config().agent.persona,
+            surroundings=lambda: surroundings_of(config()),
+            today=lambda: today(config(), clock.now()),
+        )
+        toolbox = Toolbox(
+            tools_of(*self._setting.tools),
+            access=lambda platform: access_of(config(), platform),
+            redact=self._setting.redactor,
+        )
         runner = TurnRunner(
             TurnParts(
                 db,
@@ -277,7 +295,10 @@ class _Builder:
         parts = CommandParts(db, clock, lanes, approvals, letters, config, self._status, supervisor.adapter_of)
         dispatcher = Dispatcher(parts, collect(COMMANDS))
         door = Door(db, clock, bus, lanes)
+        recall = Recall(db, home, clock)
         self._tool_parts = Parts(
+            toolbox,
+            recall,
             self._post(letters),
             self._delegation(Errands(db, door, lanes)),
         )
@@ -290,6 +311,7 @@ class _Builder:
             "presenter": presenter.run,
             "janitor": Janitor(db, clock).run,
             "alerts": self._alerts.run,
+            "recall": recall.run,
         }
         self._gateway = Gateway(
             home,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
+from hermes.agent.compress import summary_message
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
+from hermes.core.people import PersonRole, at_least
 from hermes.core.requests import AgentRequest
 from hermes.core.text import one_line
 from hermes.store import codec
@@ -17,30 +22,81 @@ DEFAULT_PERSONA = (
     "You are Hermes, a helpful assistant who talks with people in their chats. Answer briefly and plainly."
 )
 WINDOW_CHARACTERS = 200_000
+SETTLED_SESSIONS = 1000
+LONGEST_NAME = 60
 NO_RESULT = "No result came back for this call."
 
 
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a turn takes place, and with whom."""
+
+    key: SessionKey
+    session_id: str = ""
+    role: PersonRole = PersonRole.GUEST
+    person_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What there is besides this chat: platforms that are switched on, and those with a home channel and its name."""
+
+    platforms: tuple[str, ...] = ()
+    homes: tuple[tuple[str, str], ...] = ()
+
+
 class PromptBuilder:
-    def __init__(self, persona: Callable[[], str]) -> None:
+    """Puts together what the model is sent.
+
+    What changes seldom stands first, so that providers keep it cached: the persona, the skills, the chat, the day.
+    What the chat part says is settled when a session is first met and stays so, whatever is switched on meanwhile.
+    """
+
+    def __init__(
+        self,
+        persona: Callable[[], str],
+        *,
+        surroundings: Callable[[], Surroundings] = Surroundings,
+        today: Callable[[], str] = str,
+        skills: Callable[[SessionKey, PersonRole], str] = lambda _key, _role: "",
+    ) -> None:
         self._persona = persona
+        self._surroundings = surroundings
+        self._today = today
+        self._skills = skills
+        self._settled: OrderedDict[tuple[str, PersonRole], str] = OrderedDict()
 
     def messages(
-        self, key: SessionKey, history: Sequence[ChatMessage], instructions: str = "", *, is_whole: bool = False
+        self,
+        scene: Scene,
+        history: Sequence[ChatMessage],
+        instructions: str = "",
+        *,
+        summary: str = "",
+        is_whole: bool = False,
+        most: int = WINDOW_CHARACTERS,
     ) -> list[ChatMessage]:
-        """The stable part first, so that providers can keep it cached. ``instructions`` are the asker's own.
+        """The request. ``instructions`` are the asker's own; ``summary`` stands for the lines before ``history``.
 
         ``is_whole``: the asker brought the talk along, and its length is the asker's affair: nothing is left out.
         """
-        system = self._system(key)
-        if instructions:
-            system = f"{system}\n\n{instructions}"
-        return [ChatMessage(Role.SYSTEM, system), *answered(history if is_whole else window(history))]
+        parts = (self._persona() or DEFAULT_PERSONA, self._skills(scene.key, scene.role), self._chat(scene))
+        system = "\n\n".join(part for part in (*parts, self._today(), instructions) if part)
+        before = [summary_message(summary)] if summary else []
+        return [ChatMessage(Role.SYSTEM, system), *before, *answered(history if is_whole else window(history, most))]
 
-    def _system(self, key: SessionKey) -> str:
-        if key.platform in DOORS:
-            return self._persona() or DEFAULT_PERSONA
-        where = f"This conversation is on {key.platform}, {'in a group' if key.kind is not ChatKind.DM else 'direct'}."
-        return f"{self._persona() or DEFAULT_PERSONA}\n{where}"
+    def _chat(self, scene: Scene) -> str:
+        if scene.key.platform in DOORS:
+            return ""
+        if not scene.session_id:
+            return chat_part(scene, self._surroundings())
+        known = scene.session_id, scene.role
+        if known not in self._settled:
+            self._settled[known] = chat_part(scene, self._surroundings())
+            if len(self._settled) > SETTLED_SESSIONS:
+                self._settled.popitem(last=False)
+        self._settled.move_to_end(known)
+        return self._settled[known]
 
     def compose(self, rows: Sequence[InboxRow]) -> Prompt:
         """Join events into one user message. A quoted message is shown; in a group the sender is named."""
@@ -51,6 +107,34 @@ class PromptBuilder:
         text = "\n".join(spoken(message) for message in messages)
         files = tuple(item for message in messages for item in message.attachments)
         return Prompt(ChatMessage(Role.USER, text), last.session_key.platform, last.sender_id, last.message_id, files)
+
+
+def chat_part(scene: Scene, around: Surroundings) -> str:
+    """Where the model talks. The home channels are named to those who may reach them."""
+    key = scene.key
+    where = "direct chat" if key.kind is ChatKind.DM else f"{key.kind.value} chat, shared by several people"
+    whose = f" with {quoted(scene.person_name)}" if key.kind is ChatKind.DM and scene.person_name else ""
+    lines = [f"Source: {key.platform}, {where}{whose}", "Your reply goes to this chat by itself."]
+    if at_least(scene.role, PersonRole.ADMIN):
+        homes = [f"{platform} {quoted(name)}" if name else platform for platform, name in around.homes]
+        lines += [f"Connected platforms: {', '.join(around.platforms)}"] if around.platforms else []
+        lines += [f"Home channels: {', '.join(homes)}"] if homes else []
+        lines += ["Delivery options: origin (this chat), local, all, a platform's home channel, or platform:chat"]
+    return "\n".join(("<context>", *lines, "</context>"))
+
+
+def quoted(name: str) -> str:
+    """A name that came from a chat, so that it is read as a name: one line, nothing hidden, no end of its frame."""
+    plain = one_line(name, LONGEST_NAME).translate(_HARMLESS)
+    return f'"{plain}"'
+
+
+_HARMLESS = str.maketrans({'"': "'", "<": "‹", ">": "›", "`": "'", "\\": "/"})
+
+
+def day(now: datetime) -> str:
+    """The date and no more: a request made an hour later begins with the same bytes."""
+    return f"Today is {now:%A}, {now:%Y-%m-%d} ({now.tzname() or 'UTC'})."
 
 
 def _asked(request: AgentRequest) -> Prompt:
@@ -84,7 +168,7 @@ def spoken(message: InboundMessage) -> str:
     return text
 
 
-def window(history: Sequence[ChatMessage]) -> list[ChatMessage]:
+def window(history: Sequence[ChatMessage], most: int = WINDOW_CHARACTERS) -> list[ChatMessage]:
     """The newest part that fits, beginning with something a person said: never with half of a tool call."""
     kept: list[ChatMessage] = []
     size = 0
@@ -94,7 +178,7 @@ def window(history: Sequence[ChatMessage]) -> list[ChatMessage]:
         size += len(message.text)
         if message.tool_calls:
             size += sum(len(call.arguments) for call in message.tool_calls)
-        if size > WINDOW_CHARACTERS and start:
+        if size > most and start:
             break
         kept.append(message)
         if message.role is user:

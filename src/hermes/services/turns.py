@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
-from hermes.agent.prompt import PromptBuilder, newest_half, unanswered
+from hermes.agent.prompt import PromptBuilder, Scene, newest_half, unanswered
 from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
 from hermes.config import Config
@@ -23,6 +23,7 @@ from hermes.core.errors import ModelError, ModelErrorKind, StoreIsDownError, Too
 from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode
 from hermes.core.messages import Button, ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
+from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.requests import TurnOptions, TurnResult
 from hermes.core.text import visible
@@ -106,6 +107,10 @@ class Work:
     def origin(self) -> SessionKey:
         """The chat in which questions are put: the turn's own, or that of the turn which handed its task on."""
         return SessionKey.parse(self.options.origin) if self.options.origin else self.key
+
+    @property
+    def role(self) -> PersonRole:
+        return PersonRole(self.begun.role or PersonRole.GUEST)
 
     @property
     def turn(self) -> turns.Turn:
@@ -261,9 +266,10 @@ class TurnRunner:
         await self._take_steering(work)
         options = work.options
         model = self._parts.model(work.key, options.model)
-        tools = () if wants_summary or not model.has_tools else self._offered(options)
+        tools = () if wants_summary or not model.has_tools else self._offered(work)
         last = [ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST)] if wants_summary else []
         brings_talk = work.begun.prompt is not None and bool(work.begun.prompt.before)
+        scene = Scene(work.key, work.turn.session_id, work.role, work.begun.person_name)
         work.partial = ""
 
         def arrived(text: str) -> None:
@@ -275,7 +281,7 @@ class TurnRunner:
                 work.notices.append(text)
 
         async def ask(history: Sequence[ChatMessage]) -> ModelReply:
-            told = self._parts.prompts.messages(work.key, history, options.instructions, is_whole=brings_talk)
+            told = self._parts.prompts.messages(scene, history, options.instructions, is_whole=brings_talk)
             messages = [*told, *last]
             request = ModelRequest(
                 messages,
@@ -296,12 +302,11 @@ class TurnRunner:
                 raise
             return await ask(shorter)
 
-    def _offered(self, options: TurnOptions) -> tuple[ToolSpec, ...]:
+    def _offered(self, work: Work) -> tuple[ToolSpec, ...]:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""
-        if not options.tools:
-            return self._parts.toolbox.specs()
-        theirs = {tool.name for tool in options.tools}
-        return (*(tool for tool in self._parts.toolbox.specs() if tool.name not in theirs), *options.tools)
+        ours = self._parts.toolbox.offered(work.origin.platform, work.role, work.history)
+        theirs = {tool.name for tool in work.options.tools}
+        return (*(tool for tool in ours if tool.name not in theirs), *work.options.tools)
 
     async def _take_steering(self, work: Work) -> None:
         """In steer mode, what was written meanwhile joins the conversation before the model speaks again."""

@@ -17,6 +17,7 @@ from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState
 from hermes.store.outbox import Outgoing
+from hermes.store.people import Person
 from hermes.store.sessions import Session
 
 
@@ -127,6 +128,8 @@ class Begun:
     prompt: Prompt | None = None
     event_ids: tuple[str, ...] = ()
     role: str = ""
+    person_name: str = ""
+    summary: str = ""
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -134,6 +137,7 @@ class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has anothe
 
 
 NO_USAGE = Usage()
+NOBODY = Person("", "", "")
 TURN = (
     "id, lane, session_id, state, person_id, reply_to, attempts, steps, created_at, ended_at, model, "
     "prompt_tokens, completion_tokens, reason"
@@ -190,8 +194,8 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
     history = _history(tx, session, prompt)
     event_ids = tuple(row.id for row in pick.rows)
-    role = _role(tx, turn)
-    return Begun(held, turn, history, [], False, renewed, prompt, event_ids, role)
+    person = _person(tx, turn)
+    return Begun(held, turn, history, [], False, renewed, prompt, event_ids, person.role, person.name)
 
 
 def _history(tx: Tx, session_id: str, prompt: Prompt | None) -> list[ChatMessage]:
@@ -251,13 +255,13 @@ def _resume(tx: Tx, held: Claim, turn: Turn, rules: BeginRules, now: float) -> B
     prompt = _composed(tx, rules.compose, rows, now)
     history = _history(tx, turn.session_id, prompt)
     event_ids = tuple(row.id for row in rows)
-    return Begun(held, turn, history, calls, True, "", prompt, event_ids, _role(tx, turn))
+    person = _person(tx, turn)
+    return Begun(held, turn, history, calls, True, "", prompt, event_ids, person.role, person.name)
 
 
-def _role(tx: Tx, turn: Turn) -> str:
-    """The role of whom the turn belongs to, '' for somebody unknown: what its tools may touch depends on it."""
-    person = people.get(tx, turn.person_id) if turn.person_id else None
-    return person.role if person is not None else ""
+def _person(tx: Tx, turn: Turn) -> Person:
+    """Whom the turn belongs to; somebody unknown has no role: what its tools may touch depends on it."""
+    return (people.get(tx, turn.person_id) if turn.person_id else None) or NOBODY
 
 
 def _only_waits(calls: Sequence[Call]) -> bool:

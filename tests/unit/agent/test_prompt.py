@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.prompt import PromptBuilder, newest_half, window
+from hermes.agent.prompt import PromptBuilder, Scene, newest_half, window
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from tests.fakes.model import complaint_about
 
-KEY = SessionKey.parse("agent:main:telegram:dm:7")
+SCENE = Scene(SessionKey.parse("agent:main:telegram:dm:7"))
 
 
 @st.composite
@@ -46,7 +46,7 @@ def is_accepted(lines: list[ChatMessage]) -> bool:
 
 @given(talks())
 def test_a_whole_talk_is_sent_as_it_is(talk: list[ChatMessage]) -> None:
-    assert PromptBuilder(lambda: "").messages(KEY, talk)[1:] == talk
+    assert PromptBuilder(lambda: "").messages(SCENE, talk)[1:] == talk
 
 
 @given(talks(), st.data())
@@ -54,12 +54,12 @@ def test_whatever_lines_are_lost_the_rest_is_a_talk_that_is_accepted(
     talk: list[ChatMessage], data: st.DataObject
 ) -> None:
     kept = [line for line in talk if data.draw(st.booleans())]
-    assert is_accepted(PromptBuilder(lambda: "").messages(KEY, kept))
+    assert is_accepted(PromptBuilder(lambda: "").messages(SCENE, kept))
 
 
 @given(talks(), st.integers(0, 40))
 def test_a_talk_whose_beginning_is_cut_off_anywhere_is_accepted(talk: list[ChatMessage], start: int) -> None:
-    assert is_accepted(PromptBuilder(lambda: "").messages(KEY, talk[start:]))
+    assert is_accepted(PromptBuilder(lambda: "").messages(SCENE, talk[start:]))
 
 
 @given(talks())

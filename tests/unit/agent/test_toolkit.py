@@ -70,7 +70,7 @@ async def call(name: str, arguments: str, toolbox: Toolbox | None = None) -> str
 
 
 def test_signature_is_the_schema_and_docstring_the_description() -> None:
-    (spec,) = box(order).specs()
+    (spec,) = (one.spec for one in box(order).tools())
     assert spec.name == "order"
     assert spec.description == "Order a dish.\n\nAsk before ordering for more than ten."
     assert spec.parameters == {

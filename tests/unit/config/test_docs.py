@@ -16,7 +16,15 @@ from tests.unit.config.samples import Home
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "configuration.md").read_text("utf-8")
 MANIFESTS = tuple(find_platforms().manifests.values())
-PLACES = {"reset_by_platform": "<platform>", "reset_by_kind": "<kind>", "providers": "<name>", "model_routes": "<name>"}
+PLACES = {
+    "reset_by_platform": "<platform>",
+    "reset_by_kind": "<kind>",
+    "providers": "<name>",
+    "model_routes": "<name>",
+    "tools": "<platform>",
+    "toolsets": "<name>",
+    "context_windows": "<model>",
+}
 
 
 def documented() -> dict[str, Key]:

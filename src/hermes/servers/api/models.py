@@ -8,10 +8,12 @@ from typing import Any
 from aiohttp import web
 
 from hermes import __version__
+from hermes.agent.toolkit import Tool
 from hermes.servers.api.errors import not_found
 from hermes.servers.api.idempotency import HEADER
 from hermes.servers.api.parts import SESSION_ID_HEADER, SESSION_KEY_HEADER, ApiParts
 from hermes.servers.app import RouteAdder, json_response
+from hermes.services.door import PLATFORM
 
 AGENT_MODEL = "hermes"
 """The name of the agent itself where clients want the name of a model."""
@@ -62,14 +64,24 @@ class _Small:
         return json_response({"object": "list", "data": self._toolsets()})
 
     def _toolsets(self) -> list[dict[str, Any]]:
-        """As they are resolved for the API: it is handed every tool there is."""
-        sets: dict[str, list[dict[str, str]]] = {}
+        """As they are resolved for the API: a group that is switched off there says so."""
+        access = self._gateway.toolbox.access(PLATFORM)
+        groups: dict[str, list[Tool]] = {}
         for tool in self._gateway.toolbox.tools():
-            first_line = tool.description.partition("\n")[0]
-            sets.setdefault(tool.mark.toolset, []).append({"name": tool.name, "description": first_line})
+            groups.setdefault(tool.group, []).append(tool)
         return [
-            {"name": name, "object": "toolset", "enabled": True, "configured": True, "tools": tools}
-            for name, tools in sorted(sets.items())
+            {
+                "name": name,
+                "object": "toolset",
+                "enabled": any(access.has(name, tool.name) for tool in tools),
+                "configured": True,
+                "tools": [
+                    {"name": tool.name, "description": tool.description.partition("\n")[0]}
+                    for tool in tools
+                    if access.has(name, tool.name)
+                ],
+            }
+            for name, tools in sorted(groups.items())
         ]
 
 

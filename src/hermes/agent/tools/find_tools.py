@@ -1,0 +1,27 @@
+"""The tool that finds the others, so that a hello does not carry every one of them."""
+
+from __future__ import annotations
+
+from hermes.agent.finding import FIND_TOOLS, best_matches, line_of
+from hermes.agent.toolkit import Tool, Toolbox, ToolContext, tool
+from hermes.core.people import PersonRole
+
+
+@tool(toolset="talk", role=PersonRole.GUEST)
+async def find_tools(ctx: ToolContext, need: str) -> str:
+    """Find further tools by need, in English; they can be used from your next step on."""
+    allowed = ctx.parts.get(Toolbox).allowed(ctx.origin.platform, ctx.role)
+    others = [one for one in allowed if not one.mark.is_at_hand and one.name != FIND_TOOLS]
+    found = best_matches(need, others)
+    if found:
+        return "\n".join(map(line_of, found))
+    if not others:
+        return "There are no further tools for this person here. Do with what you have."
+    return f"Nothing fits {need[:80]!r}. Name one of these to use it:\n{_by_group(others)}"
+
+
+def _by_group(tools: list[Tool]) -> str:
+    groups: dict[str, list[str]] = {}
+    for one in tools:
+        groups.setdefault(one.group, []).append(one.name)
+    return "\n".join(f"{group}: {', '.join(names)}" for group, names in groups.items())

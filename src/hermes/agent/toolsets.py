@@ -1,0 +1,126 @@
+"""Which tools a platform has, as data: tools stand in groups, a toolset names groups, a platform has a toolset.
+
+What a person may use of it is narrowed by the role that each tool asks for. The configuration can give a platform
+another toolset, add to it and take away from it, and define toolsets of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hermes.config.schema import NO_CHOICE, Config
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``about`` is for lists; ``words`` are what somebody in need of it may say besides."""
+
+    about: str
+    words: str = ""
+
+
+GROUPS: Mapping[str, Group] = {
+    "files": Group(
+        "read, write, change and search files",
+        "file folder directory document text code read open write save create edit change patch replace find grep",
+    ),
+    "terminal": Group(
+        "run commands, also in the background",
+        "shell bash command run execute process install build test git script server background job log kill",
+    ),
+    "code": Group("run Python", "python execute run program script calculate compute math data analyse plot"),
+    "web": Group(
+        "search the web and read pages",
+        "internet online browse website page url link http download fetch news weather price look search pdf article",
+    ),
+    "vision": Group("look at pictures", "image picture photo screenshot see describe ocr camera diagram"),
+    "todo": Group("keep a list of steps", "plan task list step progress track organise checklist"),
+    "clarify": Group("ask the person a question", "ask question choose choice unclear option confirm"),
+    "delegation": Group("hand on parts of a task", "parallel subtask agent delegate helper split concurrently"),
+    "sessions": Group("search earlier conversations", "history past earlier remember said yesterday conversation recall"),
+    "messaging": Group("send messages to other chats", "send message notify tell forward chat channel telegram post"),
+    "memory": Group("remember things", "remember memory note forget fact preference profile"),
+    "skills": Group("read how special tasks are done", "skill guide instructions howto recipe procedure"),
+    "schedule": Group("do things later", "cron schedule remind reminder later daily timer alarm job recurring"),
+}
+"""Every group that our own tools stand in."""
+
+TALK = "talk"
+"""What belongs to talking itself: wherever there is a tool at all, these are there too."""
+
+_EVERY = tuple(GROUPS)
+
+TOOLSETS: Mapping[str, tuple[str, ...]] = {
+    "hermes-cli": _EVERY,
+    "hermes-telegram": _EVERY,
+    "hermes-discord": _EVERY,
+    "hermes-whatsapp": _EVERY,
+    "hermes-slack": _EVERY,
+    "hermes-chat": _EVERY,
+    # Nobody is there to answer: a question would only end the request.
+    "hermes-api": tuple(group for group in _EVERY if group != "clarify"),
+}
+
+OF_PLATFORM: Mapping[str, str] = {
+    "local": "hermes-cli",
+    "telegram": "hermes-telegram",
+    "discord": "hermes-discord",
+    "whatsapp": "hermes-whatsapp",
+    "slack": "hermes-slack",
+    "api": "hermes-api",
+}
+DEFAULT = "hermes-chat"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one platform has. ``name`` is its toolset's; a single tool that was added or taken away counts most."""
+
+    name: str
+    groups: frozenset[str]
+    added: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    takes_unsorted: bool = True
+
+    def has(self, group: str, tool: str) -> bool:
+        if tool in self.removed or tool in self.added or group == TALK:
+            return tool not in self.removed
+        if group in self.removed:
+            return False
+        return group in self.groups or group in self.added or (self.takes_unsorted and group not in GROUPS)
+
+
+EVERYTHING = Access("all", frozenset(GROUPS))
+
+
+def access_of(config: Config, platform: str) -> Access:
+    """What the configuration gives a platform.
+
+    A group that none of our toolsets knows is a plugin's: it is in all of them, and in those of the owner's own
+    making only when they name it. A name in ``enabled`` or ``disabled`` is a toolset, a group or a tool.
+    """
+    choice = config.tools.get(platform, NO_CHOICE)
+    name = choice.toolset or OF_PLATFORM.get(platform, DEFAULT)
+    own = config.toolsets.get(name)
+    groups = TOOLSETS.get(name, TOOLSETS[DEFAULT]) if own is None else own
+    return Access(
+        name,
+        frozenset(_spread(groups, config)),
+        frozenset(_spread(choice.enabled, config)),
+        frozenset(_spread(choice.disabled, config)),
+        takes_unsorted=own is None,
+    )
+
+
+def _spread(names: Iterable[str], config: Config) -> Iterable[str]:
+    """Groups and tools as they are, a toolset as its groups."""
+    for name in names:
+        groups = config.toolsets.get(name) or TOOLSETS.get(name)
+        yield from groups if groups is not None else (name,)
+
+
+def known_names(config: Config, tools: Iterable[str]) -> list[str]:
+    """Everything that may stand in ``enabled`` and ``disabled``."""
+    return [*GROUPS, *TOOLSETS, *config.toolsets, *tools]
+
