@@ -1,0 +1,203 @@
+"""What was said in earlier sessions: found for the person who was part of them, and for nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.core.messages import Role
+from hermes.core.ports import Clock
+from hermes.store import codec, search, sessions
+from hermes.store.db import Database, Tx
+from hermes.store.search import Hit, IndexedLine
+from hermes.store.sessions import Session
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+KEEP_UP_SECONDS = 60.0
+FIRST_SECONDS = 8.0
+"""How long a search waits for an index that is behind; what is not in it yet is told."""
+BITE_SESSIONS = 100
+BITE_LINES = 500
+OVERLAP_SECONDS = 5.0
+"""A session whose last use was written late may be older than the mark."""
+PAGE = 50
+DEEPEST = 500
+LONGEST_TEXT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    session: Session
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    found: Sequence[Found]
+    is_complete: bool
+
+
+class Recall:
+    """Searches the transcripts of the store through an index beside it, which follows by itself."""
+
+    def __init__(self, db: Database, home: Path, clock: Clock) -> None:
+        self._db = db
+        self._home = home
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+
+    async def search(self, query: str, *, person_id: str, session_id: str, count: int) -> Answer:
+        """The best matches among what belongs to this person alone, and in the session in which is asked."""
+        deadline = self._clock.monotonic() + FIRST_SECONDS
+        is_complete = await self._catch_up(deadline)
+        found: list[Found] = []
+        for after in range(0, DEEPEST, PAGE):
+            hits = await self._run(search.find, query, person_id=person_id, limit=PAGE, after=after)
+            found += await self._db.read(_visible, hits, person_id, session_id)
+            if len(found) >= count or len(hits) < PAGE:
+                break
+        return Answer(found[:count], is_complete)
+
+    async def read(self, name: str, *, person_id: str, session_id: str, after: int, count: int) -> list[IndexedLine]:
+        """Lines of one session, if it is this person's. Empty when there is none that they may read."""
+        return await self._db.read(_lines_of, name, person_id, session_id, after, count)
+
+    async def run(self) -> None:
+        """Follow what is written, now and then, once somebody has searched. Until then it costs nothing."""
+        while True:
+            await asyncio.sleep(KEEP_UP_SECONDS)
+            if not await asyncio.to_thread((self._home / search.FILE).exists):
+                continue
+            try:
+                await self._catch_up(self._clock.monotonic() + KEEP_UP_SECONDS / 2)
+                await self._forget_deleted()
+            except (GatewayError, StoreIsDownError, sqlite3.Error, OSError) as error:
+                log.warning("Search index does not follow", extra={"reason": str(error)})
+
+    async def _catch_up(self, deadline: float) -> bool:
+        """Index what is new, until the deadline. False when there is more to do."""
+        async with self._one_at_a_time:
+            at, last = await self._run(search.mark) - OVERLAP_SECONDS, ""
+            while True:
+                batch = await self._db.read(_used_since, at, last)
+                for session in batch:
+                    if self._clock.monotonic() > deadline:
+                        return False
+                    await self._index(session)
+                if len(batch) < BITE_SESSIONS:
+                    if batch:
+                        await self._run(search.set_mark, batch[-1].updated_at)
+                    return True
+                at, last = batch[-1].updated_at, batch[-1].id
+                await self._run(search.set_mark, at)
+
+    async def _index(self, session: Session) -> None:
+        have = await self._run(search.indexed_up_to, session.id)
+        while have < session.seq:
+            lines, up_to = await self._db.read(_lines_to_index, session.id, have)
+            if up_to == have:
+                return
+            await self._run(search.add, session.id, lines, up_to=up_to)
+            have = up_to
+
+    async def _forget_deleted(self) -> None:
+        known = await self._run(search.known_sessions)
+        gone = await self._db.read(_gone, known)
+        if gone:
+            await self._run(search.forget, gone)
+
+    async def _run(self, function: Callable[..., T], *args: object, **named: object) -> T:
+        """In a thread, with a connection of its own for as long as it takes: searches are rare."""
+
+        def work() -> T:
+            db = search.open_index(self._home)
+            try:
+                return function(db, *args, **named)
+            finally:
+                db.close()
+
+        return await asyncio.to_thread(work)
+
+
+def _used_since(tx: Tx, at: float, last: str) -> list[Session]:
+    return tx.all(
+        f"""
+        SELECT {sessions.COLUMNS} FROM sessions WHERE updated_at > :at OR (updated_at = :at AND id > :last)
+        ORDER BY updated_at, id LIMIT :limit
+        """,  # noqa: S608
+        Session,
+        at=at,
+        last=last,
+        limit=BITE_SESSIONS,
+    )
+
+
+def _lines_to_index(tx: Tx, session_id: str, after: int) -> tuple[list[IndexedLine], int]:
+    lines = sessions.lines(tx, session_id, after=after, limit=BITE_LINES)
+    return _spoken(tx, session_id, lines), lines[-1].seq if lines else after
+
+
+def _spoken(tx: Tx, session_id: str, lines: Sequence[sessions.Line]) -> list[IndexedLine]:
+    """What people and the agent said; results of tools are noise, and may be another's files."""
+    whose: dict[str, str] = {}
+    found = []
+    for line in lines:
+        message = codec.read_chat(line.body) if line.kind == "message" else None
+        if message is None or message.role not in (Role.USER, Role.ASSISTANT) or not message.text.strip():
+            continue
+        if line.turn_id not in whose:
+            whose[line.turn_id] = str(tx.value("SELECT person_id FROM turns WHERE id = :id", id=line.turn_id) or "")
+        text = message.text[:LONGEST_TEXT]
+        found.append(IndexedLine(session_id, line.seq, whose[line.turn_id], message.role.value, text, line.at))
+    return found
+
+
+def _visible(tx: Tx, hits: Sequence[Hit], person_id: str, session_id: str) -> list[Found]:
+    known: dict[str, Session | None] = {}
+    for hit in hits:
+        if hit.session_id not in known:
+            known[hit.session_id] = _own(tx, hit.session_id, person_id, session_id)
+    return [Found(session, hit) for hit in hits if (session := known[hit.session_id]) is not None]
+
+
+def _own(tx: Tx, wanted: str, person_id: str, current: str) -> Session | None:
+    """The session, if nobody else ever had a turn in it, or if it is the one we are in."""
+    session = sessions.get(tx, wanted)
+    if session is None or wanted == current:
+        return session
+    if not person_id:
+        return None
+    others = tx.value(
+        "SELECT 1 FROM turns WHERE session_id = :id AND person_id <> :person LIMIT 1", id=wanted, person=person_id
+    )
+    own = tx.value(
+        "SELECT 1 FROM turns WHERE session_id = :id AND person_id = :person LIMIT 1", id=wanted, person=person_id
+    )
+    return session if own is not None and others is None else None
+
+
+def _lines_of(tx: Tx, name: str, person_id: str, current: str, after: int, count: int) -> list[IndexedLine]:
+    found = [own for session in sessions.find(tx, name) if (own := _own(tx, session.id, person_id, current))]
+    if not found:
+        return []
+    spoken: list[IndexedLine] = []
+    while len(spoken) < count:
+        lines = sessions.lines(tx, found[0].id, after=after, limit=BITE_LINES)
+        if not lines:
+            break
+        spoken += _spoken(tx, found[0].id, lines)
+        after = lines[-1].seq
+    return spoken[:count]
+
+
+def _gone(tx: Tx, known: Sequence[str]) -> list[str]:
+    return [session_id for session_id in known if sessions.get(tx, session_id) is None]

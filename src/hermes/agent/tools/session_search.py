@@ -1,0 +1,60 @@
+"""session_search: what was said in earlier conversations with the same person."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hermes.agent.recall import Answer, Found, Recall
+from hermes.agent.toolkit import ToolContext, tool
+from hermes.core.errors import ToolError
+from hermes.core.text import one_line
+from hermes.store.search import IndexedLine
+
+MOST = 50
+LINE_LENGTH = 1500
+
+
+@tool(toolset="memory")
+async def session_search(
+    ctx: ToolContext, query: str = "", session: str = "", after_line: int = 0, count: int = 10
+) -> str:
+    """Search earlier conversations with this person, or read on in one of them.
+
+    Give `query` to search (every word must occur), or `session` (an id from a result) to read it from `after_line` on.
+    """
+    recall = ctx.parts.get(Recall)
+    count = max(1, min(count, MOST))
+    if session:
+        lines = await recall.read(
+            session, person_id=ctx.person_id, session_id=ctx.session_id, after=max(0, after_line), count=count
+        )
+        return _read(session, lines, after_line)
+    if not query.strip():
+        raise ToolError("Give a query to search for, or a session to read.")
+    answer = await recall.search(query, person_id=ctx.person_id, session_id=ctx.session_id, count=count)
+    return _told(query, answer)
+
+
+def _told(query: str, answer: Answer) -> str:
+    lines = [_line(found) for found in answer.found] or [f"Nothing was said about {query!r} in earlier conversations."]
+    if not answer.is_complete:
+        lines.append("[Older conversations are still being indexed: search again in a minute.]")
+    return "\n".join(lines)
+
+
+def _line(found: Found) -> str:
+    title = f" “{one_line(found.session.title, 60)}”" if found.session.title else ""
+    said = one_line(found.hit.snippet, 400)
+    return f"{_day(found.hit.at)} {found.session.id}{title}, line {found.hit.seq}, {found.hit.role}: {said}"
+
+
+def _read(session: str, lines: list[IndexedLine], after_line: int) -> str:
+    if not lines:
+        more = f" after line {after_line}" if after_line else ""
+        raise ToolError(f"There is nothing to read in a session {session!r}{more} of this person.")
+    told = [f"{line.seq} {line.role}: {line.text[:LINE_LENGTH]}" for line in lines]
+    return "\n".join([*told, f"[To read on: after_line={lines[-1].seq}.]"])
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")

@@ -1,0 +1,159 @@
+"""The full-text index of transcripts, in a file of its own. It is derived: damaged or lost, it is built anew.
+
+Plain blocking functions over one connection; ``agent.recall`` runs them off the loop. Trigrams find Chinese text too;
+a word of one or two letters is looked for without the index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.core.errors import GatewayError
+from hermes.store.sqlite_file import APPLICATION_ID
+
+FILE = "search.db"
+VERSION = 1
+SHORTEST_INDEXED = 3
+BUSY_SECONDS = 5.0
+
+_SCHEMA = """
+CREATE VIRTUAL TABLE IF NOT EXISTS lines USING fts5(
+    text, session_id UNINDEXED, seq UNINDEXED, person_id UNINDEXED, role UNINDEXED, at UNINDEXED, tokenize = 'trigram');
+CREATE TABLE IF NOT EXISTS progress (session_id TEXT PRIMARY KEY, seq INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS mark (id INTEGER PRIMARY KEY CHECK (id = 1), updated_at REAL NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedLine:
+    session_id: str
+    seq: int
+    person_id: str
+    role: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    session_id: str
+    seq: int
+    role: str
+    at: float
+    snippet: str
+
+
+def open_index(folder: Path) -> sqlite3.Connection:
+    """Open the index of this home, made anew where it is missing, damaged or of another version."""
+    path = folder / FILE
+    try:
+        return _opened(path)
+    except sqlite3.DatabaseError:
+        _remove(path)
+        return _opened(path)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    is_new = not path.exists() or path.stat().st_size == 0
+    if is_new:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        if not is_new and db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise GatewayError(f"{path} is not ours, so it is left alone and nothing is searched. Move it away.")
+        if not is_new and db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            raise sqlite3.DatabaseError("another version of the index")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("PRAGMA synchronous = OFF")  # it is derived: what a power cut takes is indexed again
+        db.execute("PRAGMA journal_mode = TRUNCATE")
+        db.executescript(_SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _remove(path: Path) -> None:
+    for name in (path, path.with_name(f"{path.name}-journal")):
+        with contextlib.suppress(FileNotFoundError):
+            name.unlink()
+
+
+def mark(db: sqlite3.Connection) -> float:
+    """Sessions used since this time may have lines that are not indexed yet."""
+    found = db.execute("SELECT updated_at FROM mark").fetchone()
+    return float(found[0]) if found else 0.0
+
+
+def set_mark(db: sqlite3.Connection, updated_at: float) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO mark (id, updated_at) VALUES (1, ?)",
+        (updated_at,),
+    )
+
+
+def indexed_up_to(db: sqlite3.Connection, session_id: str) -> int:
+    found = db.execute("SELECT seq FROM progress WHERE session_id = ?", (session_id,)).fetchone()
+    return int(found[0]) if found else 0
+
+
+def add(db: sqlite3.Connection, session_id: str, lines: Iterable[IndexedLine], *, up_to: int) -> None:
+    """Add lines of a session and note how far it is indexed, together. Lines noted before are not added again."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        have = indexed_up_to(db, session_id)
+        db.executemany(
+            "INSERT INTO lines (text, session_id, seq, person_id, role, at) VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (line.text, line.session_id, line.seq, line.person_id, line.role, line.at)
+                for line in lines
+                if line.seq > have
+            ],
+        )
+        db.execute(
+            "INSERT OR REPLACE INTO progress (session_id, seq) VALUES (?, ?)",
+            (session_id, max(up_to, have)),
+        )
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def known_sessions(db: sqlite3.Connection) -> list[str]:
+    return [str(row[0]) for row in db.execute("SELECT session_id FROM progress")]
+
+
+def forget(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
+    """Sessions that were deleted are found no more."""
+    for session_id in session_ids:
+        db.execute("DELETE FROM lines WHERE session_id = ?", (session_id,))
+        db.execute("DELETE FROM progress WHERE session_id = ?", (session_id,))
+
+
+def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, after: int = 0) -> list[Hit]:
+    """Lines of this person's turns that hold every word of the query, the best match first."""
+    words = query.split()
+    indexed = [word for word in words if len(word) >= SHORTEST_INDEXED]
+    others = [word for word in words if len(word) < SHORTEST_INDEXED]
+    conditions, values = ["person_id = ?"], [person_id]
+    if indexed:
+        conditions.append("lines MATCH ?")
+        values.append(" AND ".join('"' + word.replace('"', '""') + '"' for word in indexed))
+    for word in others:
+        conditions.append("instr(lower(text), lower(?)) > 0")
+        values.append(word)
+    snippet = "snippet(lines, 0, '»', '«', ' … ', 40)" if indexed else "substr(text, 1, 200)"
+    order = "rank" if indexed else "at DESC"
+    rows = db.execute(
+        f"SELECT session_id, seq, role, at, {snippet} FROM lines WHERE {' AND '.join(conditions)} "  # noqa: S608
+        f"ORDER BY {order} LIMIT ? OFFSET ?",
+        (*values, limit, after),
+    )
+    return [Hit(str(session), int(seq), str(role), float(at), str(text)) for session, seq, role, at, text in rows]
