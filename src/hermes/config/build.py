@@ -22,12 +22,15 @@ from hermes.config.schema import (
     DeliveryConfig,
     LogsConfig,
     ModelConfig,
+    OthersTerminal,
+    OwnerTerminal,
     Problem,
     ProviderConfig,
     ProxyConfig,
     ResetMode,
     ResetPolicy,
     SessionsConfig,
+    TerminalConfig,
     ToolChoice,
     ToolProgress,
     VisionConfig,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 
 _API = tuple(field.name for field in fields(ApiConfig))
+_TERMINAL = tuple(field.name for field in fields(TerminalConfig))
 _WEB = tuple(field.name for field in fields(WebConfig))
 
 
@@ -94,6 +98,7 @@ class _Builder:
             ),
             api=ApiConfig(**{name: self._get("api", name) for name in _API}),
             model_routes=self._model_routes(providers),
+            terminal=self._terminal(),
             web=self._web(),
             vision=VisionConfig(model=self._get("vision", "model")),
             tools=self._tools(),
@@ -143,6 +148,15 @@ class _Builder:
             turn_timeout_seconds=self._get("agent", "turn_timeout_seconds"),
             identical_call_limit=self._get("agent", "identical_call_limit"),
         )
+
+    def _terminal(self) -> TerminalConfig:
+        given = {name: self._get("terminal", name) for name in _TERMINAL}
+        backend, others = OwnerTerminal(given["backend"]), OthersTerminal(given["others"])
+        if "docker" in (backend.value, others.value) and not given["docker_image"]:
+            self._warn("terminal.docker_image", "is not set, so nothing can run in docker.", "Name an image.")
+        if backend is OwnerTerminal.SSH and not given["ssh_host"]:
+            self._warn("terminal.ssh_host", "is not set, so nothing can run over ssh.", "Name a machine.")
+        return TerminalConfig(**{**given, "backend": backend, "others": others})
 
     def _web(self) -> WebConfig:
         given = {name: self._get("web", name) for name in _WEB}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hermes.config.providers import env_prefix
-from hermes.config.schema import BusyMode, ResetMode
+from hermes.config.schema import BusyMode, OthersTerminal, OwnerTerminal, ResetMode
 from hermes.config.values import Key, Kind, proxy_address, web_address
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.manifest import Manifest, Setting, SettingKind
@@ -16,6 +16,8 @@ from hermes.core.manifest import Manifest, Setting, SettingKind
 Path = tuple[str, ...]
 
 BUSY_MODES = tuple(BusyMode)
+OWNER_TERMINALS = tuple(OwnerTerminal)
+OTHERS_TERMINALS = tuple(OthersTerminal)
 API_MODES = ("chat_completions",)
 
 SEARCH_PROVIDERS = ("brave", "tavily", "searxng")
@@ -105,6 +107,8 @@ GENERAL: tuple[Key, ...] = (
         high=5,
         help="how deep tasks hand on tasks; 0: never",
     ),
+    Key(("checkpoints", "days"), Kind.WHOLE, 30, low=1, high=3650, help="how long `/rollback` can take a change back"),
+    Key(("checkpoints", "max_mb"), Kind.WHOLE, 500, low=1, high=1_000_000, help="room for files as they were before"),
     Key(
         ("delivery", "answer_ttl_seconds"), Kind.DURATION, 6 * 3600.0, low=1, help="an unsent answer is dead after this"
     ),
@@ -158,6 +162,45 @@ GENERAL: tuple[Key, ...] = (
         help="requests of one key that the agent works on at the same time",
     ),
     Key(("api", "queue_seconds"), Kind.DURATION, 10.0, high=600, help="how long a request over a limit waits"),
+    Key(
+        ("terminal", "backend"),
+        Kind.CHOICE,
+        OwnerTerminal.AUTO.value,
+        ("TERMINAL_BACKEND",),
+        OWNER_TERMINALS,
+        help="where the owner's commands run",
+    ),
+    Key(
+        ("terminal", "others"),
+        Kind.CHOICE,
+        OthersTerminal.AUTO.value,
+        (),
+        OTHERS_TERMINALS,
+        help="where everybody else's commands run",
+    ),
+    Key(("terminal", "network"), Kind.FLAG, False, help="whether sandboxes and containers have a network"),
+    Key(
+        ("terminal", "timeout_seconds"),
+        Kind.DURATION,
+        120.0,
+        ("TERMINAL_TIMEOUT",),
+        low=1,
+        high=3600,
+        help="how long a command may take when the agent says nothing else",
+    ),
+    Key(
+        ("terminal", "env_passthrough"),
+        Kind.LIST,
+        (),
+        help="environment variables that commands of the owner and of admins see too",
+    ),
+    Key(("terminal", "docker_image"), env=("TERMINAL_DOCKER_IMAGE",), default="", help="image of the containers"),
+    Key(("terminal", "ssh_host"), env=("TERMINAL_SSH_HOST",), default="", help="machine of the ssh back end"),
+    Key(("terminal", "ssh_user"), env=("TERMINAL_SSH_USER",), default="", help="account there; empty: as ssh decides"),
+    Key(("terminal", "ssh_port"), Kind.WHOLE, 22, ("TERMINAL_SSH_PORT",), low=1, high=65535, help="its port"),
+    Key(("terminal", "ssh_key"), env=("TERMINAL_SSH_KEY",), default="", help="file of the private key"),
+    Key(("terminal", "ssh_folder"), default="", help="folder there in which commands start; empty: the home there"),
+    Key(("terminal", "ssh_known_hosts"), default="", help="file of known host keys; empty: ssh's own"),
     Key(
         ("logs", "level"),
         Kind.CHOICE,

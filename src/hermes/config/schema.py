@@ -133,6 +133,14 @@ class CompressionConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointsConfig:
+    """How long, and in how much room, files are kept as they were before a tool changed them."""
+
+    days: int = 30
+    max_mb: int = 500
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryConfig:
     answer_ttl_seconds: float = 6 * 3600.0
     parked_ttl_seconds: float = 7 * 86400.0
@@ -175,6 +183,46 @@ class ProxyConfig:
     no_proxy: str = ""
 
 
+class OwnerTerminal(StrEnum):
+    """Where the owner's commands run. ``auto`` is ``local``."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
+    DOCKER = "docker"
+    SSH = "ssh"
+
+
+class OthersTerminal(StrEnum):
+    """Where everybody else's run: always apart from the machine and from each other. ``auto`` is the best there is."""
+
+    AUTO = "auto"
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
+    DOCKER = "docker"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalConfig:
+    """Where commands run. ``network`` is about sandboxes and containers; ``env_passthrough`` names variables that the
+    commands of the owner and of admins see besides the harmless ones."""
+
+    backend: OwnerTerminal = OwnerTerminal.AUTO
+    others: OthersTerminal = OthersTerminal.AUTO
+    network: bool = False
+    timeout_seconds: float = 120.0
+    env_passthrough: tuple[str, ...] = ()
+    docker_image: str = ""
+    ssh_host: str = ""
+    ssh_user: str = ""
+    ssh_port: int = 22
+    ssh_key: str = ""
+    ssh_folder: str = ""
+    ssh_known_hosts: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class WebConfig:
     """What the web tools may reach. ``search_provider`` "" is the first one that is configured.
@@ -213,11 +261,13 @@ class Config:
     agent: AgentConfig = field(default_factory=AgentConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
+    checkpoints: CheckpointsConfig = field(default_factory=CheckpointsConfig)
     delegation: DelegationConfig = field(default_factory=DelegationConfig)
     api: ApiConfig = field(default_factory=ApiConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     proxies: ProxyConfig = field(default_factory=ProxyConfig)
     model_routes: Mapping[str, str] = field(default_factory=_nothing)
+    terminal: TerminalConfig = field(default_factory=TerminalConfig)
     web: WebConfig = field(default_factory=WebConfig)
     vision: VisionConfig = field(default_factory=VisionConfig)
     tools: Mapping[str, ToolChoice] = field(default_factory=_nothing)
