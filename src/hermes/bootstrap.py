@@ -11,14 +11,27 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hermes.agent.checkpoints import Checkpoints
 from hermes.agent.delegation import Delegation
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
 from hermes.agent.post import Post
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.recall import Recall
+from hermes.agent.todos import TodoLists
 from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
-from hermes.agent.tools import delegate_task, find_tools, read_file, search_files, send_message, session_search
+from hermes.agent.tools import (
+    clarify,
+    delegate_task,
+    find_tools,
+    patch,
+    read_file,
+    search_files,
+    send_message,
+    session_search,
+    todo,
+    write_file,
+)
 from hermes.agent.toolsets import access_of
 from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
 from hermes.core.errors import GatewayError, StoreIsDownError
@@ -34,7 +47,7 @@ from hermes.services.alerts import Alerts, home_channels
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.clock import SystemClock
-from hermes.services.commands import about, approve, busy, session
+from hermes.services.commands import about, approve, busy, rollback, session
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.delivery import Delivery
 from hermes.services.door import Door
@@ -67,14 +80,18 @@ TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
 
 TOOLS: tuple[ModuleType, ...] = (
+    clarify,
     delegate_task,
     find_tools,
+    patch,
     read_file,
     search_files,
     send_message,
     session_search,
+    todo,
+    write_file,
 )
-COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, session)
+COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, rollback, session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +309,27 @@ class _Builder:
         )
         lanes = Lanes(db, runner, prompts.compose, config, clock, owner)
         approvals = Approvals(db, clock, lanes.wake)
-        parts = CommandParts(db, clock, lanes, approvals, letters, config, self._status, supervisor.adapter_of)
+        parts = CommandParts(
+            db,
+            clock,
+            lanes,
+            approvals,
+            letters,
+            config,
+            self._status,
+            supervisor.adapter_of,
+            lambda: self._tool_parts,
+            self._tool_context,
+        )
         dispatcher = Dispatcher(parts, collect(COMMANDS))
         door = Door(db, clock, bus, lanes)
         recall = Recall(db, home, clock)
+        checkpoints = Checkpoints(db, clock, home, lambda: config().checkpoints)
         self._tool_parts = Parts(
             toolbox,
             recall,
+            checkpoints,
+            TodoLists(db, clock),
             self._post(letters),
             self._delegation(Errands(db, door, lanes)),
         )
@@ -309,7 +340,7 @@ class _Builder:
             "lanes": lanes.run,
             "delivery": delivery.run,
             "presenter": presenter.run,
-            "janitor": Janitor(db, clock).run,
+            "janitor": Janitor(db, clock, checkpoints.sweep).run,
             "alerts": self._alerts.run,
             "recall": recall.run,
         }

@@ -16,6 +16,7 @@ from hermes.config.schema import (
     AgentConfig,
     ApiConfig,
     BusyMode,
+    CheckpointsConfig,
     CompressionConfig,
     Config,
     DelegationConfig,
@@ -88,6 +89,9 @@ class _Builder:
             timezone=self._get("timezone"),
             agent=self._agent(),
             sessions=self._sessions(),
+            checkpoints=CheckpointsConfig(
+                days=self._get("checkpoints", "days"), max_mb=self._get("checkpoints", "max_mb")
+            ),
             delivery=DeliveryConfig(
                 answer_ttl_seconds=self._get("delivery", "answer_ttl_seconds"),
                 parked_ttl_seconds=self._get("delivery", "parked_ttl_seconds"),

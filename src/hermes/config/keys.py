@@ -58,7 +58,9 @@ GENERAL: tuple[Key, ...] = (
     ),
     Key(("compression", "enabled"), Kind.FLAG, True, help="whether a long talk is made shorter by itself"),
     Key(("compression", "at"), Kind.NUMBER, 0.7, low=0.1, high=0.95, help="share of the window at which it is"),
-    Key(("compression", "model"), default="", help="`provider/model` that writes the summary; empty: the answering one"),
+    Key(
+        ("compression", "model"), default="", help="`provider/model` that writes the summary; empty: the answering one"
+    ),
     Key(
         ("agent", "max_iterations"),
         Kind.WHOLE,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
@@ -22,8 +23,10 @@ SET_BACK_SECONDS = 1.0  # less is a clock that is being adjusted, not set
 
 
 class Janitor:
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, *also: Callable[[], Awaitable[None]]) -> None:
+        """``also``: sweeps of parts that look after their own rows and files."""
         self._db = db
+        self._also = also
         self._clock = clock
         self._offset = clock.now() - clock.monotonic()
 
@@ -51,3 +54,5 @@ class Janitor:
         now = self._clock.now()
         await self._db.alone(outbox.expire_parked, now=now)
         await self._db.alone(inbox.forget_keys, before=now - KEYS_LIVE_SECONDS)
+        for sweep in self._also:
+            await sweep()

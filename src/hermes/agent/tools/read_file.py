@@ -3,73 +3,114 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-import stat
 from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
+from dataclasses import dataclass
 from typing import BinaryIO
 
+from hermes.agent.files import open_inside
 from hermes.agent.toolkit import ToolContext, tool
 from hermes.core.errors import ToolError
 
 MOST_LINES = 2000
 LINE_BYTES = 4000
+SHOWN_BYTES = 40_000
+SCANNED_BYTES = 500_000_000
 
 
 @tool(toolset="files")
-async def read_file(ctx: ToolContext, path: str, first_line: int = 1, count: int = 200) -> str:
+async def read_file(ctx: ToolContext, path: str, first_line: int = 1, count: int = 200, from_byte: int = 0) -> str:
     """Read lines of a text file in the workspace.
 
-    Returns numbered lines. For a long file, call again with a later `first_line`; `count` is at most 2000.
+    Returns numbered lines. For a long file, call again with a later `first_line`; `count` is at most 2000. In a very
+    long line, `from_byte` skips so much of the first line that is read.
     """
-    if first_line < 1 or not 1 <= count <= MOST_LINES:
-        raise ToolError(f"'first_line' starts at 1, and 'count' is 1 to {MOST_LINES}.")
-    return await asyncio.to_thread(_read, ctx, path, first_line, count)
+    if first_line < 1 or not 1 <= count <= MOST_LINES or from_byte < 0:
+        raise ToolError(f"'first_line' starts at 1, 'from_byte' at 0, and 'count' is 1 to {MOST_LINES}.")
+    return await asyncio.to_thread(_read, ctx, path, first_line, count, from_byte)
 
 
-def _read(ctx: ToolContext, path: str, first_line: int, count: int) -> str:
-    with _open(ctx.inside(path), path) as file:
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line, without its end. ``is_cut``: more of it follows."""
+
+    raw: bytes
+    is_cut: bool
+
+
+def _read(ctx: ToolContext, path: str, first_line: int, count: int, from_byte: int) -> str:
+    with open_inside(ctx, path) as file:
         if b"\0" in file.read(8192):
             raise ToolError(f"{path!r} is not a text file.")
         file.seek(0)
-        chosen = list(islice(_lines(file), first_line - 1, first_line + count))  # one more, to know whether more follow
-    if not chosen and first_line == 1:
+        _skip_lines(file, first_line - 1, path)
+        if not file.peek(1):  # type: ignore[attr-defined]  # opened for reading, it has a buffer to look into
+            return _nothing(path, first_line)
+        _skip_bytes(file, from_byte, path, first_line)
+        return _shown(_lines(file), first_line, count, from_byte)
+
+
+def _nothing(path: str, first_line: int) -> str:
+    if first_line == 1:
         return "(The file is empty.)"
-    if not chosen:
-        raise ToolError(f"{path!r} has fewer than {first_line} lines.")
-    shown = [f"{number}\t{line}" for number, line in enumerate(chosen[:count], first_line)]
-    if len(chosen) > count:
-        shown.append(f"[More lines follow: call again with first_line={first_line + count}.]")
-    return "\n".join(shown)
+    raise ToolError(f"{path!r} has fewer than {first_line} lines.")
 
 
-def _open(target: Path, path: str) -> BinaryIO:
-    try:
-        # The path is resolved by now: a link here was put in between. A pipe must not make us wait.
-        handle = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            raise ToolError(f"There is no file {path!r}. Use search_files to see what exists.") from None
-        raise ToolError(f"{path!r} cannot be read: {error.strerror}.") from error
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(handle, "rb")
-    os.close(handle)
-    if stat.S_ISDIR(mode):
-        raise ToolError(f"{path!r} is a folder. Use search_files with kind 'names' to see what is in it.")
-    raise ToolError(f"{path!r} is not a regular file.")
+def _skip_lines(file: BinaryIO, lines: int, path: str) -> None:
+    while lines > 0:
+        raw = file.readline(1_000_000)
+        if not raw:
+            return
+        lines -= raw.endswith(b"\n")
+        if file.tell() > SCANNED_BYTES:
+            raise ToolError(f"{path!r} is too large to read that far into it. Use search_files to find the place.")
 
 
-def _lines(file: BinaryIO) -> Iterator[str]:
+def _skip_bytes(file: BinaryIO, from_byte: int, path: str, line: int) -> None:
+    left = from_byte
+    while left > 0:
+        raw = file.readline(min(left, 1_000_000))
+        if not raw or raw.endswith(b"\n"):
+            raise ToolError(f"Line {line} of {path!r} has fewer than {from_byte} bytes.")
+        left -= len(raw)
+
+
+def _lines(file: BinaryIO) -> Iterator[_Line]:
     """Lines without their ends, each cut where it gets unreadably long, in bounded memory."""
-    is_first = True
     while raw := file.readline(LINE_BYTES):
-        line = raw.decode("utf-8-sig" if is_first else "utf-8", "replace").rstrip("\r\n")
-        is_first = False
+        rest = raw
         is_cut = False
-        while raw and not raw.endswith(b"\n"):  # the rest of a long line
-            raw = file.readline(1_000_000)
-            is_cut = is_cut or bool(raw)
-        yield f"{line} […]" if is_cut else line
+        while rest and not rest.endswith(b"\n"):  # the rest of a long line
+            rest = file.readline(1_000_000)
+            is_cut = is_cut or bool(rest.rstrip(b"\r\n"))
+        yield _Line(_whole_characters(raw) if is_cut else raw.rstrip(b"\r\n"), is_cut)
+
+
+def _whole_characters(raw: bytes) -> bytes:
+    """Without the beginning of a character whose other bytes were cut off."""
+    for back in range(1, min(4, len(raw)) + 1):
+        byte = raw[-back]
+        if byte & 0xC0 != 0x80:  # the first byte of a character says how many follow it
+            length = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return raw if length <= back else raw[:-back]
+    return raw
+
+
+def _shown(lines: Iterator[_Line], first_line: int, count: int, from_byte: int) -> str:
+    shown: list[str] = []
+    notes: list[str] = []
+    size, is_damaged = 0, False
+    for number, line in enumerate(lines, first_line):
+        skipped = from_byte if number == first_line else 0
+        text = line.raw.decode("utf-8", "replace")
+        if number == 1 and not skipped:
+            text = text.removeprefix("\ufeff")
+        if number - first_line == count or size + len(line.raw) > SHOWN_BYTES:
+            notes.append(f"[More lines follow: call again with first_line={number}.]")
+            break
+        size += len(line.raw)
+        is_damaged = is_damaged or "\ufffd" in text
+        end = f" […: call with first_line={number}, from_byte={skipped + len(line.raw)}]" if line.is_cut else ""
+        shown.append(f"{number}\t{text}{end}")
+    if is_damaged:
+        notes.append("[Bytes that are no UTF-8 text are shown as \ufffd.]")
+    return "\n".join([*shown, *notes])

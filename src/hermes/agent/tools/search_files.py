@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from hermes.agent.files import place_of, read_inside
 from hermes.agent.toolkit import ToolContext, tool
 from hermes.agent.tools import search_walk
 from hermes.core.errors import ToolError
@@ -39,7 +41,7 @@ async def search_files(
         raise ToolError(f"'limit' is 1 to {MOST_RESULTS}.")
     root = await asyncio.to_thread(_root, ctx, path)
     names = files if kind == "text" else _as_glob(pattern)
-    search = ripgrep(kind, pattern, names, root, ctx.forbidden) or walk(kind, pattern, names, root, ctx.forbidden)
+    search = ripgrep(kind, pattern, names, root, ctx.closed) or walk(kind, pattern, names, root, ctx.closed)
     found, end = await collect(ctx, search, limit)
     if not found:
         return f"Nothing found for {pattern!r} in {path!r}. {end}".rstrip()
@@ -86,8 +88,12 @@ def ripgrep(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[
     if kind == "names":
         return Search((*command, "--files", "--", _start(root)), folder)
     command += ["--smart-case", "--line-number", "--with-filename", "--no-heading", "--null"]
-    command += [f"--max-count={search_walk.PER_FILE}", f"--max-columns={search_walk.SHOWN_CHARACTERS}"]
-    return Search((*command, "--max-columns-preview", "--", pattern, _start(root)), folder)
+    command += [
+        f"--max-count={search_walk.PER_FILE}",
+        "--max-columns=1",
+        "--max-columns-preview",
+    ]  # only the place counts
+    return Search((*command, "--", pattern, _start(root)), folder)
 
 
 def _folder_of(root: Path) -> Path:
@@ -112,10 +118,11 @@ async def collect(
 ) -> tuple[list[str], str]:
     """Up to ``limit`` results as the model should see them, and a note when that is not all."""
     found: list[str] = []
+    reader = _Reader(ctx, search.folder)
     try:
         async with asyncio.timeout(seconds), aclosing(_lines(ctx, search)) as lines:
             async for line in lines:
-                if shown := await asyncio.to_thread(_shown, ctx, search.folder, line):
+                if shown := await asyncio.to_thread(reader.shown, line):
                     if len(found) == limit:
                         return found, f"[More than {limit} results: narrow the pattern, the path or `files`.]"
                     found.append(shown)
@@ -149,12 +156,37 @@ async def _check(process: Process) -> None:
         raise ToolError(f"The search failed: {said[-500:]}")
 
 
-def _shown(ctx: ToolContext, folder: Path, line: str) -> str:
-    """``path:line: text`` with the path as the model may use it; '' for what is not for this person."""
-    path, _, rest = line.partition("\0")
-    try:
-        target = ctx.inside(str(folder / path))
-    except ToolError:
-        return ""
-    number, _, text = rest.partition(":")
-    return f"{ctx.shown(target)}:{number}: {text.strip()}" if rest else ctx.shown(target)
+class _Reader:
+    """Shows what was found. The search only says where: what is shown is read again, through the guarded way.
+
+    A search opens files by their paths, and somebody could put a link in one for just that moment.
+    """
+
+    def __init__(self, ctx: ToolContext, folder: Path) -> None:
+        self._ctx = ctx
+        self._folder = folder
+        self._path = ""
+        self._lines: list[bytes] = []
+
+    def shown(self, line: str) -> str:
+        """``path:line: text`` with the path as the model may use it; '' for what is not for this person."""
+        path, _, rest = line.partition("\0")
+        try:
+            target = self._ctx.inside(str(self._folder / path))
+            if not rest:
+                return self._ctx.shown(target) if self._is_file(str(target)) else ""
+            text = self._line(str(target), int(rest.partition(":")[0]))
+        except ToolError:
+            return ""
+        return f"{self._ctx.shown(target)}:{rest.partition(':')[0]}: {text}" if text else ""
+
+    def _is_file(self, path: str) -> bool:
+        with place_of(self._ctx, path) as place:
+            found = place.look()
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def _line(self, path: str, number: int) -> str:
+        if path != self._path:  # results come file by file
+            self._path, self._lines = path, read_inside(self._ctx, path, search_walk.FILE_BYTES).data.split(b"\n")
+        raw = self._lines[number - 1] if number <= len(self._lines) else b""
+        return raw.decode("utf-8", "replace").strip()[: search_walk.SHOWN_CHARACTERS]

@@ -62,7 +62,7 @@ def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     if b"\0" in raw[:8192]:
         return
     found = 0
-    for number, line in enumerate(raw.decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
         if pattern.search(line):
             yield number, line[:SHOWN_CHARACTERS]
             found += 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from hermes.agent.toolkit import Parts, ToolContext
 from hermes.config import Config
 from hermes.core.approval import read_button
 from hermes.core.command import nearest, read_command
@@ -29,6 +30,7 @@ from hermes.store.people import Person
 log = logging.getLogger(__name__)
 
 Run = Callable[["CommandContext"], Awaitable[str]]
+ReachOf = Callable[[SessionKey, str, str], ToolContext]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,17 @@ class CommandContext:
     approvals: Approvals
     config: Callable[[], Config]
     status: Callable[[], Awaitable[dict[str, Any]]]
+    event_id: str
+    parts: Parts
+    reach_of: ReachOf
 
     @property
     def role(self) -> PersonRole:
         return PersonRole(self.person.role)
+
+    def reach(self, call_id: str) -> ToolContext:
+        """What tools of this person may touch in this chat, for a command that works with files as they do."""
+        return replace(self.reach_of(SessionKey.parse(self.lane), self.person.id, self.person.role), call_id=call_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +106,8 @@ class CommandParts:
     config: Callable[[], Config]
     status: Callable[[], Awaitable[dict[str, Any]]]
     adapter_of: Callable[[Target], Adapter | None]
+    tool_parts: Callable[[], Parts]
+    reach_of: ReachOf
 
 
 class Dispatcher:
@@ -147,6 +158,9 @@ class Dispatcher:
             parts.approvals,
             parts.config,
             parts.status,
+            event_id,
+            parts.tool_parts(),
+            parts.reach_of,
         )
 
     async def _press(self, event_id: str, press: Press) -> None:

@@ -6,29 +6,43 @@ ALTER TABLE approvals ADD COLUMN subject TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN scope TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN where_run TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN question_id TEXT NOT NULL DEFAULT '';
+-- The chat in which it was put, '' where it was put in none.
+ALTER TABLE approvals ADD COLUMN target TEXT NOT NULL DEFAULT '';
+CREATE INDEX approvals_target ON approvals (target) WHERE state = 'pending';
 -- A grant for one session names it; '' is for good.
 ALTER TABLE grants ADD COLUMN session_id TEXT NOT NULL DEFAULT '';
+-- Whether it reaches the host; then it holds only as long as who gave it may still give that.
+ALTER TABLE grants ADD COLUMN touches_host BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX grants_person ON grants (person_id, subject) WHERE revoked_at IS NULL;
 
 -- A chat's own choices; '' is the configured one.
 ALTER TABLE lanes ADD COLUMN model TEXT NOT NULL DEFAULT '';
 ALTER TABLE lanes ADD COLUMN reasoning TEXT NOT NULL DEFAULT '';
 
--- A file as it was before a tool changed it. blob names a file with that content, '' when there was no file.
+-- A file as it was before a tool changed it. before_hash names a blob with that content, 'absent' means there was no
+-- file; after_hash is what the change left, '' when that is not known. number counts the changes of a lane.
 CREATE TABLE checkpoints (
     id TEXT PRIMARY KEY,
+    lane TEXT NOT NULL,
+    number BIGINT NOT NULL,
     session_id TEXT NOT NULL,
     turn_id TEXT NOT NULL,
+    call_id TEXT NOT NULL,
     person_id TEXT NOT NULL,
     tool TEXT NOT NULL,
     path TEXT NOT NULL,
-    blob TEXT NOT NULL,
+    before_hash TEXT NOT NULL,
+    size BIGINT NOT NULL DEFAULT 0,
     mode BIGINT NOT NULL DEFAULT 0,
     after_hash TEXT NOT NULL DEFAULT '',
+    undoes TEXT NOT NULL DEFAULT '',
     created_at DOUBLE PRECISION NOT NULL,
     undone_at DOUBLE PRECISION
 );
-CREATE INDEX checkpoints_session ON checkpoints (session_id, created_at);
+CREATE INDEX checkpoints_lane ON checkpoints (lane, number);
+CREATE INDEX checkpoints_call ON checkpoints (call_id);
+CREATE INDEX checkpoints_blob ON checkpoints (before_hash);
+CREATE INDEX checkpoints_age ON checkpoints (created_at);
 
 CREATE TABLE todos (
     session_id TEXT PRIMARY KEY,
@@ -57,11 +71,12 @@ CREATE TABLE processes (
     backend TEXT NOT NULL,
     folder TEXT NOT NULL,
     log TEXT NOT NULL,
+    host TEXT NOT NULL DEFAULT '',
     process_group BIGINT NOT NULL DEFAULT 0,
     process_started TEXT NOT NULL DEFAULT '',
     started_at DOUBLE PRECISION NOT NULL,
     ended_at DOUBLE PRECISION,
     exit_code BIGINT
 );
-CREATE INDEX processes_session ON processes (session_id, started_at);
+CREATE INDEX processes_person ON processes (person_id, started_at);
 CREATE INDEX processes_open ON processes (process_group) WHERE ended_at IS NULL;

@@ -1,0 +1,71 @@
+"""The tool that changes parts of a file."""
+
+from __future__ import annotations
+
+import difflib
+
+from hermes.agent.checkpoints import Change, Checkpoints
+from hermes.agent.edits import Edit, apply
+from hermes.agent.files import File
+from hermes.agent.sensitive import ask_for_sensitive
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.agent.tools.write_file import WRITE_BYTES, as_bytes
+from hermes.core.errors import ToolError
+
+MOST_EDITS = 50
+SHOWN_LINES = 60
+SHOWN_CHARACTERS = 300
+
+
+def ask_first(ctx: ToolContext, path: str, edits: list[Edit]) -> ApprovalNeed | None:  # noqa: ARG001 - the arguments
+    return ask_for_sensitive(ctx, path)
+
+
+@tool(toolset="files", approval=ask_first)
+async def patch(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
+    """Change parts of a text file in the workspace.
+
+    Each edit puts `new` in the place of `old`. `old` must be in the file exactly once, letter by letter, without the
+    line numbers of read_file; add lines around it until that is so, or set `all` to change every occurrence. The
+    edits are made one after the other, all of them or none. The user can take the change back with /rollback.
+    """
+    if not 1 <= len(edits) <= MOST_EDITS:
+        raise ToolError(f"'edits' takes 1 to {MOST_EDITS} edits.")
+    for edit in edits:
+        as_bytes(edit.old, "old")
+        as_bytes(edit.new, "new")
+
+    def make(before: File | None) -> bytes:
+        return changed(before, edits, path)
+
+    change = await ctx.parts.get(Checkpoints).change(ctx, "patch", path, make, repeats=True)
+    shown = ctx.shown(change.target)
+    if change.is_repeat:
+        return f"Changed {shown!r}. (That was done before a restart.)"
+    return f"Changed {shown!r}:\n{_difference(change)}"
+
+
+def changed(before: File | None, edits: list[Edit], path: str) -> bytes:
+    """The file after the edits; ToolError when one does not fit. Bytes that are no text stay as they are."""
+    if before is None:
+        raise ToolError(f"There is no file {path!r}. To make one, use write_file.")
+    if b"\0" in before.data:
+        raise ToolError(f"{path!r} is not a text file.")
+    if len(before.data) > WRITE_BYTES:
+        raise ToolError(f"{path!r} is too large to change ({len(before.data):,} bytes; at most {WRITE_BYTES:,}).")
+    text = before.data.decode("utf-8", "surrogateescape")
+    after = apply(text, edits, where=repr(path)).encode("utf-8", "surrogateescape")
+    if len(after) > WRITE_BYTES:
+        raise ToolError(f"{path!r} would become too large ({len(after):,} bytes; at most {WRITE_BYTES:,}).")
+    return after
+
+
+def _difference(change: Change) -> str:
+    """What changed, in the usual form, without the two lines that only name the file."""
+    before = change.before.data if change.before else b""
+    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, change.after))
+    if len(old) + len(new) > 20_000:
+        return f"{len(before):,} bytes became {len(change.after):,}."
+    lines = [line[:SHOWN_CHARACTERS] for line in list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]]
+    more = len(lines) - SHOWN_LINES
+    return "\n".join(lines[:SHOWN_LINES]) + (f"\n[{more} more lines of changes]" if more > 0 else "")

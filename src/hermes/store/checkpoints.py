@@ -1,0 +1,192 @@
+"""Checkpoints: files as they were before a tool changed them. The bytes lie in blobs, here is where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hermes.store.db import Tx
+
+ABSENT = "absent"
+"""In place of a hash: there is no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One change of one file. ``before`` and ``after`` are hashes or ABSENT; ``after`` '' is not known.
+
+    ``number`` counts the changes of a lane. ``undoes`` names the change that this one took back.
+    """
+
+    id: str
+    lane: str
+    number: int
+    session_id: str
+    turn_id: str
+    call_id: str
+    person_id: str
+    tool: str
+    path: str
+    before: str
+    size: int
+    mode: int
+    after: str
+    undoes: str
+    created_at: float
+    undone_at: float | None = None
+
+
+COLUMNS = (
+    "id, lane, number, session_id, turn_id, call_id, person_id, tool, path, before_hash, size, mode, after_hash, "
+    "undoes, created_at, undone_at"
+)
+
+
+def keep(tx: Tx, new: Checkpoint) -> Checkpoint:
+    """Store a change that is about to happen, and mark what it takes back as undone. Repeating it changes nothing.
+
+    The number is given here. What is taken back a second time (an undo that is undone) counts as done again.
+    """
+    stored = get(tx, new.id)
+    if stored is not None:
+        return stored
+    # Taken first, this row keeps two that come at once from counting to the same number.
+    tx.run("UPDATE lanes SET seq = seq WHERE key = :lane", lane=new.lane)
+    last_number = tx.value("SELECT MAX(number) FROM checkpoints WHERE lane = :lane", lane=new.lane)
+    tx.run(
+        f"""
+        INSERT INTO checkpoints ({COLUMNS})
+        VALUES (:id, :lane, :number, :session_id, :turn_id, :call_id, :person_id, :tool, :path,
+                :before, :size, :mode, :after, :undoes, :created_at, NULL)
+        """,  # noqa: S608 - names of our own columns
+        id=new.id,
+        lane=new.lane,
+        number=int(last_number or 0) + 1,
+        session_id=new.session_id,
+        turn_id=new.turn_id,
+        call_id=new.call_id,
+        person_id=new.person_id,
+        tool=new.tool,
+        path=new.path,
+        before=new.before,
+        size=new.size,
+        mode=new.mode,
+        after=new.after,
+        undoes=new.undoes,
+        created_at=new.created_at,
+    )
+    _mark(tx, new.undoes, undone_at=new.created_at)
+    kept = get(tx, new.id)
+    assert kept is not None  # noqa: S101 - written above
+    return kept
+
+
+def withdraw(tx: Tx, checkpoint_id: str) -> None:
+    """Forget a change that did not happen after all."""
+    row = get(tx, checkpoint_id)
+    if row is not None:
+        tx.run("DELETE FROM checkpoints WHERE id = :id", id=row.id)
+        _mark(tx, row.undoes, undone_at=None)
+
+
+def _mark(tx: Tx, checkpoint_id: str, *, undone_at: float | None) -> None:
+    """Mark a change as taken back or as standing; what it had itself taken back becomes the opposite, and so on."""
+    row = get(tx, checkpoint_id) if checkpoint_id else None
+    while row is not None:
+        tx.run("UPDATE checkpoints SET undone_at = :at WHERE id = :id", at=undone_at, id=row.id)
+        undone_at = row.created_at if undone_at is None else None
+        row = get(tx, row.undoes) if row.undoes else None
+
+
+def note_after(tx: Tx, checkpoint_id: str, *, after: str) -> None:
+    tx.run("UPDATE checkpoints SET after_hash = :after WHERE id = :id", after=after, id=checkpoint_id)
+
+
+def get(tx: Tx, checkpoint_id: str) -> Checkpoint | None:
+    return tx.one(f"SELECT {COLUMNS} FROM checkpoints WHERE id = :id", Checkpoint, id=checkpoint_id)  # noqa: S608
+
+
+def of_call(tx: Tx, call_id: str) -> list[Checkpoint]:
+    """What a call has kept, the oldest first."""
+    return tx.all(
+        f"SELECT {COLUMNS} FROM checkpoints WHERE call_id = :call ORDER BY number",  # noqa: S608
+        Checkpoint,
+        call=call_id,
+    )
+
+
+def newest(tx: Tx, lane: str, person_id: str, *, limit: int) -> list[Checkpoint]:
+    """A person's changes in a lane, the newest first."""
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM checkpoints WHERE lane = :lane AND person_id = :person
+        ORDER BY number DESC LIMIT :limit
+        """,  # noqa: S608
+        Checkpoint,
+        lane=lane,
+        person=person_id,
+        limit=limit,
+    )
+
+
+def numbered(tx: Tx, lane: str, person_id: str, number: int) -> Checkpoint | None:
+    return tx.one(
+        f"SELECT {COLUMNS} FROM checkpoints WHERE lane = :lane AND number = :number AND person_id = :person",  # noqa: S608
+        Checkpoint,
+        lane=lane,
+        number=number,
+        person=person_id,
+    )
+
+
+def last(tx: Tx, lane: str, person_id: str) -> Checkpoint | None:
+    """The newest change that stands, leaving out those that took others back: so one goes back step by step."""
+    return tx.one(
+        f"""
+        SELECT {COLUMNS} FROM checkpoints
+        WHERE lane = :lane AND person_id = :person AND undone_at IS NULL AND undoes = '' ORDER BY number DESC LIMIT 1
+        """,  # noqa: S608
+        Checkpoint,
+        lane=lane,
+        person=person_id,
+    )
+
+
+# Retention
+
+
+def older(tx: Tx, *, before: float, limit: int) -> list[str]:
+    return tx.all(
+        "SELECT id FROM checkpoints WHERE created_at < :before ORDER BY created_at LIMIT :limit",
+        str,
+        before=before,
+        limit=limit,
+    )
+
+
+def oldest(tx: Tx, *, limit: int) -> list[str]:
+    return tx.all("SELECT id FROM checkpoints ORDER BY created_at LIMIT :limit", str, limit=limit)
+
+
+def total_bytes(tx: Tx) -> int:
+    """What the blobs take together, each counted once."""
+    return int(
+        tx.value("SELECT COALESCE(SUM(size), 0) FROM (SELECT DISTINCT before_hash, size FROM checkpoints) AS blobs")
+    )
+
+
+def forget(tx: Tx, ids: Sequence[str]) -> list[str]:
+    """Remove these rows; returns the blobs that nothing needs any more."""
+    blobs = {
+        str(tx.value("DELETE FROM checkpoints WHERE id = :id RETURNING before_hash", id=checkpoint_id) or "")
+        for checkpoint_id in ids
+    }
+    return unneeded(tx, sorted(blobs - {"", ABSENT}))
+
+
+def unneeded(tx: Tx, blobs: Sequence[str]) -> list[str]:
+    return [
+        blob
+        for blob in blobs
+        if tx.value("SELECT 1 FROM checkpoints WHERE before_hash = :blob LIMIT 1", blob=blob) is None
+    ]
