@@ -31,6 +31,7 @@ from hermes.config.schema import (
     ResetMode,
     ResetPolicy,
     SessionsConfig,
+    SkillsConfig,
     TerminalConfig,
     ToolChoice,
     ToolProgress,
@@ -113,6 +114,7 @@ class _Builder:
                 at=self._get("compression", "at"),
                 model=self._get("compression", "model"),
             ),
+            skills=self._skills(),
             logs=LogsConfig(level=self._get("logs", "level")),
             proxies=ProxyConfig(
                 https=self._get("proxy", "https"),
@@ -191,6 +193,11 @@ class _Builder:
             at_hour=self._given(*prefix, "at_hour", default=inherited.at_hour),
             idle_minutes=self._given(*prefix, "idle_minutes", default=inherited.idle_minutes),
         )
+
+    def _skills(self) -> SkillsConfig:
+        prefix = ("skills", "platform_disabled")
+        off = {name: self._given(*prefix, name, default=()) for name in self._names_under(*prefix)}
+        return SkillsConfig(self._get("skills", "disabled"), MappingProxyType(off))
 
     # Providers and the model
 

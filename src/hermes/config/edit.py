@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def set_value(loaded: Loaded, name: str, text: str) -> Change:
         file = home / "config.yaml"
         _replace(file, _with_yaml_value(_read(file), key, text))
     return Change(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML))
+
+
+def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> Change:
+    """Write a list into `config.yaml`, also an empty one. Raises ConfigError and writes nothing as ``set_value`` does."""
+    if items:
+        return set_value(loaded, name, ", ".join(items))
+    key = find_key(loaded, name)
+    file = loaded.config.home / "config.yaml"
+    _replace(file, _with_yaml_value(_read(file), key, ""))
+    return Change(str(key), file, _hidden_by(loaded, key, Rank.YAML))
 
 
 def _check(key: Key, text: str) -> None:

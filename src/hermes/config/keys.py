@@ -296,6 +296,11 @@ PROVIDER: tuple[Key, ...] = (
     proxy_address(("providers", "*", "proxy"), default="", env=("<NAME>_PROXY",), help="proxy for this provider"),
 )
 
+SKILLS: tuple[Key, ...] = (
+    Key(("skills", "disabled"), Kind.LIST, (), help="skills that are switched off"),
+    Key(("skills", "platform_disabled", "*"), Kind.LIST, (), help="skills that are switched off on this platform"),
+)
+
 MODEL_ROUTES: tuple[Key, ...] = (
     Key(("model_routes", "*"), default="", help="`provider/model` that answers requests for this model name"),
 )
@@ -407,7 +412,7 @@ class Schema:
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.manifests = tuple(manifests)
         self.root = Node()
-        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER, *MODEL_ROUTES, *TOOLS)
+        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER, *MODEL_ROUTES, *SKILLS, *TOOLS)
         self.keys: dict[Path, Key] = {}
         self.of_platform = {manifest.id: platform_keys(manifest) for manifest in self.manifests}
         for key in general:

@@ -169,6 +169,14 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillsConfig:
+    """Skills that are switched off, by name or ``category/name``: everywhere, and on one platform."""
+
+    disabled: tuple[str, ...] = ()
+    platform_disabled: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True)
 class LogsConfig:
     level: str = "INFO"
 
@@ -264,6 +272,7 @@ class Config:
     checkpoints: CheckpointsConfig = field(default_factory=CheckpointsConfig)
     delegation: DelegationConfig = field(default_factory=DelegationConfig)
     api: ApiConfig = field(default_factory=ApiConfig)
+    skills: SkillsConfig = field(default_factory=SkillsConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     proxies: ProxyConfig = field(default_factory=ProxyConfig)
     model_routes: Mapping[str, str] = field(default_factory=_nothing)

@@ -1,0 +1,61 @@
+"""The tool that writes skills: the owner's own, in the skills folder of the home."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.skills.parse import SkillError
+from hermes.agent.skills.scan import scan_text
+from hermes.agent.skills.writing import SkillWriter
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.core.errors import ToolError
+from hermes.core.people import PersonRole
+
+Action = Literal["create", "edit", "write_file", "delete", "restore"]
+
+
+def ask_first(
+    ctx: ToolContext, action: Action, name: str, content: str = "", category: str = "own", file: str = ""
+) -> ApprovalNeed | None:
+    """The owner's own word is enough, unless the text itself is odd; everybody else is asked about.
+
+    A skill is read again in later conversations, so what a web page slipped in would stay.
+    """
+    report = scan_text(file or "SKILL.md", content)
+    if report.refusals:
+        raise ToolError("This text cannot be a skill: " + "; ".join(map(str, report.refusals[:3])))
+    if ctx.role is PersonRole.OWNER and not report.warnings:
+        return None
+    odd = "".join(f"\n! {warning}" for warning in report.warnings[:5])
+    return ApprovalNeed(f"May I {action} the skill {name!r}, which everybody's agent reads here?{odd}")
+
+
+@tool(toolset="skills", approval=ask_first, role=PersonRole.ADMIN)
+async def skill_manage(
+    ctx: ToolContext, action: Action, name: str, content: str = "", category: str = "own", file: str = ""
+) -> str:
+    """Write down know-how as a skill, or change one: after work that was hard to find out and will come again.
+
+    `create` and `edit` take the whole SKILL.md as `content`: front matter with `name` and `description` (when to use
+    it, in one line), then the steps. `write_file` adds a file such as `references/limits.md`. `delete` is undone by
+    `restore`.
+    """
+    library = ctx.parts.get(SkillLibrary)
+    writer = SkillWriter(library)
+    try:
+        match action:
+            case "create":
+                done = await asyncio.to_thread(writer.create, name, content, category)
+            case "edit":
+                done = await asyncio.to_thread(writer.edit, name, content)
+            case "write_file":
+                done = await asyncio.to_thread(writer.write_file, name, file, content)
+            case "delete":
+                done = await asyncio.to_thread(writer.delete, name)
+            case "restore":
+                done = await asyncio.to_thread(writer.restore, name)
+    except SkillError as error:
+        raise ToolError(str(error)) from None
+    return done
