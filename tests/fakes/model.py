@@ -99,6 +99,7 @@ class FakeModel:
 
     def __init__(self, *, key: str = "", model: str = "fake-1", port: int = 0, default: Answer | None = None) -> None:
         self.requests: list[Json] = []
+        self.newest_bodies: deque[bytes] = deque(maxlen=20)
         self.keys: list[str] = []
         self.hung_up = 0
         self.open_now = 0
@@ -218,7 +219,9 @@ class FakeModel:
         return _json(200, {"object": "list", "data": [{"id": self._model, "object": "model", "owned_by": "fake"}]})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
-        body: Json = orjson.loads(await request.read())
+        raw = await request.read()
+        self.newest_bodies.append(raw)
+        body: Json = orjson.loads(raw)
         self.requests.append(body)
         if (refused := self._wrong_key(request)) is not None:
             return refused

@@ -35,19 +35,21 @@ GROUPS: Mapping[str, Group] = {
         "internet online browse website page url link http download fetch news weather price look search pdf article",
     ),
     "vision": Group("look at pictures", "image picture photo screenshot see describe ocr camera diagram"),
-    "todo": Group("keep a list of steps", "plan task list step progress track organise checklist"),
-    "clarify": Group("ask the person a question", "ask question choose choice unclear option confirm"),
+    "planning": Group("keep a list of steps", "plan task todo list step progress track organise checklist"),
+    "talk": Group("ask the person a question", "ask question choose choice unclear option confirm clarify"),
     "delegation": Group("hand on parts of a task", "parallel subtask agent delegate helper split concurrently"),
-    "sessions": Group("search earlier conversations", "history past earlier remember said yesterday conversation recall"),
     "messaging": Group("send messages to other chats", "send message notify tell forward chat channel telegram post"),
-    "memory": Group("remember things", "remember memory note forget fact preference profile"),
+    "memory": Group(
+        "search earlier conversations, remember things",
+        "history past earlier remember said yesterday conversation recall memory note fact preference",
+    ),
     "skills": Group("read how special tasks are done", "skill guide instructions howto recipe procedure"),
     "schedule": Group("do things later", "cron schedule remind reminder later daily timer alarm job recurring"),
 }
 """Every group that our own tools stand in."""
 
-TALK = "talk"
-"""What belongs to talking itself: wherever there is a tool at all, these are there too."""
+FINDING = "finding"
+"""The group of the tool that finds the others: nobody can choose to be without it."""
 
 _EVERY = tuple(GROUPS)
 
@@ -58,8 +60,8 @@ TOOLSETS: Mapping[str, tuple[str, ...]] = {
     "hermes-whatsapp": _EVERY,
     "hermes-slack": _EVERY,
     "hermes-chat": _EVERY,
-    # Nobody is there to answer: a question would only end the request.
-    "hermes-api": tuple(group for group in _EVERY if group != "clarify"),
+    # Behind an API there is often a program, which has no answer to a question.
+    "hermes-api": tuple(group for group in _EVERY if group != "talk"),
 }
 
 OF_PLATFORM: Mapping[str, str] = {
@@ -84,7 +86,7 @@ class Access:
     takes_unsorted: bool = True
 
     def has(self, group: str, tool: str) -> bool:
-        if tool in self.removed or tool in self.added or group == TALK:
+        if tool in self.removed or tool in self.added or group == FINDING:
             return tool not in self.removed
         if group in self.removed:
             return False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hermes.agent.finding import FIND_TOOLS, best_matches, line_of
 from hermes.agent.toolkit import Tool, Toolbox, ToolContext, tool
+from hermes.agent.toolsets import FINDING
 from hermes.core.people import PersonRole
 
 
-@tool(toolset="talk", role=PersonRole.GUEST)
+@tool(toolset=FINDING, role=PersonRole.GUEST)
 async def find_tools(ctx: ToolContext, need: str) -> str:
     """Find further tools by need, in English; they can be used from your next step on."""
     allowed = ctx.parts.get(Toolbox).allowed(ctx.origin.platform, ctx.role)
