@@ -1,4 +1,4 @@
-"""A scripted model provider on 127.0.0.1: the chat_completions dialect, streamed and not.
+"""A scripted model provider on 127.0.0.1: every dialect, streamed and not.
 
     async with FakeModel() as model:
         model.says("Hello, Ana.")                        # the next call
@@ -7,8 +7,9 @@
         ... Endpoint("fake", model.url, "fake-1") ...
         assert model.requests[0]["messages"][-1]["content"] == "hi"
 
-Without a script it answers ``echo: <last user text>`` at once. As a process of its own, for benchmarks:
-``python -m tests.fakes.model --port 9000 --mode stream --tokens 500 --rate 20``.
+A script counts for whichever dialect is spoken: ``/chat/completions`` here, ``/responses`` in ``model_responses``,
+``/messages`` in ``model_anthropic``. Without a script it answers ``echo: <last user text>`` at once. As a process of its
+own, for benchmarks: ``python -m tests.fakes.model --port 9000 --mode stream --tokens 500 --rate 20``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import Any, NamedTuple, Protocol, Self
 
 import orjson
 from aiohttp import web
@@ -68,13 +70,12 @@ class Refusal:
     headers: Mapping[str, str] = field(default_factory=dict)
     code: str = ""
 
-    @property
-    def payload(self) -> bytes:
+    def payload(self, speech: Speech) -> bytes:
         if isinstance(self.body, bytes):
             return self.body
-        if isinstance(self.body, str):
-            return orjson.dumps({"error": {"message": self.body, "type": "fake_error", "code": self.code or None}})
-        return orjson.dumps(self.body)
+        return orjson.dumps(
+            speech.error(self.status, self.body, self.code) if isinstance(self.body, str) else self.body
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,29 @@ class Recorded:
 Answer = Reply | Refusal | Recorded
 
 
+class Prepared(NamedTuple):
+    """A stream's head, one piece for each token, and its tail. Paced pieces carry their chunk frame already."""
+
+    head: bytes
+    pieces: Sequence[bytes]
+    tail: bytes
+
+
+class Speech(Protocol):
+    """How one dialect is spoken from the provider's side."""
+
+    def key_of(self, request: web.Request) -> str: ...
+
+    def complaint_about(self, body: Json) -> str:
+        """What a strict provider refuses, or nothing."""
+
+    def error(self, status: int, message: str, code: str = "") -> Json: ...
+
+    def whole_body(self, answer: Reply, model: str, call_prefix: str) -> Json: ...
+
+    def prepare(self, answer: Reply, model: str, call_prefix: str, body: Json) -> Prepared: ...
+
+
 def calls_tools(*calls: ToolUse, text: str = "") -> Reply:
     return Reply(text=text, tool_calls=calls)
 
@@ -99,6 +123,7 @@ class FakeModel:
 
     def __init__(self, *, key: str = "", model: str = "fake-1", port: int = 0, default: Answer | None = None) -> None:
         self.requests: list[Json] = []
+        self.bad_keys: dict[str, Refusal] = {}  # keys that are refused, each with its own status and headers
         self.newest_bodies: deque[bytes] = deque(maxlen=20)
         self.keys: list[str] = []
         self.hung_up = 0
@@ -117,7 +142,7 @@ class FakeModel:
         self._holding = asyncio.Event()
         self._gone = asyncio.Event()
         self._pacers: dict[float, Pacer] = {}
-        self._kept: dict[bool, tuple[Reply, Prepared]] = {}
+        self._kept: dict[tuple[str, bool], tuple[Reply, Prepared]] = {}
         self._serial = uuid.uuid4().hex[:8]
         self._runner: web.AppRunner | None = None
 
@@ -197,7 +222,8 @@ class FakeModel:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64_000_000)
-        app.router.add_post("/v1/chat/completions", self._completions)
+        for path, speech in speeches().items():
+            app.router.add_post(f"/v1{path}", partial(self._asked, speech))
         app.router.add_get("/v1/models", self._models)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.2)
         await self._runner.setup()
@@ -214,24 +240,24 @@ class FakeModel:
             await self._runner.cleanup()
 
     async def _models(self, request: web.Request) -> web.Response:
-        if (refused := self._wrong_key(request)) is not None:
+        if (refused := self._wrong_key(request, _speech_of(request))) is not None:
             return refused
         return _json(200, {"object": "list", "data": [{"id": self._model, "object": "model", "owned_by": "fake"}]})
 
-    async def _completions(self, request: web.Request) -> web.StreamResponse:
+    async def _asked(self, speech: Speech, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         self.newest_bodies.append(raw)
         body: Json = orjson.loads(raw)
         self.requests.append(body)
-        if (refused := self._wrong_key(request)) is not None:
+        if (refused := self._wrong_key(request, speech)) is not None:
             return refused
-        if complaint := complaint_about(body):
-            return _json(400, {"error": {"message": complaint, "type": "invalid_request_error", "code": None}})
+        if complaint := speech.complaint_about(body):
+            return _json(400, speech.error(400, complaint))
         answer = self._answer_to(body)
         self.open_now += 1
         self.most_open = max(self.most_open, self.open_now)
         try:
-            return await self._send(request, body, answer)
+            return await self._send(request, speech, body, answer)
         except (asyncio.CancelledError, ConnectionResetError):
             self.hung_up += 1
             self._gone.set()
@@ -239,24 +265,21 @@ class FakeModel:
         finally:
             self.open_now -= 1
 
-    async def _send(self, request: web.Request, body: Json, answer: Answer) -> web.StreamResponse:
+    async def _send(self, request: web.Request, speech: Speech, body: Json, answer: Answer) -> web.StreamResponse:
         if self._is_silent:
             await self._wait_if_held()
         if isinstance(answer, Refusal):
-            content_type = "text/html" if answer.payload[:1] == b"<" else "application/json"
-            headers = {"Content-Type": content_type, **answer.headers}
-            return web.Response(status=answer.status, body=answer.payload, headers=headers)
+            return _refusal(answer, speech)
         if isinstance(answer, Recorded):
             return await self._send_recorded(request, answer)
         if not body.get("stream"):
             await self._wait_if_held()
-            return _json(200, whole_body(answer, self._model, self._call_prefix()))
-        wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        return await self._send_stream(request, answer, wants_usage=wants_usage)
+            return _json(200, speech.whole_body(answer, self._model, self._call_prefix()))
+        return await self._send_stream(request, answer, self._prepared(speech, answer, body))
 
-    async def _send_stream(self, request: web.Request, answer: Reply, *, wants_usage: bool) -> web.StreamResponse:
+    async def _send_stream(self, request: web.Request, answer: Reply, prepared: Prepared) -> web.StreamResponse:
         response = await _opened(request, "text/event-stream; charset=utf-8")
-        head, pieces, tail = self._prepared(answer, wants_usage=wants_usage)
+        head, pieces, tail = prepared
         if answer.tokens_per_second:
             await response.write(head)
             if answer.is_stamped:
@@ -292,23 +315,27 @@ class FakeModel:
             self._holding.set()
             await self._released.wait()
 
-    def _wrong_key(self, request: web.Request) -> web.Response | None:
-        key = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    def _wrong_key(self, request: web.Request, speech: Speech) -> web.Response | None:
+        key = speech.key_of(request)
         self.keys.append(key)
+        if key in self.bad_keys:
+            return _refusal(self.bad_keys[key], speech)
         if not self._key or key == self._key:
             return None
         message = f"Incorrect API key provided: {key}. You can find your API key in your account."
-        error = {"message": message, "type": "invalid_request_error", "param": None, "code": "invalid_api_key"}
-        return _json(401, {"error": error})
+        return _json(401, speech.error(401, message, "invalid_api_key"))
 
-    def _prepared(self, answer: Reply, *, wants_usage: bool) -> Prepared:
+    def _prepared(self, speech: Speech, answer: Reply, body: Json) -> Prepared:
         """Bytes of a stream; those of the default answer are made once, as a benchmark asks for it all the time."""
-        kept = self._kept.get(wants_usage)
+        place = type(speech).__name__, wants_usage(body)
+        kept = self._kept.get(place)
         if kept is not None and kept[0] is answer:
             return kept[1]
-        prepared = prepare(answer, self._model, self._call_prefix(), wants_usage=wants_usage)
+        prepared = speech.prepare(answer, self._model, self._call_prefix(), body)
+        if answer.tokens_per_second:
+            prepared = prepared._replace(pieces=[_framed(piece) for piece in prepared.pieces])
         if answer is self.default and not answer.tool_calls:
-            self._kept[wants_usage] = (answer, prepared)
+            self._kept[place] = (answer, prepared)
         return prepared
 
     def _call_prefix(self) -> str:
@@ -408,78 +435,92 @@ def paced(tokens: int | Sequence[str], tokens_per_second: float = 0.0, *, is_sta
 
 
 def last_user_text(body: Json) -> str:
-    for message in reversed(body["messages"]):
-        if message["role"] == "user":
+    """What the user said last, in whichever dialect."""
+    for message in reversed(body.get("messages") or body["input"]):
+        if message.get("role") == "user":
             content = message["content"]
             if isinstance(content, str):
                 return content
-            return " ".join(part["text"] for part in content if part["type"] == "text")
+            said = [part["text"] for part in content if part["type"] in ("text", "input_text")]
+            if said:  # else it holds a tool's results
+                return " ".join(said)
     return ""
 
 
-def complaint_about(body: Json) -> str:
-    """What a strict provider refuses, or nothing."""
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return "[] is too short - 'messages'"
-    if not body.get("model"):
-        return "you must provide a model parameter"
-    open_calls: set[str] = set()
-    for number, message in enumerate(messages):
-        role = message.get("role")
-        if role == "tool":
-            if message.get("tool_call_id") not in open_calls:
-                return f"messages.[{number}]: a 'tool' message must answer a preceding message with 'tool_calls'"
-            open_calls.discard(message["tool_call_id"])
-            continue
-        if open_calls:
-            missing = ", ".join(sorted(open_calls))
-            return f"messages.[{number}]: 'tool_calls' must be followed by tool messages; not answered: {missing}"
-        if role not in ("system", "developer", "user", "assistant"):
-            return f"messages.[{number}].role: {role!r} is not one of system, user, assistant, tool"
-        if message.get("content") is None and not message.get("tool_calls"):
-            return f"messages.[{number}].content: expected a string, got null"
-        for call in message.get("tool_calls") or ():
-            if not isinstance(call["function"]["arguments"], str):
-                return f"messages.[{number}].tool_calls: arguments must be a string"
-            open_calls.add(call["id"])
-    return f"tool calls without an answer: {', '.join(sorted(open_calls))}" if open_calls else ""
+def speeches() -> dict[str, Speech]:
+    """Every dialect by its path. Imported here, since those modules need this one's words."""
+    from tests.fakes.model_anthropic import AnthropicSpeech
+    from tests.fakes.model_responses import ResponsesSpeech
+
+    return {"/chat/completions": ChatSpeech(), "/responses": ResponsesSpeech(), "/messages": AnthropicSpeech()}
 
 
-def whole_body(answer: Reply, model: str, call_prefix: str) -> Json:
-    message: Json = {"role": "assistant", "content": answer.whole_text or None}
-    if answer.reasoning:
-        message["reasoning_content"] = answer.reasoning
-    if answer.tool_calls:
-        message["tool_calls"] = _tool_calls(answer, call_prefix)
-    choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason}
-    body: Json = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1, "model": model, "choices": [choice]}
-    if answer.usage is not None:
-        body["usage"] = _usage(answer.usage)
-    return body
+def _speech_of(request: web.Request) -> Speech:
+    return speeches()["/messages" if "anthropic-version" in request.headers else "/chat/completions"]
 
 
-class Prepared(NamedTuple):
-    """A stream's head, one piece for each token, and its tail. Paced pieces carry their chunk frame already."""
-
-    head: bytes
-    pieces: Sequence[bytes]
-    tail: bytes
+def wants_usage(body: Json) -> bool:
+    return bool((body.get("stream_options") or {}).get("include_usage"))
 
 
-def prepare(answer: Reply, model: str, call_prefix: str, *, wants_usage: bool) -> Prepared:
-    head = _event(model, {"role": "assistant", "content": ""})
-    if answer.reasoning:
-        head += _event(model, {"reasoning_content": answer.reasoning})
-    calls = [{"index": number, **call} for number, call in enumerate(_tool_calls(answer, call_prefix))]
-    tail = _event(model, {"tool_calls": calls}) if calls else b""
-    tail += _event(model, {}, answer.finish_reason)
-    if wants_usage and answer.usage is not None:
-        tail += _chunk(model, [], _usage(answer.usage))
-    pieces = [_event(model, {"content": piece}) for piece in answer.pieces]
-    if answer.tokens_per_second:
-        pieces = [_framed(piece) for piece in pieces]
-    return Prepared(head, pieces, tail + DONE)
+class ChatSpeech:
+    def key_of(self, request: web.Request) -> str:
+        return request.headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def error(self, status: int, message: str, code: str = "") -> Json:
+        kind = "invalid_request_error" if status in (400, 401) else "fake_error"
+        return {"error": {"message": message, "type": kind, "param": None, "code": code or None}}
+
+    def complaint_about(self, body: Json) -> str:
+        messages = body.get("messages")
+        if not isinstance(messages, list) or not messages:
+            return "[] is too short - 'messages'"
+        if not body.get("model"):
+            return "you must provide a model parameter"
+        open_calls: set[str] = set()
+        for number, message in enumerate(messages):
+            role = message.get("role")
+            if role == "tool":
+                if message.get("tool_call_id") not in open_calls:
+                    return f"messages.[{number}]: a 'tool' message must answer a preceding message with 'tool_calls'"
+                open_calls.discard(message["tool_call_id"])
+                continue
+            if open_calls:
+                missing = ", ".join(sorted(open_calls))
+                return f"messages.[{number}]: 'tool_calls' must be followed by tool messages; not answered: {missing}"
+            if role not in ("system", "developer", "user", "assistant"):
+                return f"messages.[{number}].role: {role!r} is not one of system, user, assistant, tool"
+            if message.get("content") is None and not message.get("tool_calls"):
+                return f"messages.[{number}].content: expected a string, got null"
+            for call in message.get("tool_calls") or ():
+                if not isinstance(call["function"]["arguments"], str):
+                    return f"messages.[{number}].tool_calls: arguments must be a string"
+                open_calls.add(call["id"])
+        return f"tool calls without an answer: {', '.join(sorted(open_calls))}" if open_calls else ""
+
+    def whole_body(self, answer: Reply, model: str, call_prefix: str) -> Json:
+        message: Json = {"role": "assistant", "content": answer.whole_text or None}
+        if answer.reasoning:
+            message["reasoning_content"] = answer.reasoning
+        if answer.tool_calls:
+            message["tool_calls"] = _tool_calls(answer, call_prefix)
+        choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason}
+        body: Json = {"id": "chatcmpl-fake", "object": "chat.completion", "created": 1, "model": model}
+        body["choices"] = [choice]
+        if answer.usage is not None:
+            body["usage"] = _usage(answer.usage)
+        return body
+
+    def prepare(self, answer: Reply, model: str, call_prefix: str, body: Json) -> Prepared:
+        head = _event(model, {"role": "assistant", "content": ""})
+        if answer.reasoning:
+            head += _event(model, {"reasoning_content": answer.reasoning})
+        calls = [{"index": number, **call} for number, call in enumerate(_tool_calls(answer, call_prefix))]
+        tail = _event(model, {"tool_calls": calls}) if calls else b""
+        tail += _event(model, {}, answer.finish_reason)
+        if wants_usage(body) and answer.usage is not None:
+            tail += _chunk(model, [], _usage(answer.usage))
+        return Prepared(head, [_event(model, {"content": piece}) for piece in answer.pieces], tail + DONE)
 
 
 def _framed(piece: bytes) -> bytes:
@@ -507,6 +548,12 @@ def _chunk(model: str, choices: list[Json], usage: Json | None) -> bytes:
 def _usage(usage: tuple[int, int]) -> Json:
     prompt, completion = usage
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _refusal(answer: Refusal, speech: Speech) -> web.Response:
+    payload = answer.payload(speech)
+    content_type = "text/html" if payload[:1] == b"<" else "application/json"
+    return web.Response(status=answer.status, body=payload, headers={"Content-Type": content_type, **answer.headers})
 
 
 def _json(status: int, body: Json) -> web.Response:

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models.answer import Answer, AnswerReader
-from hermes.agent.models.chat_completions import ChatCompletions, Endpoint
+from hermes.agent.models.answer import AnswerReader
+from hermes.agent.models.chat_completions import ChatAnswer, ChatCompletions, Endpoint
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.messages import ChatMessage, Role, ToolCall, Usage
 from hermes.core.ports import Model, ModelReply, ModelRequest, ReasoningDelta, TextDelta
@@ -45,7 +45,7 @@ class Failed:
 
 def read_chat_completions(pieces: Iterable[bytes]) -> Heard | None:
     """The pure half of the dialect, without a socket; None if the stream holds an error."""
-    answer = Answer(_ids())
+    answer = ChatAnswer(_ids())
     reader = AnswerReader(answer)
     for piece in pieces:
         reader.feed(piece)

@@ -1,7 +1,8 @@
-"""An answer of the chat_completions dialect, put together from chunks or from one whole body."""
+"""An answer put together from the events of a stream or from one whole body: what every dialect shares."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,14 @@ from hermes.agent.models.tool_calls import ToolCalls
 from hermes.core.messages import ToolCall, Usage
 
 LARGEST_WHOLE = 32_000_000
+# Each dialect's own word for an answer that was cut off or held back; any other word is an ordinary end.
 FINISH = {
-    "function_call": "tool_calls",
     "max_tokens": "length",
+    "max_output_tokens": "length",
     "model_length": "length",
+    "model_context_window_exceeded": "length",
     "sensitive": "content_filter",
+    "refusal": "content_filter",
 }
 
 
@@ -24,28 +28,33 @@ class UnreadableChunkError(ValueError):
     """A chunk that looks like JSON and is not."""
 
 
-class Answer:
-    """What has come so far. ``fresh_text`` and ``fresh_reasoning`` hold what nobody has taken yet."""
+class Answer(ABC):
+    """What has come so far. ``fresh_text`` and ``fresh_reasoning`` hold what nobody has taken yet.
+
+    ``is_over``: the provider's last event was read; nothing that matters follows.
+    """
 
     __slots__ = (
-        "_calls",
         "_finish",
         "_text",
+        "calls",
         "error",
         "fresh_reasoning",
         "fresh_text",
         "has_reasoned",
+        "is_over",
         "model",
         "usage",
     )
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._text: list[str] = []
-        self._calls = ToolCalls(new_id)
         self._finish = ""
+        self.calls = ToolCalls(new_id)
         self.fresh_text: list[str] = []
         self.fresh_reasoning: list[str] = []
         self.has_reasoned = False
+        self.is_over = False
         self.usage = Usage()
         self.model = ""
         self.error: Any = None
@@ -56,7 +65,12 @@ class Answer:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        return self._calls.finished()
+        return self.calls.finished()
+
+    @property
+    def thought(self) -> str:
+        """What the model wants back with its next call, as ``ChatMessage.thought`` keeps it."""
+        return ""
 
     @property
     def is_finished(self) -> bool:
@@ -68,11 +82,11 @@ class Answer:
         reason = FINISH.get(self._finish, self._finish)
         if reason in ("length", "content_filter"):
             return reason
-        return "tool_calls" if self._calls else "stop"  # some say "stop" and call tools all the same
+        return "tool_calls" if self.calls else "stop"  # some say "stop" and call tools all the same
 
-    def finish(self) -> None:
-        """The stream was closed in due form; that counts as a finish reason where none was given."""
-        self._finish = self._finish or "stop"
+    def finish(self, reason: str = "stop") -> None:
+        """Note why it ended. The first reason counts; a stream closed in due form without one has stopped."""
+        self._finish = self._finish or reason
 
     def take_text(self) -> str:
         text = "".join(self.fresh_text)
@@ -97,51 +111,8 @@ class Answer:
         elif isinstance(chunk, list):  # Gemini wraps its errors so
             self.error = chunk
 
-    def _take_chunk(self, chunk: dict[str, Any]) -> None:
-        choices = chunk.get("choices")
-        if choices:
-            self._take_choice(choices[0])
-        usage = chunk.get("usage")
-        if usage is None and "x_groq" in chunk:
-            usage = chunk["x_groq"].get("usage")
-        if usage:
-            self.usage = read_usage(usage)
-        if not self.model:
-            self.model = str(chunk.get("model") or "")
-        if "error" in chunk or not choices:
-            self._take_rest(chunk, has_choices=choices is not None)
-
-    def _take_rest(self, chunk: dict[str, Any], *, has_choices: bool) -> None:
-        if chunk.get("error") or (not has_choices and any(chunk.get(name) for name in ("detail", "message", "msg"))):
-            self.error = chunk
-
-    def _take_choice(self, choice: dict[str, Any]) -> None:
-        # A whole answer has `message` where a chunk has `delta`, and the same fields inside.
-        delta = choice.get("delta") or choice.get("message")
-        if delta:
-            if content := delta.get("content"):
-                if isinstance(content, str):
-                    self.fresh_text.append(content)
-                else:
-                    self._take_parts(content)
-            elif refusal := delta.get("refusal"):
-                self.fresh_text.append(_plain(refusal))
-            if reasoning := (delta.get("reasoning_content") or delta.get("reasoning")):
-                self.fresh_reasoning.append(_plain(reasoning))
-            if calls := delta.get("tool_calls"):
-                self._calls.add(calls)
-        if reason := choice.get("finish_reason"):
-            self._finish = str(reason)
-            if reason == "error" and self.error is None:
-                self.error = choice.get("error") or {"error": "server_error"}
-
-    def _take_parts(self, parts: Any) -> None:
-        """Mistral sends content as parts once a model thinks: ``text``, and ``thinking`` with parts of its own."""
-        for part in parts if isinstance(parts, list) else [parts]:
-            if isinstance(part, dict) and part.get("type") == "thinking":
-                self.fresh_reasoning.append(_plain(part.get("thinking")))
-            else:
-                self.fresh_text.append(_plain(part))
+    @abstractmethod
+    def _take_chunk(self, chunk: dict[str, Any]) -> None: ...
 
 
 class AnswerReader:
@@ -194,23 +165,35 @@ class AnswerReader:
         return data
 
     def _take(self, payloads: list[bytes]) -> None:
-        take = self.answer.take
+        answer = self.answer
         for payload in payloads:
             if payload == DONE:
                 self.is_done = True
-                self.answer.finish()
+                answer.finish()
                 return
-            take(payload)
+            answer.take(payload)
+        if answer.is_over:
+            self.is_done = True
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """The text of a string, of a part, or of a list of parts."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "".join(_plain(part) for part in value)
+        return "".join(plain(part) for part in value)
     if isinstance(value, dict):
-        return _plain(value.get("text"))
+        return plain(value.get("text"))
     return ""
+
+
+def is_complaint(chunk: dict[str, Any]) -> bool:
+    """Whether a chunk that is no part of an answer says what went wrong, in one of the many shapes there are."""
+    return any(chunk.get(name) for name in ("error", "detail", "message", "msg"))
+
+
+def count(value: Any) -> int:
+    return int(value) if isinstance(value, int | float) else 0
 
 
 def parse(payload: bytes) -> Any:
@@ -224,15 +207,3 @@ def parse(payload: bytes) -> Any:
         return orjson.loads(payload.decode("utf-8", "replace"))
     except orjson.JSONDecodeError:
         raise UnreadableChunkError from None
-
-
-def read_usage(usage: Any) -> Usage:
-    if not isinstance(usage, dict):
-        return Usage()
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
-    return Usage(_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
-
-
-def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) else 0

@@ -1,283 +1,185 @@
-"""The dialect that most providers speak: ``POST /chat/completions``, streamed or not, by hand on aiohttp."""
+"""The dialect that most providers speak: ``POST /chat/completions``, streamed or not."""
 
 from __future__ import annotations
 
-import asyncio
-import io
-import uuid
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from typing import assert_never
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import groupby
+from typing import Any
 
 import aiohttp
-from python_socks import ProxyError
-from yarl import URL
 
-from hermes.agent.models import render, words
-from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
+from hermes.agent.models import render
+from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
-from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
-from hermes.agent.models.sse import LineTooLongError
-from hermes.agent.models.watch import Crowd, Expired, Watchdog, let_gather
-from hermes.core.errors import ModelErrorKind as Kind
-from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
-from hermes.core.secret import Redactor, Secret
+from hermes.agent.models.http_model import HttpModel, new_call_id
+from hermes.core.messages import ChatMessage, Image, Json, Role, ToolCall, ToolSpec, Usage
+from hermes.core.ports import ModelRequest
 
 __all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
 
-LARGEST_REFUSAL = 64_000
-LARGEST_PLAIN_BODY = 1 << 20  # aiohttp wants larger ones as a file, and writes those piece by piece
-# After [DONE] only the end of the body can come: worth a moment, since a connection read to its end is used again.
-END_SECONDS = 0.05
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+OPTIONAL = ("stream_options", "temperature", "tool_choice", "max_tokens")
+EFFORT = {"off": "none"}
+PICTURES = "[the pictures of the results above]"
 
 
-def _new_call_id() -> str:
-    return f"call_{uuid.uuid4().hex[:24]}"
-
-
-class ChatCompletions:
-    """One model of one provider. Tries once: retries and fallback are the chain's work."""
-
+class ChatCompletions(HttpModel):
     def __init__(
-        self, endpoint: Endpoint, http: aiohttp.ClientSession, *, new_id: Callable[[], str] = _new_call_id
+        self, endpoint: Endpoint, http: aiohttp.ClientSession, *, new_id: Callable[[], str] = new_call_id
     ) -> None:
-        self._endpoint = endpoint
-        self._http = http
-        self._new_id = new_id
-        self._url = URL(endpoint.base_url.rstrip("/") + "/chat/completions")
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect)
-        self._refused_fields: tuple[str, ...] = ()
-        self._crowd = Crowd()
-
-    @property
-    def label(self) -> str:
-        return self._endpoint.label
-
-    @property
-    def has_tools(self) -> bool:
-        return self._endpoint.has_tools
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield deltas (all the text of one network read in one), then the reply. Closing ends the connection."""
-        call = _Call(self._endpoint, request, self._new_id)
-        response = await self._open(call)
-        try:
-            if request.stream:
-                with self._crowd.joined():
-                    async with aclosing(call.read_stream(response, self._crowd)) as events:
-                        async for event in events:
-                            yield event
-            else:
-                await call.read_whole(response)
-        finally:
-            # Read to its end, the connection goes back to the pool; otherwise this closes it.
-            response.release()
-        yield call.reply(response.status)
-
-    async def _open(self, call: _Call) -> aiohttp.ClientResponse:
-        """Send the request; a provider that refuses an optional field is asked again without it."""
-        while True:
-            body = render.body_of(call.request, call.model, with_tools=self.has_tools, without=self._refused_fields)
-            response = await self._post(call, render.encode(body))
-            if response.status < 300:
-                return response
-            error = await call.refusal(response)
-            field = render.refused_field(body, error.detail) if error.kind is Kind.REQUEST else ""
-            if not field:
-                raise error
-            self._refused_fields += (field,)
-
-    async def _post(self, call: _Call, body: bytes) -> aiohttp.ClientResponse:
-        data = body if len(body) <= LARGEST_PLAIN_BODY else io.BytesIO(body)
-        try:
-            async with asyncio.timeout_at(call.first_byte_at):
-                # A redirect is never followed: it would take the key along.
-                return await self._http.post(
-                    self._url, data=data, headers=call.headers(), timeout=self._timeout, allow_redirects=False
-                )
-        except (aiohttp.ClientError, ProxyError, OSError) as error:  # TimeoutError is an OSError
-            raise call.unreachable(error) from None
+        super().__init__(ChatDialect(), endpoint, http, new_id=new_id)
 
 
-class _Call:
-    """One call: its deadline, its key, and what has come of the answer."""
+class ChatDialect:
+    def url(self, base_url: str) -> str:
+        return f"{base_url}/chat/completions"
 
-    def __init__(self, endpoint: Endpoint, request: ModelRequest, new_id: Callable[[], str]) -> None:
-        now = asyncio.get_running_loop().time()
-        self.request = request
-        self.model = request.model or endpoint.model
-        self.ends_at = now + request.deadline_seconds
-        # Without streaming the first byte comes with the last.
-        patience = endpoint.timeouts.first_byte if request.stream else request.deadline_seconds
-        self.first_byte_at = min(now + patience, self.ends_at)
-        self._endpoint = endpoint
-        self._key = endpoint.key()
-        self._answer = Answer(new_id)
-        self._reader = AnswerReader(self._answer)
+    def headers(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", **self._endpoint.headers}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._sendable_key(self._key)}"
-        return headers
+    def body(self, request: ModelRequest, model: str, *, with_tools: bool, without: Collection[str]) -> Json:
+        body: Json = {"model": model}
+        if request.stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        if request.max_tokens:
+            # OpenAI's newer name for it is the only one that o-models take.
+            body["max_completion_tokens" if "max_tokens" in without else "max_tokens"] = request.max_tokens
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.reasoning:
+            body["reasoning_effort"] = EFFORT.get(request.reasoning, request.reasoning)
+        if request.tools and with_tools:
+            if request.tool_choice:
+                body["tool_choice"] = choice_of(request.tool_choice)
+            body["tools"] = [tool_of(tool) for tool in request.tools]
+        for name in (*OPTIONAL, _effort(body)):
+            if name in without:
+                body.pop(name.partition(":")[0], None)
+        body["messages"] = list(messages_of(request.messages))
+        return body
 
-    def _sendable_key(self, key: Secret) -> str:
-        value = key.reveal().strip()
-        if not (value.isascii() and value.isprintable() and " " not in value):
-            raise self._failure(Kind.AUTH, words.ODD_KEY)  # here, since aiohttp's own error would print it
-        return value
+    def refused(self, body: Json, said: str) -> str:
+        if "reasoning_effort" in body and "reasoning" in said:
+            return _effort(body)
+        return next((name for name in OPTIONAL if name in body and name in said), "")
 
-    async def read_stream(self, response: aiohttp.ClientResponse, crowd: Crowd) -> AsyncGenerator[ModelEvent, None]:
-        answer, reader, content = self._answer, self._reader, response.content
-        timeouts = self._endpoint.timeouts
-        watch = Watchdog(response, idle=timeouts.first_byte, ends_at=self.ends_at)
-        loop = asyncio.get_running_loop()
-        has_begun = is_ending = False
-        first_at = 0.0
-        try:
-            while not reader.is_done:
-                watch.waiting()
-                data = await content.readany()
-                watch.awake()
-                if data:
-                    reader.feed(data)
+    def is_passing(self, name: str) -> bool:  # noqa: ARG002 - a part that is refused once is always
+        return False
+
+    def answer(self, new_id: Callable[[], str]) -> ChatAnswer:
+        return ChatAnswer(new_id)
+
+
+def _effort(body: Json) -> str:
+    """One effort may be refused and another taken, so each has a name of its own."""
+    return f"reasoning_effort:{body.get('reasoning_effort')}"
+
+
+# What is sent
+
+
+def messages_of(messages: Sequence[ChatMessage]) -> Iterator[Json]:
+    """A result can hold no picture here, so the pictures of a run of results follow upon it as the user's."""
+    for is_result, run in groupby(messages, lambda message: message.role is Role.TOOL):
+        pictures: list[Image] = []
+        for message in run:
+            yield message_of(message)
+            pictures += message.images if is_result else ()
+        if pictures:
+            yield {"role": "user", "content": [{"type": "text", "text": PICTURES}, *map(_picture, pictures)]}
+
+
+def message_of(message: ChatMessage) -> Json:
+    rendered: Json = {"role": str(message.role), "content": message.text}
+    if message.role is Role.TOOL:
+        rendered["tool_call_id"] = message.tool_call_id
+        return rendered
+    if message.images and message.role is Role.USER:
+        said = [{"type": "text", "text": message.text}] if message.text else []
+        rendered["content"] = [*said, *map(_picture, message.images)]
+    if message.tool_calls:
+        rendered["content"] = message.text or None
+        rendered["tool_calls"] = [_call_of(call) for call in message.tool_calls]
+    if message.name and NAME.match(message.name):  # providers refuse any other name
+        rendered["name"] = message.name
+    return rendered
+
+
+def _picture(image: Image) -> Json:
+    return {"type": "image_url", "image_url": {"url": image.url, "detail": image.detail}}
+
+
+def _call_of(call: ToolCall) -> Json:
+    function = {"name": call.name, "arguments": render.sendable(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def tool_of(tool: ToolSpec) -> Json:
+    function = {"name": tool.name, "description": tool.description, "parameters": render.schema_of(tool)}
+    return {"type": "function", "function": function}
+
+
+def choice_of(choice: str) -> str | Json:
+    """``auto``, ``none`` and ``required`` as they are; anything else names a tool."""
+    if choice in ("auto", "none", "required"):
+        return choice
+    return {"type": "function", "function": {"name": choice}}
+
+
+# What comes back
+
+
+class ChatAnswer(Answer):
+    __slots__ = ()
+
+    def _take_chunk(self, chunk: dict[str, Any]) -> None:
+        choices = chunk.get("choices")
+        if choices:
+            self._take_choice(choices[0])
+        usage = chunk.get("usage")
+        if usage is None and "x_groq" in chunk:
+            usage = chunk["x_groq"].get("usage")
+        if usage:
+            self.usage = read_usage(usage)
+        if not self.model:
+            self.model = str(chunk.get("model") or "")
+        if chunk.get("error") or (choices is None and is_complaint(chunk)):
+            self.error = chunk
+
+    def _take_choice(self, choice: dict[str, Any]) -> None:
+        # A whole answer has `message` where a chunk has `delta`, and the same fields inside.
+        delta = choice.get("delta") or choice.get("message")
+        if delta:
+            if content := delta.get("content"):
+                if isinstance(content, str):
+                    self.fresh_text.append(content)
                 else:
-                    reader.end()
-                if not has_begun:
-                    has_begun = True
-                    first_at = loop.time()
-                    watch.allow(timeouts.idle)
-                if answer.fresh_reasoning and (reasoning := answer.take_reasoning()):
-                    yield ReasoningDelta(reasoning)
-                if answer.fresh_text and (text := answer.take_text()):
-                    yield TextDelta(text)
-                if answer.error is not None:
-                    break
-                if answer.is_finished and not is_ending:
-                    is_ending = True
-                    watch.allow(timeouts.after_finish)
-                if not reader.is_done and (pause := crowd.pause_seconds(loop.time() - first_at)):
-                    await let_gather(response, pause)
-            if reader.is_done:
-                await _read_to_end(content)
-        except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
-            if not answer.is_finished:  # all that matters has come; only the usage is missing
-                raise self._broken(error, self._late(watch)) from None
-        finally:
-            watch.stop()
+                    self._take_parts(content)
+            elif refusal := delta.get("refusal"):
+                self.fresh_text.append(plain(refusal))
+            if reasoning := (delta.get("reasoning_content") or delta.get("reasoning")):
+                self.fresh_reasoning.append(plain(reasoning))
+            if calls := delta.get("tool_calls"):
+                self.calls.add(calls)
+        if reason := choice.get("finish_reason"):
+            self._finish = str(reason)
+            if reason == "error" and self.error is None:
+                self.error = choice.get("error") or {"error": "server_error"}
 
-    async def read_whole(self, response: aiohttp.ClientResponse) -> None:
-        try:
-            async with asyncio.timeout_at(self.ends_at):
-                while data := await response.content.readany():
-                    self._reader.feed(data)
-            self._reader.end()
-        except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
-            late = words.over_deadline(self.request.deadline_seconds) if isinstance(error, TimeoutError) else ""
-            raise self._broken(error, late) from None
-
-    def reply(self, status: int) -> ModelReply:
-        """The whole answer, or the reason why it is none."""
-        answer = self._answer
-        if answer.error is not None:
-            raise self._refused(told_in(status, answer.error))
-        if self._reader.is_page:
-            raise self._failure(Kind.REQUEST, words.WEB_PAGE)
-        text, calls, finish = answer.text, answer.tool_calls, answer.finish_reason
-        if not self._reader.is_complete:
-            raise self._failure(Kind.TRANSIENT, words.broke_off())
-        if not calls and not text.strip():
-            if finish == "content_filter":
-                raise self._failure(Kind.REQUEST, words.FILTERED)
-            raise self._failure(Kind.EMPTY, words.TOO_LONG_FOR_LIMIT if finish == "length" else "")
-        return ModelReply(text, calls, answer.usage, finish, answer.model or self.model, self._endpoint.provider)
-
-    async def refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
-        """What a bad status says, in words. Reads the body, and ends the response."""
-        try:
-            async with asyncio.timeout_at(min(self.ends_at, asyncio.get_running_loop().time() + 10)):
-                body = await _up_to(LARGEST_REFUSAL, response.content)
-        except (aiohttp.ClientError, OSError):
-            body = b""  # the status alone has to do
-        finally:
-            response.release()
-        return self._refused(read_refusal(response.status, body), retry_after_of(response.headers))
-
-    def unreachable(self, error: Exception) -> ProviderError:
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return self._failure(Kind.TRANSIENT, words.unreachable("no connection in time"))
-        if isinstance(error, TimeoutError):
-            whole, first = self.request.deadline_seconds, self._endpoint.timeouts.first_byte
-            is_whole = not self.request.stream or whole <= first
-            return self._failure(Kind.TRANSIENT, words.over_deadline(whole) if is_whole else words.silent_for(first))
-        if isinstance(error, aiohttp.InvalidURL):
-            return self._failure(Kind.REQUEST, words.NO_SUCH_ADDRESS)
-        # Only the kind of error: its text may name a proxy with its password.
-        return self._failure(Kind.TRANSIENT, words.unreachable(_plain_reason(error)))
-
-    def _broken(self, error: Exception, late: str) -> ProviderError:
-        if late:
-            return self._failure(Kind.TRANSIENT, late)
-        if isinstance(error, UnreadableChunkError | LineTooLongError):
-            return self._failure(Kind.TRANSIENT, words.UNREADABLE)
-        return self._failure(Kind.TRANSIENT, words.broke_off(_plain_reason(error)))
-
-    def _late(self, watch: Watchdog) -> str:
-        match watch.expired:
-            case None:
-                return ""
-            case Expired.IDLE:
-                return words.silent_for(watch.idle)
-            case Expired.WHOLE:
-                return words.over_deadline(self.request.deadline_seconds)
-            case _:
-                assert_never(watch.expired)
-
-    def _refused(self, told: Told, retry_after: float | None = None) -> ProviderError:
-        return refusal(
-            told,
-            provider=self._endpoint.provider,
-            model=self.model,
-            hide=Redactor([self._key] if self._key else []),
-            has_key=bool(self._key),
-            retry_after=retry_after,
-            partial=self._answer.text,
-        )
-
-    def _failure(self, kind: Kind, clause: str = "") -> ProviderError:
-        return ProviderError(kind, self._endpoint.provider, clause, partial=self._answer.text)
+    def _take_parts(self, parts: Any) -> None:
+        """Mistral sends content as parts once a model thinks: ``text``, and ``thinking`` with parts of its own."""
+        for part in parts if isinstance(parts, list) else [parts]:
+            if isinstance(part, dict) and part.get("type") == "thinking":
+                self.fresh_reasoning.append(plain(part.get("thinking")))
+            else:
+                self.fresh_text.append(plain(part))
 
 
-async def _up_to(most: int, content: aiohttp.StreamReader) -> bytes:
-    body = b""
-    while len(body) < most and (data := await content.readany()):
-        body += data
-    return body[:most]
-
-
-async def _read_to_end(content: aiohttp.StreamReader) -> None:
-    """Wait a moment for the end of the body. A server that leaves it open loses the connection, no more."""
-    if content.at_eof():
-        return
-    try:
-        async with asyncio.timeout(END_SECONDS):
-            while await content.readany():
-                pass
-    except (TimeoutError, aiohttp.ClientError):
-        return
-
-
-def _plain_reason(error: Exception) -> str:
-    match error:
-        case aiohttp.ClientConnectorDNSError():
-            return "its host name is unknown"
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-            return "its certificate is not trusted"
-        case ProxyError() | aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
-            return "the proxy did not let us through"
-        case aiohttp.ClientConnectorError() | ConnectionRefusedError():
-            return "connection refused"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | ConnectionError():
-            return "the connection was closed"
-        case _:
-            return type(error).__name__
+def read_usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    return Usage(count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from hermes.core.errors import ModelError
 from hermes.core.secret import Secret
 
 
@@ -24,12 +25,16 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """``base_url`` is the API root, with its ``/v1``. ``key`` is asked before every call: a new one counts at once."""
+    """``base_url`` is the API root, with its ``/v1``. ``key`` is asked before every call: a new one counts at once.
+
+    ``other_key`` is told of a key that failed, with the error, and gives another one to try at once, or None.
+    """
 
     provider: str
     base_url: str
     model: str
     key: Callable[[], Secret | None] = lambda: None
+    other_key: Callable[[Secret | None, ModelError], Secret | None] = lambda _key, _error: None
     headers: Mapping[str, str] = field(default_factory=dict)
     has_tools: bool = True
     timeouts: Timeouts = field(default_factory=Timeouts)

@@ -19,7 +19,10 @@ LONGEST_DETAIL = 200
 
 
 class ProviderError(ModelError):
-    """A ModelError that keeps ``what`` happened apart from its cure, so that a chain can go on with the sentence."""
+    """A ModelError that keeps ``what`` happened apart from its cure, so that a chain can go on with the sentence.
+
+    ``said`` is all of the provider's own words, for whoever looks there for the name of a field. It is never shown.
+    """
 
     def __init__(
         self,
@@ -27,12 +30,12 @@ class ProviderError(ModelError):
         provider: str,
         clause: str = "",
         *,
-        detail: str = "",
+        said: str = "",
         retry_after: float | None = None,
         partial: str = "",
     ) -> None:
         self.what = words.happened(provider, clause or words.WHAT[kind])
-        self.detail = detail
+        self.said = said
         reason = words.with_cure(self.what, kind)
         super().__init__(kind, reason, provider=provider, retry_after=retry_after, partial=partial)
 
@@ -49,6 +52,7 @@ class Told:
     status: int
     code: str = ""
     text: str = ""
+    param: str = ""
     is_page: bool = False
 
     @property
@@ -76,7 +80,7 @@ def told_in(status: int, parsed: Any) -> Told:
         error = error[0] if error else {}
     if not isinstance(error, dict):
         return Told(status, text=str(error))
-    return Told(_status_of(status, error), _codes(error), _message(error))
+    return Told(_status_of(status, error), _codes(error), _message(error), str(error.get("param") or ""))
 
 
 def _status_of(status: int, error: Mapping[str, Any]) -> int:
@@ -124,7 +128,7 @@ OUT_OF_CREDIT = (
 TOO_LONG = (
     "context_length_exceeded", "maximum context length", "context window", "context length", "context size",
     "prompt is too long", "input is too long", "too many tokens", "reduce the length", "exceeds the available context",
-    "maximum input length", "string_above_max_length", "request too large", "entity too large",
+    "maximum input length", "string_above_max_length", "request too large", "entity too large", "exceed context limit",
 )  # fmt: skip
 TOO_MANY = ("rate_limit", "rate limit", "too many requests", "resource_exhausted", "throttl")
 BAD_KEY = (
@@ -133,12 +137,15 @@ BAD_KEY = (
 )  # fmt: skip
 NO_MODEL = (
     "model_not_found", "not a valid model", "invalid model", "invalid_model", "unknown model", "no such model",
-    "no endpoints found for", "model not exist",
+    "no endpoints found for", "model not exist", "not_found_error model:",
 )  # fmt: skip
 MODEL_IS_MISSING = re.compile(r"\bmodel\b.{0,100}?\b(not found|(does not|doesn't|not) exist)", re.DOTALL)
 FLAGGED = ("moderation", "flagged", "content policy", "content_policy", "content_filter", "guardrail", "sensitive")
 ITS_OWN_FAULT = ("server_error", "internal", "overloaded", "timeout", "timed out", "unavailable", "upstream")
-OUR_FAULT = ("invalid_request", "bad_request", "unsupported", "not support", "validation")
+OUR_FAULT = (
+    "invalid_request", "invalid_prompt", "invalid_image", "bad_request", "unsupported", "not support", "validation",
+)  # fmt: skip
+OVERLOADED = ("overloaded", "at capacity", "no capacity")
 
 
 def kind_of(told: Told) -> Kind:
@@ -190,7 +197,8 @@ def refusal(
     kind = kind_of(told)
     detail = presentable(told.text, hide)
     clause = _clause(kind, told, detail, model, has_key=has_key, retry_after=retry_after)
-    return ProviderError(kind, provider, clause, detail=detail, retry_after=retry_after, partial=partial)
+    said = f"{told.text} {told.param}".strip()
+    return ProviderError(kind, provider, clause, said=said, retry_after=retry_after, partial=partial)
 
 
 def _clause(kind: Kind, told: Told, detail: str, model: str, *, has_key: bool, retry_after: float | None) -> str:
@@ -208,6 +216,8 @@ def _clause(kind: Kind, told: Told, detail: str, model: str, *, has_key: bool, r
         return words.NO_SUCH_ADDRESS if not told.code else words.refused(detail)
     if kind is Kind.REQUEST:
         return words.refused(detail)
+    if kind is Kind.TRANSIENT and (told.status == 529 or _any(OVERLOADED, told.haystack)):
+        return words.OVERLOADED
     if kind is Kind.TRANSIENT:
         return words.own_trouble(told.status, detail)
     return words.WHAT[kind]

@@ -51,10 +51,13 @@ class ToolCalls:
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
+        self._by_index: dict[object, _Call] = {}
 
     def __bool__(self) -> bool:
         return bool(self._calls)
+
+    def has(self, index: object) -> bool:
+        return index in self._by_index
 
     def add(self, deltas: Sequence[Any]) -> None:
         """Take the ``tool_calls`` of one delta, or of a whole message."""

@@ -89,6 +89,7 @@ def own_trouble(status: int, detail: str) -> str:
     return "has trouble of its own" + (f" ({reason})" if reason else "")
 
 
+OVERLOADED = "has more to do than it can at the moment"
 NO_KEY = "wants a key, and none is set"
 ODD_KEY = "has a key with characters that no key has (a stray quote, space or line break?)"
 WEB_PAGE = "answered with a web page instead of an answer; its base_url is probably not an API address"

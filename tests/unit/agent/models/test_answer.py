@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
+from hermes.agent.models.answer import AnswerReader, UnreadableChunkError
+from hermes.agent.models.chat_completions import ChatAnswer
 from hermes.core.messages import Usage
 
 ODD: tuple[Any, ...] = (None, True, 0, 7.5, "x", [], {}, [None], ["x"], [[]], {"a": 1}, {"text": ["x"]})
@@ -44,8 +45,8 @@ def with_one_oddity(value: Any) -> Iterator[Any]:
             yield changed
 
 
-def taken(*chunks: Any) -> Answer:
-    answer = Answer(lambda: "made")
+def taken(*chunks: Any) -> ChatAnswer:
+    answer = ChatAnswer(lambda: "made")
     for chunk in chunks:
         answer.take(orjson.dumps(chunk))
     return answer
@@ -70,14 +71,14 @@ def test_chunk_of_any_shape_is_read_or_said_to_be_unreadable() -> None:
 
 
 def test_bytes_that_are_not_text_become_the_replacement_mark() -> None:
-    answer = Answer(lambda: "made")
+    answer = ChatAnswer(lambda: "made")
     answer.take(b'{"choices":[{"delta":{"content":"caf\xe9"}}]}')
     assert answer.text == "caf�"
 
 
 @pytest.mark.parametrize("payload", [b"ping", b"", b"null", b"7"])
 def test_what_was_never_json_is_passed_over(payload: bytes) -> None:
-    answer = Answer(lambda: "made")
+    answer = ChatAnswer(lambda: "made")
     answer.take(payload)
     assert (answer.text, answer.error) == ("", None)
 
@@ -97,7 +98,7 @@ def test_only_the_first_choice_is_read() -> None:
 
 
 def test_nothing_after_done_is_read() -> None:
-    reader = AnswerReader(Answer(lambda: "made"))
+    reader = AnswerReader(ChatAnswer(lambda: "made"))
     reader.feed(b'data: [DONE]\n\ndata: {"choices":[{"delta":{"content":"late"}}]}\n\n')
     assert reader.is_done
     assert reader.answer.text == ""
