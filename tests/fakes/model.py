@@ -8,8 +8,8 @@
         assert model.requests[0]["messages"][-1]["content"] == "hi"
 
 A script counts for whichever dialect is spoken: ``/chat/completions`` here, ``/responses`` in ``model_responses``,
-``/messages`` in ``model_anthropic``. Without a script it answers ``echo: <last user text>`` at once. As a process of its
-own, for benchmarks: ``python -m tests.fakes.model --port 9000 --mode stream --tokens 500 --rate 20``.
+``/messages`` in ``model_anthropic``. Without a script it answers ``echo: <last user text>`` at once. As a process of
+its own, for benchmarks: ``python -m tests.fakes.model --port 9000 --mode stream --tokens 500 --rate 20``.
 """
 
 from __future__ import annotations
@@ -463,6 +463,35 @@ def wants_usage(body: Json) -> bool:
     return bool((body.get("stream_options") or {}).get("include_usage"))
 
 
+def complaint_about(body: Json) -> str:
+    """What a strict provider of chat_completions refuses, or nothing."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return "[] is too short - 'messages'"
+    if not body.get("model"):
+        return "you must provide a model parameter"
+    open_calls: set[str] = set()
+    for number, message in enumerate(messages):
+        role = message.get("role")
+        if role == "tool":
+            if message.get("tool_call_id") not in open_calls:
+                return f"messages.[{number}]: a 'tool' message must answer a preceding message with 'tool_calls'"
+            open_calls.discard(message["tool_call_id"])
+            continue
+        if open_calls:
+            missing = ", ".join(sorted(open_calls))
+            return f"messages.[{number}]: 'tool_calls' must be followed by tool messages; not answered: {missing}"
+        if role not in ("system", "developer", "user", "assistant"):
+            return f"messages.[{number}].role: {role!r} is not one of system, user, assistant, tool"
+        if message.get("content") is None and not message.get("tool_calls"):
+            return f"messages.[{number}].content: expected a string, got null"
+        for call in message.get("tool_calls") or ():
+            if not isinstance(call["function"]["arguments"], str):
+                return f"messages.[{number}].tool_calls: arguments must be a string"
+            open_calls.add(call["id"])
+    return f"tool calls without an answer: {', '.join(sorted(open_calls))}" if open_calls else ""
+
+
 class ChatSpeech:
     def key_of(self, request: web.Request) -> str:
         return request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -472,31 +501,7 @@ class ChatSpeech:
         return {"error": {"message": message, "type": kind, "param": None, "code": code or None}}
 
     def complaint_about(self, body: Json) -> str:
-        messages = body.get("messages")
-        if not isinstance(messages, list) or not messages:
-            return "[] is too short - 'messages'"
-        if not body.get("model"):
-            return "you must provide a model parameter"
-        open_calls: set[str] = set()
-        for number, message in enumerate(messages):
-            role = message.get("role")
-            if role == "tool":
-                if message.get("tool_call_id") not in open_calls:
-                    return f"messages.[{number}]: a 'tool' message must answer a preceding message with 'tool_calls'"
-                open_calls.discard(message["tool_call_id"])
-                continue
-            if open_calls:
-                missing = ", ".join(sorted(open_calls))
-                return f"messages.[{number}]: 'tool_calls' must be followed by tool messages; not answered: {missing}"
-            if role not in ("system", "developer", "user", "assistant"):
-                return f"messages.[{number}].role: {role!r} is not one of system, user, assistant, tool"
-            if message.get("content") is None and not message.get("tool_calls"):
-                return f"messages.[{number}].content: expected a string, got null"
-            for call in message.get("tool_calls") or ():
-                if not isinstance(call["function"]["arguments"], str):
-                    return f"messages.[{number}].tool_calls: arguments must be a string"
-                open_calls.add(call["id"])
-        return f"tool calls without an answer: {', '.join(sorted(open_calls))}" if open_calls else ""
+        return complaint_about(body)
 
     def whole_body(self, answer: Reply, model: str, call_prefix: str) -> Json:
         message: Json = {"role": "assistant", "content": answer.whole_text or None}
