@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import aiohttp
+
 from hermes.agent.checkpoints import Checkpoints
 from hermes.agent.delegation import Delegation
 from hermes.agent.models.embedded import EmbeddedModel
@@ -18,6 +20,7 @@ from hermes.agent.models.fetch import Fetcher
 from hermes.agent.post import Post
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.recall import Recall
+from hermes.agent.sight import Sight
 from hermes.agent.todos import TodoLists
 from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
 from hermes.agent.tools import (
@@ -30,9 +33,15 @@ from hermes.agent.tools import (
     send_message,
     session_search,
     todo,
+    vision,
+    web_extract,
+    web_search,
     write_file,
 )
 from hermes.agent.toolsets import access_of
+from hermes.agent.web.guarded import GuardedWeb
+from hermes.agent.web.readable import Reader
+from hermes.agent.web.search import Search
 from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
@@ -43,7 +52,7 @@ from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
 from hermes.hosting import locks, paths
 from hermes.platforms.local.hub import LocalHub
-from hermes.services.alerts import Alerts, home_channels
+from hermes.services.alerts import Alerts, home_channels, home_targets
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.clock import SystemClock
@@ -54,11 +63,13 @@ from hermes.services.door import Door
 from hermes.services.errands import Errands
 from hermes.services.events import EventBus
 from hermes.services.gateway import Gateway
+from hermes.services.http import ProxyRules, make_session
 from hermes.services.intake import Intake
 from hermes.services.janitor import Janitor
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
 from hermes.services.models import Models
+from hermes.services.pairing import Pairings
 from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
 from hermes.services.processes import kill_group
 from hermes.services.registry import find_platforms
@@ -89,6 +100,9 @@ TOOLS: tuple[ModuleType, ...] = (
     send_message,
     session_search,
     todo,
+    vision,
+    web_extract,
+    web_search,
     write_file,
 )
 COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, rollback, session)
@@ -131,6 +145,7 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         await _kill_leftovers(db)
         gateway = builder.build(db, owner)
         await gateway.door.forget_gone_clients()  # before any lane is served
+        await gateway.pairings.load()  # before any message is judged
         stack.push_async_callback(gateway.models.close)
         stack.push_async_callback(gateway.embedded.aclose)
         stack.push_async_callback(builder.fetcher.aclose)
@@ -309,6 +324,7 @@ class _Builder:
         )
         lanes = Lanes(db, runner, prompts.compose, config, clock, owner)
         approvals = Approvals(db, clock, lanes.wake)
+        pairings = Pairings(db, clock, letters, home, lambda: home_targets(config()))
         parts = CommandParts(
             db,
             clock,
@@ -332,8 +348,12 @@ class _Builder:
             TodoLists(db, clock),
             self._post(letters),
             self._delegation(Errands(db, door, lanes)),
+            GuardedWeb(lambda: config().web, self._open_proxied),
+            Reader(),
+            Search(lambda: config().web, lambda: make_session(ProxyRules.of(config().proxies))),
+            Sight(lambda key: models.named(config().vision.model, key)),
         )
-        intake = Intake(db, config, clock, lanes, letters, dispatcher, on_arrival=supervisor.arrived)
+        intake = Intake(db, config, clock, lanes, letters, dispatcher, pairings, on_arrival=supervisor.arrived)
         supervisor.connect(intake.emit_for, delivery.connected)
         self.background = {
             "config": self.watch.run,
@@ -362,6 +382,7 @@ class _Builder:
             self.fetcher,
             hub,
             door,
+            pairings,
             self.troubles,
             toolbox,
         )
@@ -376,6 +397,10 @@ class _Builder:
     def _delegation(self, errands: Errands) -> Delegation:
         config = self._config
         return Delegation(errands.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
+
+    def _open_proxied(self, url: str) -> aiohttp.ClientSession | None:
+        rules = ProxyRules.of(self._config().proxies)
+        return make_session(rules, auto_decompress=False) if rules.proxy_for(url) is not None else None
 
     async def _status(self) -> dict[str, Any]:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built

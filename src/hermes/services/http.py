@@ -94,6 +94,7 @@ def make_session(
     connect_seconds: float = 15.0,
     total_seconds: float | None = 300.0,
     headers: Mapping[str, str] | None = None,
+    auto_decompress: bool = True,
 ) -> aiohttp.ClientSession:
     """A session that knows the proxy. Whoever calls this closes it.
 
@@ -108,6 +109,7 @@ def make_session(
         headers=headers,
         cookie_jar=aiohttp.DummyCookieJar(),
         json_serialize=_dump,
+        auto_decompress=auto_decompress,
         trust_env=False,
         middlewares=(_through_http_proxy(rules),) if rules.has_http_proxy else (),
     )

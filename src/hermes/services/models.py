@@ -47,6 +47,15 @@ class Models:
             self._built[route] = self._build(config, route)
         return self._built[route]
 
+    def named(self, route: str, key: SessionKey | None = None) -> Model:
+        """The model that a setting names as ``provider/model``, with the usual fallbacks; unnamed: the chat's own."""
+        chats_own = self.model_for(key)
+        if not route:
+            return chats_own
+        if route not in self._built:
+            self._built[route] = self._build(self._config(), route)
+        return self._built[route]
+
     def answered(self) -> None:
         """A turn ended with an answer: what status shows as the model's last sign of life."""
         self._answered_at = self._clock.monotonic()

@@ -1,0 +1,39 @@
+"""The tool that looks at a picture."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hermes.agent.files import read_inside
+from hermes.agent.sight import LARGEST_IMAGE, Sight
+from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.web.frame import framed
+from hermes.agent.web.guarded import GuardedWeb
+from hermes.core.errors import ToolError
+from hermes.core.people import PersonRole
+
+LONGEST_QUESTION = 4000
+TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
+
+
+@tool(toolset="vision", seconds=150)
+async def vision(ctx: ToolContext, image: str, question: str = "What is in this picture?") -> str:
+    """Look at a picture and answer a question about it.
+
+    `image` is the path of a PNG, JPEG, GIF or WebP file in the workspace, or its http(s) address.
+    """
+    if not question.strip() or len(question) > LONGEST_QUESTION:
+        raise ToolError(f"'question' is 1 to {LONGEST_QUESTION} characters.")
+    sight = ctx.parts.get(Sight)
+    data = await _fetched(ctx, image) if image.strip().lower().startswith(("http://", "https://")) else None
+    if data is None:
+        data = (await asyncio.to_thread(read_inside, ctx, image, LARGEST_IMAGE)).data
+    return framed(await sight.look(ctx.session_key, data, question), f"a model that looked at {image}")
+
+
+async def _fetched(ctx: ToolContext, url: str) -> bytes:
+    is_owner = ctx.role is PersonRole.OWNER
+    fetched = await ctx.parts.get(GuardedWeb).fetch(url, types=TYPES, is_owner=is_owner)
+    if fetched.is_cut:
+        raise ToolError(f"The picture is larger than {len(fetched.body):,} bytes, which is as much as is fetched.")
+    return fetched.body

@@ -1,0 +1,45 @@
+"""The tool that reads a web page or a PDF."""
+
+from __future__ import annotations
+
+from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.web.frame import framed, one_line
+from hermes.agent.web.guarded import GuardedWeb
+from hermes.agent.web.readable import TYPES, Readable, Reader
+from hermes.core.errors import ToolError
+from hermes.core.people import PersonRole
+
+# Below the toolbox's own limit, so that the end of the frame is never cut off.
+PIECE_BYTES = 40_000
+
+
+@tool(toolset="web")
+async def web_extract(ctx: ToolContext, url: str, first_char: int = 0) -> str:
+    """Read a web page, a text, JSON or a PDF from the internet as plain text with its links.
+
+    A long text comes in pieces: call again with the `first_char` that the end of a piece names.
+    """
+    if first_char < 0:
+        raise ToolError("'first_char' starts at 0.")
+    is_owner = ctx.role is PersonRole.OWNER
+    fetched = await ctx.parts.get(GuardedWeb).fetch(url, types=TYPES, is_owner=is_owner)
+    readable = await ctx.parts.get(Reader).read(fetched, ctx.started_group)
+    return piece_of(readable, fetched.url, first_char)
+
+
+def piece_of(readable: Readable, url: str, first_char: int) -> str:
+    """One piece of a text in its frame, with what comes before and after it said in words."""
+    text = readable.text
+    if not text.strip():
+        return f"{one_line(url)} has no text to read. {readable.note}".strip()
+    if first_char >= len(text):
+        raise ToolError(f"The text ends at character {len(text)}; first_char={first_char} is beyond it.")
+    piece = text[first_char : first_char + PIECE_BYTES].encode()[:PIECE_BYTES].decode("utf-8", "ignore")
+    end = first_char + len(piece)
+    source = f"{url} (“{one_line(readable.title)}”)" if readable.title else url
+    lines = [framed(piece, source)]
+    if end < len(text):
+        lines.append(f"[Characters {first_char} to {end} of {len(text)}: to read on, call with first_char={end}.]")
+    if readable.note:
+        lines.append(f"[{readable.note}]")
+    return "\n".join(lines)
