@@ -55,6 +55,7 @@ from hermes.platforms.local.hub import LocalHub
 from hermes.services.alerts import Alerts, home_channels, home_targets
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
+from hermes.services.cards import Cards
 from hermes.services.clock import SystemClock
 from hermes.services.commands import about, approve, busy, rollback, session
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
@@ -307,6 +308,7 @@ class _Builder:
             access=lambda platform: access_of(config(), platform),
             redact=self._setting.redactor,
         )
+        cards = Cards(supervisor.capabilities)
         runner = TurnRunner(
             TurnParts(
                 db,
@@ -320,10 +322,11 @@ class _Builder:
                 prompts,
                 self._tool_context,
                 Attachments(supervisor.adapter_of),
+                cards,
             )
         )
         lanes = Lanes(db, runner, prompts.compose, config, clock, owner)
-        approvals = Approvals(db, clock, lanes.wake)
+        approvals = Approvals(db, clock, lanes.wake, cards, letters.due_target)
         pairings = Pairings(db, clock, letters, home, lambda: home_targets(config()))
         parts = CommandParts(
             db,

@@ -15,6 +15,7 @@ from hermes.config.schema import (
     AccountConfig,
     AgentConfig,
     ApiConfig,
+    ApprovalsConfig,
     BusyMode,
     CheckpointsConfig,
     CompressionConfig,
@@ -97,6 +98,11 @@ class _Builder:
                 answer_ttl_seconds=self._get("delivery", "answer_ttl_seconds"),
                 parked_ttl_seconds=self._get("delivery", "parked_ttl_seconds"),
                 notice_ttl_seconds=self._get("delivery", "notice_ttl_seconds"),
+            ),
+            approvals=ApprovalsConfig(
+                timeout_seconds=self._get("approvals", "timeout_seconds"),
+                timeout_by_platform=self._by_name("approvals", "timeout_by_platform"),
+                identical_timeouts=self._get("approvals", "identical_timeouts"),
             ),
             delegation=DelegationConfig(
                 max_tasks=self._get("delegation", "max_tasks"), max_depth=self._get("delegation", "max_depth")
@@ -319,6 +325,9 @@ class _Builder:
                 for name in self._names_under("tools")
             }
         )
+
+    def _by_name(self, *prefix: str) -> Mapping[str, Any]:
+        return MappingProxyType({name: self._given(*prefix, name) for name in self._names_under(*prefix)})
 
     def _chosen(self, section: str) -> Mapping[str, Any]:
         """A section that is names of the owner's choice, with one value each."""

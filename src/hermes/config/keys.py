@@ -112,6 +112,23 @@ GENERAL: tuple[Key, ...] = (
     Key(("checkpoints", "days"), Kind.WHOLE, 30, low=1, high=3650, help="how long `/rollback` can take a change back"),
     Key(("checkpoints", "max_mb"), Kind.WHOLE, 500, low=1, high=1_000_000, help="room for files as they were before"),
     Key(
+        ("approvals", "timeout_seconds"),
+        Kind.DURATION,
+        300.0,
+        ("HERMES_APPROVAL_TIMEOUT",),
+        low=5,
+        high=30 * 86400,
+        help="how long a question of the agent waits for an answer",
+    ),
+    Key(
+        ("approvals", "identical_timeouts"),
+        Kind.WHOLE,
+        2,
+        low=1,
+        high=100,
+        help="the same question unanswered this often ends the turn",
+    ),
+    Key(
         ("delivery", "answer_ttl_seconds"), Kind.DURATION, 6 * 3600.0, low=1, help="an unsent answer is dead after this"
     ),
     Key(("delivery", "parked_ttl_seconds"), Kind.DURATION, 7 * 86400.0, low=1, help="the same for a parked answer"),
@@ -305,6 +322,17 @@ MODEL_ROUTES: tuple[Key, ...] = (
     Key(("model_routes", "*"), default="", help="`provider/model` that answers requests for this model name"),
 )
 
+APPROVALS: tuple[Key, ...] = (
+    Key(
+        ("approvals", "timeout_by_platform", "*"),
+        Kind.DURATION,
+        None,
+        low=5,
+        high=30 * 86400,
+        help="the same for one platform",
+    ),
+)
+
 TOOLS: tuple[Key, ...] = (
     Key(("tools", "*", "toolset"), default="", help="the toolset of this platform, in place of its own"),
     Key(("tools", "*", "enabled"), Kind.LIST, (), help="groups, toolsets and tools that it has besides"),
@@ -412,7 +440,17 @@ class Schema:
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.manifests = tuple(manifests)
         self.root = Node()
-        general = (*GENERAL, *GENERAL_RESET, *RESET_BY_PLATFORM, *RESET_BY_KIND, *PROVIDER, *MODEL_ROUTES, *SKILLS, *TOOLS)
+        general = (
+            *GENERAL,
+            *GENERAL_RESET,
+            *RESET_BY_PLATFORM,
+            *RESET_BY_KIND,
+            *PROVIDER,
+            *MODEL_ROUTES,
+            *SKILLS,
+            *APPROVALS,
+            *TOOLS,
+        )
         self.keys: dict[Path, Key] = {}
         self.of_platform = {manifest.id: platform_keys(manifest) for manifest in self.manifests}
         for key in general:

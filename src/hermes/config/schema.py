@@ -141,6 +141,18 @@ class CheckpointsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalsConfig:
+    """How long a question waits for its answer, and how often the same one may go without."""
+
+    timeout_seconds: float = 300.0
+    timeout_by_platform: Mapping[str, float] = field(default_factory=_nothing)
+    identical_timeouts: int = 2
+
+    def seconds_for(self, platform: str) -> float:
+        return self.timeout_by_platform.get(platform) or self.timeout_seconds
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryConfig:
     answer_ttl_seconds: float = 6 * 3600.0
     parked_ttl_seconds: float = 7 * 86400.0
@@ -269,6 +281,7 @@ class Config:
     agent: AgentConfig = field(default_factory=AgentConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
+    approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
     checkpoints: CheckpointsConfig = field(default_factory=CheckpointsConfig)
     delegation: DelegationConfig = field(default_factory=DelegationConfig)
     api: ApiConfig = field(default_factory=ApiConfig)

@@ -1,34 +1,127 @@
-"""Who may answer an approval, and what a typed answer means."""
+"""Who may answer an approval, how far an answer reaches, and what a typed or pressed one means."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hermes.core.people import PersonRole
+from hermes.core.roles import Action, may
 
 ALLOW, DENY = "allow", "deny"
+ALL = "all"
+
+
+class Scope(StrEnum):
+    """How far an approval reaches: this one call, its kind for the rest of the session, or its kind from now on."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+
+
+_SCOPE_WORDS = {
+    "once": Scope.ONCE,
+    "session": Scope.SESSION,
+    "always": Scope.ALWAYS,
+}
 
 
 def may_answer(*, asked_of: str, touches_host: bool, person_id: str, role: PersonRole) -> bool:
-    """The person it was asked of, an admin or the owner; what touches the host needs an admin or the owner."""
-    if role in (PersonRole.OWNER, PersonRole.ADMIN):
+    """The person it was asked of, an admin or the owner; what touches the host needs an admin or the owner.
+
+    The same rule decides who may grant a kind of thing for longer: nobody gives more than they may allow once.
+    """
+    if may(role, Action.APPROVE_HOST):
         return True
-    return bool(person_id) and person_id == asked_of and not touches_host
+    return may(role, Action.APPROVE_OWN) and bool(person_id) and person_id == asked_of and not touches_host
+
+
+def was_written_after(*, sent_at: float, received_at: float, delivered_at: float | None) -> bool:
+    """Whether an answer without a code can be about a question: it was shown before the answer was written.
+
+    Platforms tell the time of a message in whole seconds, so one written in the second of the delivery counts.
+    """
+    return delivered_at is not None and received_at >= delivered_at and sent_at + 1.0 > delivered_at
+
+
+# Buttons
 
 
 @dataclass(frozen=True, slots=True)
 class PressedAnswer:
     approval_id: str
     allow: bool
+    scope: Scope = Scope.ONCE
 
 
-def button_data(approval_id: str, *, allow: bool) -> str:
-    return f"ap:{ALLOW if allow else DENY}:{approval_id}"
+def button_data(approval_id: str, *, allow: bool, scope: Scope = Scope.ONCE) -> str:
+    word = DENY if not allow else ALLOW if scope is Scope.ONCE else scope.value
+    return f"ap:{word}:{approval_id}"
 
 
 def read_button(data: str) -> PressedAnswer | None:
     """What a pressed button says, or None when it is not one of an approval."""
     parts = data.split(":", 2)
-    if len(parts) != 3 or parts[0] != "ap" or parts[1] not in (ALLOW, DENY):
+    if len(parts) != 3 or parts[0] != "ap" or not parts[2]:
         return None
-    return PressedAnswer(parts[2], allow=parts[1] == ALLOW)
+    match parts[1]:
+        case "allow":
+            return PressedAnswer(parts[2], allow=True)
+        case "session" | "always":
+            return PressedAnswer(parts[2], allow=True, scope=Scope(parts[1]))
+        case "deny":
+            return PressedAnswer(parts[2], allow=False)
+        case _:
+            return None
+
+
+# What is typed
+
+
+@dataclass(frozen=True, slots=True)
+class TypedApproval:
+    """``/approve [CODE|all] [session|always]``. ``word`` is a code, ``all`` or ''; ``unread`` is what nobody knows."""
+
+    word: str = ""
+    scope: Scope = Scope.ONCE
+    unread: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        return self.word == ALL
+
+
+def read_approve(rest: str) -> TypedApproval:
+    """Read what stands behind /approve. The scope may stand alone; a word that is neither is a code."""
+    words = rest.split()
+    scopes = [_SCOPE_WORDS[word.casefold()] for word in words if word.casefold() in _SCOPE_WORDS]
+    others = [word for word in words if word.casefold() not in _SCOPE_WORDS]
+    first = others[0] if others else ""
+    word = ALL if first.casefold() == ALL else first.upper()
+    unread = " ".join(others[1:])
+    if len(scopes) > 1:
+        unread = unread or rest.strip()
+    return TypedApproval(word, scopes[0] if scopes else Scope.ONCE, unread)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedDenial:
+    """``/deny [CODE|all] [reason]``: the first word may be a code, which only whoever knows the codes can say."""
+
+    first: str = ""
+    rest: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        return self.first == ALL
+
+    @property
+    def whole(self) -> str:
+        """All of it, where the first word turned out to be no code."""
+        return f"{self.first} {self.rest}".strip()
+
+
+def read_deny(rest: str) -> TypedDenial:
+    first, _, others = rest.strip().partition(" ")
+    return TypedDenial(ALL if first.casefold() == ALL else first, others.strip())

@@ -34,6 +34,7 @@ LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the 
 
 _OPEN_INBOX = frozenset({InboxState.QUEUED, InboxState.ACTING, InboxState.TAKEN})
 _OPEN_OUTBOX = frozenset({OutboxState.READY, OutboxState.UNKNOWN})
+_NOT_WAITED_FOR = frozenset({OutboxKind.PREVIEW, OutboxKind.EDIT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ class Saying:
     async def _tell_delivered(self, message: OutboundMessage, said: _Said, reply: Reply) -> None:
         """What arrived in the chat. Previews are left out: their text was told token by token."""
         row = await self._gateway.db.read(_letter, message.idempotency_key) if message.idempotency_key else None
-        if row is None or row.kind == OutboxKind.PREVIEW:
+        if row is None or row.kind in (OutboxKind.PREVIEW, OutboxKind.EDIT):
             return
         said.delivered.add(row.id)
         match row.kind:
@@ -229,7 +230,7 @@ def _pending(tx: Tx, turn_id: str) -> tuple[approvals.Approval, ...]:
 
 
 def _undelivered(letters: list[outbox.OutboxRow]) -> frozenset[str]:
-    return frozenset(row.id for row in letters if row.state in _OPEN_OUTBOX and row.kind != OutboxKind.PREVIEW)
+    return frozenset(row.id for row in letters if row.state in _OPEN_OUTBOX and row.kind not in _NOT_WAITED_FOR)
 
 
 def _sleeping_turn(tx: Tx, lane: str) -> str:

@@ -1,17 +1,26 @@
-"""Answering approvals: by button or by typed code, by whoever may, on any surface."""
+"""Answering approvals: by button, code, key or command line, by whoever may, on any surface."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hermes.core.approval import may_answer
+from hermes.core.approval import Scope, may_answer, was_written_after
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
-from hermes.store import approvals, people
+from hermes.core.roles import Action, may
+from hermes.core.text import one_line, storable
+from hermes.store import approvals, grants, outbox, people
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Database, Tx
+from hermes.store.grants import Grant
+from hermes.store.ids import new_id
+from hermes.store.outbox import OutboxState
+from hermes.store.people import Person
+from hermes.store.turns import Cards, no_cards
+
+LONGEST_REASON = 1000
 
 
 class Answer(StrEnum):
@@ -21,74 +30,207 @@ class Answer(StrEnum):
     TOO_LATE = "too late"
 
 
+_REACHES = {
+    Scope.SESSION.value: " I will not ask about this kind again in this session.",
+    Scope.ALWAYS.value: " I will not ask about this kind again; /approvals shows and revokes it.",
+}
+_ONCE_ONLY = " Only this once: a thing of this kind is asked about each time."
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
+    """What became of an answer. ``wanted`` is the scope that was asked for; the approval holds the one that counts."""
+
     answer: Answer
     approval: Approval | None = None
+    wanted: Scope = Scope.ONCE
 
     def sentence(self, *, allow: bool) -> str:
         """What the person who answered is told."""
         if self.answer is Answer.TAKEN:
-            return "Approved, going on." if allow else "Denied. I'll find another way."
+            return f"Approved, going on.{self._reach()}" if allow else "Denied. I'll find another way."
         if self.answer is Answer.NOT_YOURS:
             return "This one is not yours to answer: it takes an admin or the owner."
         if self.approval is None:
             return "There is no such question."
         match self.approval.state:
             case ApprovalState.ALLOWED | ApprovalState.DENIED:
-                return f"It was already {self.approval.state} by {self.approval.answered_by}."
+                return f"It was already {self.approval.state} by {one_line(self.approval.answered_by, 60)}."
             case ApprovalState.CANCELLED:
                 return f"That question was withdrawn ({self.approval.reason})."
             case _:
                 return "Too late: nobody answered in time, so it did not run."
 
+    def _reach(self) -> str:
+        given = self.approval.scope if self.approval is not None else ""
+        return _REACHES.get(given, _ONCE_ONLY if self.wanted is not Scope.ONCE else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pending question of a chat, and when it was shown there (None: it was not yet)."""
+
+    approval: Approval
+    delivered_at: float | None
+
+    def is_older_than(self, *, sent_at: float, received_at: float) -> bool:
+        """Whether an answer without a code, written then, can be about it. Asked in no chat, it was seen at once."""
+        if not self.approval.question_id:
+            return received_at >= self.approval.created_at
+        return was_written_after(sent_at=sent_at, received_at=received_at, delivered_at=self.delivered_at)
+
 
 class Approvals:
-    def __init__(self, db: Database, clock: Clock, wake: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        wake: Callable[[str], None] = lambda _: None,
+        cards: Cards = no_cards,
+        deliver: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._wake = wake
+        self._cards = cards
+        self._deliver = deliver
 
     async def answer(
-        self, approval_id: str, *, allow: bool, platform: str, sender_id: str, reason: str = ""
+        self,
+        approval_id: str,
+        *,
+        allow: bool,
+        platform: str,
+        sender_id: str,
+        reason: str = "",
+        scope: Scope = Scope.ONCE,
     ) -> Answered:
-        """Answer one. Its lane goes on in the same transaction; the loser of a race is told who won."""
-        answered = await self._db.write(
-            _answer,
+        """Answer one. Its lane goes on in the same transaction; the loser of a race is told who won.
+
+        A scope beyond this once is kept as a grant, where the thing is of a kind that can be granted.
+        """
+        answered, targets = await self._db.write(
+            self._answer,
             approval_id,
             allow=allow,
             platform=platform,
             sender_id=sender_id,
-            reason=reason,
+            reason=storable(reason[:LONGEST_REASON]),
+            scope=scope,
             now=self._clock.now(),
         )
         if answered.answer is Answer.TAKEN and answered.approval is not None:
             self._wake(answered.approval.lane)
+            for target in targets:
+                self._deliver(target)
         return answered
+
+    def _answer(
+        self,
+        tx: Tx,
+        approval_id: str,
+        *,
+        allow: bool,
+        platform: str,
+        sender_id: str,
+        reason: str,
+        scope: Scope,
+        now: float,
+    ) -> tuple[Answered, Sequence[str]]:
+        approval = approvals.get(tx, approval_id)
+        person = people.find(tx, platform, sender_id)
+        if approval is None or person is None:
+            return Answered(Answer.UNKNOWN if approval is None else Answer.NOT_YOURS, approval), ()
+        if not _may(approval, person):
+            return Answered(Answer.NOT_YOURS, approval), ()
+        reach = scope if allow and approval.subject else Scope.ONCE
+        who = person.name or person.id
+        taken = approvals.answer(
+            tx, approval_id, allow=allow, by=who, reason=reason, now=now, scope=reach.value if allow else ""
+        )
+        if taken is None:
+            return Answered(Answer.TOO_LATE, approvals.get(tx, approval_id)), ()
+        if reach is not Scope.ONCE:
+            _grant(tx, taken, person, reach, reason, now)
+        rows = self._cards(tx, taken, now=now)
+        outbox.enqueue(tx, rows, now=now)
+        return Answered(Answer.TAKEN, taken, scope), [row.target for row in rows]
+
+    # Looking
 
     async def find(self, code: str) -> Approval | None:
         return await self._db.read(approvals.by_code, code.upper())
 
     async def pending(self, lane: str = "") -> list[Approval]:
-        return await self._db.read(approvals.pending, lane)
+        """What waits for an answer now: everything, or that of one lane."""
+        now = self._clock.now()
+        return [one for one in await self._db.read(approvals.pending, lane) if one.expires_at > now]
+
+    async def waiting_in(self, *, target: str, lane: str) -> list[Waiting]:
+        """What waits in one chat, the oldest first."""
+        return await self._db.read(_waiting, target, lane, now=self._clock.now())
+
+    # Grants
+
+    async def granted(self, *, platform: str, sender_id: str) -> list[Grant]:
+        """What stands granted: everybody's for an admin or the owner, else what is for oneself."""
+        return await self._db.read(_granted, platform, sender_id)
+
+    async def revoke(self, grant_id: str, *, platform: str, sender_id: str) -> Grant | None:
+        """End a grant. None: there is none with this id that is for this person to end."""
+        return await self._db.write(_revoke, grant_id, platform, sender_id, now=self._clock.now())
 
 
-def _answer(
-    tx: Tx, approval_id: str, *, allow: bool, platform: str, sender_id: str, reason: str, now: float
-) -> Answered:
-    approval = approvals.get(tx, approval_id)
-    person = people.find(tx, platform, sender_id)
-    if approval is None or person is None:
-        return Answered(Answer.UNKNOWN if approval is None else Answer.NOT_YOURS, approval)
-    allowed = may_answer(
+def _may(approval: Approval, person: Person) -> bool:
+    return may_answer(
         asked_of=approval.asked_of,
         touches_host=bool(approval.touches_host),
         person_id=person.id,
         role=PersonRole(person.role),
     )
-    if not allowed:
-        return Answered(Answer.NOT_YOURS, approval)
-    who = person.name or person.id
-    if not approvals.answer(tx, approval_id, allow=allow, by=who, reason=reason, now=now):
-        return Answered(Answer.TOO_LATE, approvals.get(tx, approval_id))
-    return Answered(Answer.TAKEN, approval)
+
+
+def _grant(tx: Tx, approval: Approval, by: Person, scope: Scope, reason: str, now: float) -> None:
+    if not approval.asked_of:
+        return
+    grant = Grant(
+        id=new_id("gr"),
+        person_id=approval.asked_of,
+        scope=scope.value,
+        subject=approval.subject,
+        session_id=approval.session_id if scope is Scope.SESSION else "",
+        touches_host=approval.touches_host,
+        granted_by=by.id,
+        granted_at=now,
+        reason=reason or f"asked as {approval.code}: {one_line(approval.question, 200)}",
+        revoked_at=None,
+    )
+    grants.give(tx, grant)
+
+
+def _waiting(tx: Tx, target: str, lane: str, *, now: float) -> list[Waiting]:
+    found = []
+    for approval in approvals.waiting_in(tx, target=target, lane=lane):
+        if approval.expires_at <= now:
+            continue
+        row = outbox.get(tx, approval.question_id) if approval.question_id else None
+        is_shown = row is not None and row.state == OutboxState.SENT
+        found.append(Waiting(approval, row.settled_at if row is not None and is_shown else None))
+    return found
+
+
+def _granted(tx: Tx, platform: str, sender_id: str) -> list[Grant]:
+    person = people.find(tx, platform, sender_id)
+    if person is None:
+        return []
+    sees_all = may(PersonRole(person.role), Action.APPROVE_HOST)
+    return grants.standing(tx, person_id="" if sees_all else person.id)
+
+
+def _revoke(tx: Tx, grant_id: str, platform: str, sender_id: str, *, now: float) -> Grant | None:
+    person, grant = people.find(tx, platform, sender_id), grants.get(tx, grant_id)
+    if person is None or grant is None:
+        return None
+    if grant.person_id != person.id and not may(PersonRole(person.role), Action.APPROVE_HOST):
+        return None
+    return grants.revoke(tx, grant_id, now=now)

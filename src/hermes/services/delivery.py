@@ -182,6 +182,8 @@ class Delivery:
         adapter = self._adapter_of(target)
         if adapter is None:
             return self._later(sending, NO_ADAPTER_SECONDS, f"{target.platform} is not connected")
+        if sending.kind == OutboxKind.EDIT and not adapter.capabilities.edits:
+            return self._dead(sending, f"{target.platform} does not edit")
         message = replace(
             body,
             replaces=sending.replaces_message,
@@ -215,7 +217,7 @@ class Delivery:
                 return self._unknown(sending, reason)
             case WindowClosedError():
                 return self._parked(sending, reason)
-            case RejectedError() if sending.replaces_message:
+            case RejectedError() if sending.replaces_message and sending.kind != OutboxKind.EDIT:
                 return Outcome(lambda tx, _: outbox.send_anew(tx, sending.id, reason=reason), reason=reason)
             case RejectedError():
                 return self._dead(sending, reason)
@@ -245,7 +247,7 @@ class Delivery:
         lifetime = self._config().delivery.parked_ttl_seconds
 
         def record(tx: Tx, now: float) -> None:
-            if sending.kind in (OutboxKind.NOTICE, OutboxKind.PREVIEW):
+            if sending.kind in (OutboxKind.NOTICE, OutboxKind.PREVIEW, OutboxKind.EDIT):
                 outbox.record_rejected(tx, sending.id, reason=reason, now=now)
             else:
                 outbox.record_parked(tx, sending.id, expires_at=now + lifetime, reason=reason)

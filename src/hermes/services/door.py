@@ -157,7 +157,7 @@ class Door:
             return state
         if state.turn is not None and self._lanes.interrupt(state.row.lane, state.turn.id, StopReason.STOPPED):
             return await self.state_of(event_id)
-        ended = await self._db.write(_stop, event_id, now=self._clock.now())
+        ended = await self._db.write(_stop, event_id, self._lanes.cards, now=self._clock.now())
         if ended:
             self._say_stopped(state.row.lane, ended)
         self._lanes.wake(state.row.lane)  # what waited behind it goes on
@@ -193,7 +193,7 @@ def _state(tx: Tx, event_id: str) -> RequestState | None:
     return RequestState(row, turn, tuple(pending))
 
 
-def _stop(tx: Tx, event_id: str, *, now: float) -> str:
+def _stop(tx: Tx, event_id: str, cards: turns.Cards, *, now: float) -> str:
     """End what nobody has in hand: a row in the queue, or a turn that sleeps. Returns the id of such a turn, or ''."""
     row = inbox.get(tx, event_id)
     if row is None:
@@ -204,7 +204,7 @@ def _stop(tx: Tx, event_id: str, *, now: float) -> str:
         return ""
     if row.state != InboxState.TAKEN:
         return ""
-    ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason)
+    ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason, cards=cards)
     return turns.cancel_waiting(tx, row.lane, ending, now=now, only=row.turn_id)
 
 

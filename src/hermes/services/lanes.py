@@ -89,6 +89,10 @@ class Lanes:
         """Whether the process is about to end: what runs is left for the next one."""
         return self._is_draining
 
+    @property
+    def cards(self) -> turns.Cards:
+        return self._runner.cards
+
     def wake(self, lane: str) -> None:
         """Something is queued in this lane. Called after the commit that queued it."""
         if not self._is_draining:
@@ -157,7 +161,7 @@ class Lanes:
         is_stopped = self.interrupt(lane, turn_id, reason)
         await self._wait_until_over(lane, turn_id)
         # What was not running sleeps on an approval, or fell asleep just now.
-        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value)
+        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value, cards=self.cards)
         is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
         return Stopped(turn_id if is_stopped else "", set_aside)
 

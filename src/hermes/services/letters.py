@@ -80,6 +80,10 @@ class Letters:
             )
         return rows
 
+    def capabilities(self, target: Target) -> Capabilities:
+        """What the platform of this target can do, as far as it is known now."""
+        return self._capabilities(target) or UNKNOWN_PLATFORM
+
     def notice(self, target: Target, text: str, *, turn_id: str = "", key: str = "") -> list[Outgoing]:
         return self.rows(OutboundMessage(target, text), OutboxKind.NOTICE, turn_id=turn_id, key=key)
 

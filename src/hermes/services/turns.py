@@ -18,17 +18,18 @@ from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
 from hermes.config import Config
 from hermes.core import turn as rules
-from hermes.core.approval import button_data
 from hermes.core.errors import ModelError, ModelErrorKind, StoreIsDownError, ToolError
-from hermes.core.keys import SessionKey
+from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS, BusyMode
-from hermes.core.messages import Button, ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.requests import TurnOptions, TurnResult
-from hermes.core.text import visible
-from hermes.services import attachments, words
+from hermes.core.roles import Action, may
+from hermes.services import attachments, cards, words
+from hermes.services.alerts import home_channels
 from hermes.services.attachments import Attachments
+from hermes.services.cards import Cards
 from hermes.services.events import (
     ApprovalAsked,
     EventBus,
@@ -50,7 +51,6 @@ from hermes.store.turns import Begun, Call, CallState, Ending, NewCall, TurnStat
 
 log = logging.getLogger(__name__)
 
-APPROVAL_SECONDS = 300.0
 NO_OPTIONS = TurnOptions()
 NO_REPLY = ModelReply("")
 NO_OUTPUT = ToolOutput("")
@@ -139,10 +139,19 @@ class TurnParts:
     prompts: PromptBuilder
     context: Callable[[SessionKey, str, str], ToolContext]
     attachments: Attachments
+    cards: Cards
 
 
 class _LoopingError(Exception):
     """The model makes one and the same call again and again."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+class _UnansweredError(Exception):
+    """The model asks for one and the same thing, and nobody answers."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -154,6 +163,11 @@ class TurnRunner:
         self._parts = parts
         self._db = parts.db
         self._bus = parts.bus
+
+    @property
+    def cards(self) -> Cards:
+        """What is shown in place of the questions of a turn that ends while it sleeps."""
+        return self._parts.cards
 
     async def run(self, begun: Begun, control: TurnControl) -> bool:
         """Carry the turn to its end, or to an approval it waits for. True when the lane sleeps now.
@@ -199,6 +213,9 @@ class TurnRunner:
         except _LoopingError as error:
             text = words.LOOPING.format(count=error.count)
             return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
+        except _UnansweredError as error:
+            text = words.APPROVAL_TIMEOUTS.format(count=error.count)
+            return await self._end(work, TurnState.FAILED, "nobody answered what it asked", text=text)
         # The end is written outside the time limit, which could otherwise cut it in two.
         return True if reply is None else await self._finish(work, reply)
 
@@ -219,13 +236,14 @@ class TurnRunner:
                 case rules.RunCall(index):
                     await self._run_call(work, index)
                 case rules.CloseCall(index, why):
-                    await self._record(work, index, outcome=why, result=await self._why_closed(work, index, why))
+                    await self._close(work, index, why)
                 case rules.WaitForApproval():
                     if await self._sleep_on_approval(work):
                         return None
                 case rules.CallModel(wants_summary):
                     if asked := _asked(work):
                         return asked
+                    await self._stop_asking(work)
                     if theirs := self._calls_of_client(work):
                         return theirs
                     reply = await self._call_model(work, wants_summary=wants_summary)
@@ -327,7 +345,6 @@ class TurnRunner:
         theirs = {tool.name for tool in work.options.tools}
         ours = [call for call in reply.tool_calls if call.name not in theirs]
         new_calls = [self._new_call(work, call, position) for position, call in enumerate(ours)]
-        questions = [row for new in new_calls if new.approval for row in self._question(work, new)]
         work.partial = ""  # from here on the store has it; an interrupt must not write it a second time
         work.calls = await self._db.write(
             turns.add_step,
@@ -336,14 +353,13 @@ class TurnRunner:
             message,
             new_calls,
             usage=reply.usage,
-            questions=questions,
+            origin=str(work.origin),
             now=self._parts.clock.now(),
         )
         work.step_added()
         work.history.append(message)
         self._bus.publish(SegmentEnded(work.turn.lane, work.turn.id, reply.text))
-        self._parts.letters.due(questions)
-        self._tell_questions(work, new_calls)
+        self._tell_questions(work, [new for new in new_calls if self._is_asked(work, new)])
 
     # Tool calls
 
@@ -352,33 +368,65 @@ class TurnRunner:
         need = self._parts.toolbox.approval(call.name, call.arguments, self._context(work, row_id))
         if need is None:
             return NewCall(row_id, call)
-        expires_at = self._parts.clock.now() + APPROVAL_SECONDS
+        seconds = self._parts.config().approvals.seconds_for(work.origin.platform)
         question = approvals.Question(
-            new_id("ap"), new_code(), work.turn.person_id, need.touches_host, need.question, expires_at
+            new_id("ap"),
+            new_code(),
+            work.turn.person_id,
+            need.touches_host,
+            need.question,
+            self._parts.clock.now() + seconds,
+            need.subject,
+            need.where,
         )
-        return NewCall(row_id, call, question)
+        letters = self._letters_of(work, call, question, seconds)
+        own = [row for row in letters if row.target == str(work.origin.target)]
+        if own:
+            question = replace(question, target=own[-1].target, question_id=own[-1].id)
+        return NewCall(row_id, call, question, letters)
 
-    def _question(self, work: Work, new: NewCall) -> Sequence[Outgoing]:
-        asked = new.approval
-        assert asked is not None  # noqa: S101 - the caller filters
-        text = words.APPROVAL.format(
-            name=visible(new.call.name),
-            arguments=to_judge(new.call.arguments, 2500),
-            question=to_judge(asked.question, 500),
-            code=asked.code,
-            minutes=round(APPROVAL_SECONDS / 60),
+    def _letters_of(self, work: Work, call: ToolCall, question: approvals.Question, seconds: float) -> list[Outgoing]:
+        """The question for the chat it is put into, and for the home channels where only an admin may answer it."""
+        is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
+        about = cards.asked(
+            name=call.name, arguments=call.arguments, question=question.question, where=question.where_run
         )
-        buttons = (
-            Button("Approve", button_data(asked.id, allow=True)),
-            Button("Deny", button_data(asked.id, allow=False)),
-        )
-        message = OutboundMessage(work.origin.target, text, reply_to=work.turn.reply_to, buttons=(buttons,))
-        rows = self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id)
+        targets = [work.origin.target, *(self._home_channels(work) if is_for_admins else ())]
+        rows: list[Outgoing] = []
+        for number, target in enumerate(targets):
+            how = cards.how_to_answer(
+                question,
+                seconds=seconds,
+                has_buttons=self._parts.letters.capabilities(target).buttons,
+                is_for_admins=is_for_admins and number == 0,
+            )
+            message = OutboundMessage(
+                target,
+                f"{about}\n{how}",
+                reply_to=work.turn.reply_to if number == 0 else "",
+                buttons=cards.buttons(question),
+            )
+            name = cards.name_of_question(question.id, number - 1 if number else None)
+            rows += self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
         # Asked after its time, a question could only be answered in vain.
-        return [replace(row, expires_at=asked.expires_at) for row in rows]
+        return [replace(row, expires_at=question.expires_at) for row in rows]
+
+    def _home_channels(self, work: Work) -> list[Target]:
+        channels = home_channels(self._parts.config())
+        targets = [
+            Target(account.platform, chat, account=account.account) for account, chat in channels.items() if chat
+        ]
+        return [target for target in targets if target != work.origin.target][: cards.MOST_COPIES]
+
+    @staticmethod
+    def _is_asked(work: Work, new: NewCall) -> bool:
+        """Not where a standing grant answered in a person's place."""
+        asked = new.approval
+        return asked is not None and any(call.id == new.id and call.state == CallState.WAITING for call in work.calls)
 
     def _tell_questions(self, work: Work, new_calls: Sequence[NewCall]) -> None:
         for new in new_calls:
+            self._parts.letters.due(new.letters)
             if new.approval is not None:
                 asked = new.approval
                 event = ApprovalAsked(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
@@ -443,16 +491,43 @@ class TurnRunner:
         told = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=output.images)
         work.history.append(told)
 
-    async def _why_closed(self, work: Work, index: int, why: str) -> str:
+    async def _close(self, work: Work, index: int, why: str) -> None:
+        """Answer a call that does not run, in words that tell the model whether to try again."""
         if why != "refused":
-            return rules.INTERRUPTED_BY_RESTART
+            await self._record(work, index, outcome=why, result=rules.INTERRUPTED_BY_RESTART)
+            return
         approval = await self._db.read(approvals.get, work.calls[index].approval_id)
-        if approval is None or approval.state == approvals.ApprovalState.CANCELLED:
-            return words.APPROVAL_CANCELLED.format(reason=approval.reason if approval else "unknown")
-        if approval.state == approvals.ApprovalState.EXPIRED:
-            minutes = round((approval.expires_at - approval.created_at) / 60)
-            return words.APPROVAL_EXPIRED.format(minutes=minutes)
-        return words.APPROVAL_DENIED.format(reason=f": {approval.reason}" if approval.reason else "")
+        if approval is not None and approval.state == approvals.ApprovalState.EXPIRED:
+            await self._expire(work, index, approval)
+            return
+        text = words.APPROVAL_CANCELLED.format(reason=approval.reason if approval else "unknown")
+        if approval is not None and approval.state == approvals.ApprovalState.DENIED:
+            text = words.APPROVAL_DENIED.format(reason=f": {approval.reason}" if approval.reason else "")
+        await self._record(work, index, outcome=why, result=text)
+
+    async def _expire(self, work: Work, index: int, approval: approvals.Approval) -> None:
+        """Tell the person and the model that nobody answered. The same again and again ends the turn."""
+        text = words.APPROVAL_EXPIRED.format(span=words.span(approval.expires_at - approval.created_at))
+
+        def tell(tx: Tx) -> None:
+            now = self._parts.clock.now()
+            outbox.enqueue(tx, self._parts.cards(tx, approval, now=now), now=now)
+
+        def due() -> None:
+            if approval.target:
+                self._parts.letters.due_target(approval.target)
+
+        output = ToolOutput(text, effect=tell, after=due)
+        await self._record(work, index, outcome="refused", result=text, output=output)
+
+    async def _stop_asking(self, work: Work) -> None:
+        """Raise when what nobody answers has been asked often enough."""
+        limit = self._parts.config().approvals.identical_timeouts
+        expired = [call for call in work.calls if call.outcome == "refused" and call.approval_id]
+        for call in expired:
+            count = await self._db.read(_timeouts, work.turn.id, call)
+            if count >= limit:
+                raise _UnansweredError(count)
 
     async def _sleep_on_approval(self, work: Work) -> bool:
         now = self._parts.clock.now()
@@ -512,6 +587,7 @@ class TurnRunner:
             replies,
             reply.usage,
             reply.model,
+            self._parts.cards,
         )
         sleeps, sending = await self._db.write(self._finished, work, ending, now=self._parts.clock.now())
         self._parts.letters.stored(replies, sending)
@@ -569,11 +645,11 @@ def busy_mode_of(config: Config, key: SessionKey, chosen: str) -> BusyMode:
     return (account.busy_mode if account else None) or config.agent.busy_mode
 
 
-def to_judge(text: str, limit: int) -> str:
-    """What a person is asked to judge: nothing hidden, no end of the block that holds it, and not twenty messages."""
-    shown = visible(text[:limit]).replace("```", "\u02cb\u02cb\u02cb")
-    more = len(text) - limit
-    return f"{shown}\n[not shown: {more:,} more characters]" if more > 0 else shown
+def _timeouts(tx: Tx, turn_id: str, call: Call) -> int:
+    approval = approvals.get(tx, call.approval_id)
+    if approval is None or approval.state != approvals.ApprovalState.EXPIRED:
+        return 0
+    return approvals.timeouts(tx, turn_id, name=call.name, arguments=call.arguments, subject=approval.subject)
 
 
 def calls_of_this_turn(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:

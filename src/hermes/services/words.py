@@ -11,6 +11,29 @@ STRANGER = (
     "Hi~ I don't recognize you yet!\nAsk the bot owner to add your id {sender_id} to {setting}.\n"
     "(Is this your own bot? Put that line into ~/.hermes/.env; nothing has to be restarted.)"
 )
+PAIRING = (
+    "Hi~ I don't recognize you yet!\nHere's your pairing code: `{code}`\nAsk the bot owner to run:\n"
+    "hermes pairing approve {platform} {code}\n"
+    "(Is this your own bot? Then run it yourself, where Hermes runs. The code is good for an hour.)"
+)
+TOO_MANY_STRANGERS = (
+    "Hi~ I don't recognize you yet, and several others are waiting to be let in. Please write again in an hour."
+)
+STRANGER_AT_THE_DOOR = (
+    "{who} would like to talk to me.\nLet them in with the button, or: hermes pairing approve {platform} {code}"
+)
+STRANGERS_QUEUE = (
+    "{who} would like to talk to me too, but others on {platform} are waiting already. "
+    "Decide about those first: hermes pairing list"
+)
+LET_IN = (
+    "You're in{name}! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
+)
+NO_SUCH_CODE = "No such code."
+PAIRING_LOCKED = (
+    "Too many wrong codes for {platform}: approving is locked for {minutes} more min. On the machine itself it still "
+    "works: hermes pairing approve"
+)
 SET_ASIDE_AFTER_DEATHS = (
     "I set your last message aside: I stopped unexpectedly {deaths} times while working on it. "
     "Owner: `hermes trace {turn_id}` shows how far it came."
@@ -22,14 +45,40 @@ SHUTTING_DOWN = "⚠️ Gateway shutting down — Your current task will be inte
 LOOPING = "I made the same call {count} times with the same result, so I stopped there."
 ASKED_BELOW = "I have a question first:"
 INTERRUPTED_MARK = "… (interrupted)"
-APPROVAL = (
-    "May I run `{name}`?\n```\n{arguments}\n```\n{question}\n"
-    "/approve {code} or /deny {code}. Good for {minutes} min, then I go on without it."
+APPROVAL = "May I run `{name}`{where}?\n```\n{arguments}\n```\n{question}"
+APPROVAL_ANSWER = "/approve {code} or /deny {code} [reason]. Good for {span}, then I go on without it."
+APPROVAL_ANSWER_SCOPED = (
+    "/approve {code}, /approve {code} session (no more questions of this kind in this session), "
+    "/approve {code} always, or /deny {code} [reason]. Good for {span}, then I go on without it."
 )
-APPROVAL_EXPIRED = "Nobody answered in {minutes} minutes, so it did not run. Do not try it again unless the user asks."
+APPROVAL_BUTTONS = "Press a button, or type {typed}"
+APPROVAL_TAKES_ADMIN = "It touches this machine, so an admin or the owner must answer."
+APPROVAL_EXPIRED = "Nobody answered in {span}, so it did not run. Do not try it again unless the user asks."
 APPROVAL_DENIED = "The user said no{reason}. Do not try it again; choose another way or ask."
+APPROVAL_TIMEOUTS = (
+    "I asked {count} times and nobody answered, so I stopped here; nothing of it ran. Write when you are there, and I "
+    "ask again."
+)
+CARD_ALLOWED = {
+    "once": "✓ Approved by {who}.",
+    "session": "✓ Approved by {who}, for this session too.",
+    "always": "✓ Approved by {who}, from now on always. /approvals shows and revokes it.",
+}
+CARD_DENIED = "✗ Denied by {who}{reason}"
+CARD_EXPIRED = "⌛ Expired: nobody answered in {span}, so it did not run."
+CARD_WITHDRAWN = "Withdrawn ({reason}); it did not run."
 APPROVAL_CANCELLED = "The question was withdrawn ({reason}); it did not run."
 COMMAND_FAILED = "That command failed: {reason}"
 UNKNOWN_COMMAND = "There is no command /{name}.{nearest} /help lists them."
 NOT_ALLOWED = "/{name} needs the role {role}; yours is {mine}."
 FILE_NOT_FETCHED = "[{name}: could not be fetched: {reason}]"
+
+
+def span(seconds: float) -> str:
+    """A length of time as people say it: 45 seconds, 5 minutes, 2 hours."""
+    for size, name in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size * 1.5 or (seconds >= size and seconds % size == 0):
+            count = round(seconds / size)
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    count = max(1, round(seconds))
+    return f"{count} second{'' if count == 1 else 's'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hermes.store import claims
@@ -19,12 +19,22 @@ class ApprovalState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    """What is asked. ``subject`` is what a grant would be for; ``target`` and ``question_id`` say where it is put.
+
+    ``session_id`` is filled in when it is stored: the session a grant would be given for.
+    """
+
     id: str
     code: str
     asked_of: str
     touches_host: bool
     question: str
     expires_at: float
+    subject: str = ""
+    where_run: str = ""
+    target: str = ""
+    question_id: str = ""
+    session_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +53,55 @@ class Approval:
     answered_by: str
     answered_at: float | None
     reason: str
+    subject: str
+    scope: str
+    where_run: str
+    target: str
+    question_id: str
+    session_id: str
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state == ApprovalState.PENDING
 
 
 COLUMNS = (
     "id, code, lane, turn_id, tool_call_id, asked_of, touches_host, question, state, created_at, expires_at, "
-    "answered_by, answered_at, reason"
+    "answered_by, answered_at, reason, subject, scope, where_run, target, question_id, session_id"
 )
 
 
 def ask(tx: Tx, question: Question, *, lane: str, turn_id: str, tool_call_id: str, now: float) -> None:
+    _insert(tx, question, ApprovalState.PENDING, lane=lane, turn_id=turn_id, tool_call_id=tool_call_id, now=now)
+
+
+def note_granted(
+    tx: Tx, question: Question, *, lane: str, turn_id: str, tool_call_id: str, by: str, scope: str, now: float
+) -> None:
+    """Nobody was asked, since a standing grant covers it; that is written down like an answer."""
+    _insert(tx, question, ApprovalState.ALLOWED, lane=lane, turn_id=turn_id, tool_call_id=tool_call_id, now=now)
+    tx.run(
+        """
+        UPDATE approvals SET answered_by = :by, answered_at = :now, scope = :scope, target = '', question_id = ''
+        WHERE id = :id
+        """,
+        id=question.id,
+        by=by,
+        scope=scope,
+        now=now,
+    )
+
+
+def _insert(
+    tx: Tx, question: Question, state: ApprovalState, *, lane: str, turn_id: str, tool_call_id: str, now: float
+) -> None:
     tx.run(
         """
         INSERT INTO approvals (id, code, lane, turn_id, tool_call_id, asked_of, touches_host, question, state,
-                               created_at, expires_at)
-        VALUES (:id, :code, :lane, :turn_id, :tool_call_id, :asked_of, :touches_host, :question, 'pending',
-                :now, :expires_at)
+                               created_at, expires_at, subject, where_run, target, question_id,
+                               session_id)
+        VALUES (:id, :code, :lane, :turn_id, :tool_call_id, :asked_of, :touches_host, :question, :state,
+                :now, :expires_at, :subject, :where_run, :target, :question_id, :session_id)
         """,
         id=question.id,
         code=question.code,
@@ -67,30 +111,40 @@ def ask(tx: Tx, question: Question, *, lane: str, turn_id: str, tool_call_id: st
         asked_of=question.asked_of,
         touches_host=int(question.touches_host),
         question=question.question,
+        state=state.value,
         expires_at=question.expires_at,
+        subject=question.subject,
+        where_run=question.where_run,
+        target=question.target,
+        question_id=question.question_id,
+        session_id=question.session_id,
         now=now,
     )
 
 
-def answer(tx: Tx, approval_id: str, *, allow: bool, by: str, reason: str, now: float) -> bool:
-    """Answer a pending question and make its lane runnable, together. False: it was not pending any more."""
+def answer(
+    tx: Tx, approval_id: str, *, allow: bool, by: str, reason: str, now: float, scope: str = ""
+) -> Approval | None:
+    """Answer a pending question and make its lane runnable, together. None: it was not pending any more."""
     state = ApprovalState.ALLOWED if allow else ApprovalState.DENIED
-    lane = tx.value(
-        """
-        UPDATE approvals SET state = :state, answered_by = :by, answered_at = :now, reason = :reason
-        WHERE id = :id AND state = 'pending' AND expires_at > :now RETURNING lane
-        """,
+    answered = tx.one(
+        f"""
+        UPDATE approvals SET state = :state, answered_by = :by, answered_at = :now, reason = :reason, scope = :scope
+        WHERE id = :id AND state = 'pending' AND expires_at > :now RETURNING {COLUMNS}
+        """,  # noqa: S608
+        Approval,
         id=approval_id,
         state=state.value,
         by=by,
         reason=reason,
+        scope=scope,
         now=now,
     )
-    if lane is None:
-        return False
+    if answered is None:
+        return None
     _move_calls(tx, approval_id, "allowed" if allow else "refused")
-    claims.wake(tx, "lanes", str(lane), at=now)
-    return True
+    claims.wake(tx, "lanes", answered.lane, at=now)
+    return answered
 
 
 def _move_calls(tx: Tx, approval_id: str, state: str) -> None:
@@ -117,10 +171,12 @@ def expire(tx: Tx, turn_id: str, *, now: float) -> list[Approval]:
     return late
 
 
-def cancel(tx: Tx, turn_id: str, *, reason: str, now: float) -> None:
-    for approval in of_turn(tx, turn_id):
-        if approval.state == ApprovalState.PENDING:
-            _end(tx, approval.id, ApprovalState.CANCELLED, reason, now)
+def cancel(tx: Tx, turn_id: str, *, reason: str, now: float) -> list[Approval]:
+    """Withdraw this turn's questions. Returns those that were waiting, as they are now."""
+    waiting = [approval for approval in of_turn(tx, turn_id) if approval.is_pending]
+    for approval in waiting:
+        _end(tx, approval.id, ApprovalState.CANCELLED, reason, now)
+    return [replace(one, state=ApprovalState.CANCELLED, reason=reason, answered_at=now) for one in waiting]
 
 
 def _end(tx: Tx, approval_id: str, state: ApprovalState, reason: str, now: float) -> None:
@@ -164,6 +220,43 @@ def pending(tx: Tx, lane: str = "", *, asked_of: str = "") -> list[Approval]:
         f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT 200",  # noqa: S608
         Approval,
         **chosen,
+    )
+
+
+def waiting_in(tx: Tx, *, target: str, lane: str) -> list[Approval]:
+    """What waits in a chat: put there, or asked in this very conversation. The oldest first."""
+    put = tx.all(
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending' AND target = :target AND target <> ''",  # noqa: S608
+        Approval,
+        target=target,
+    )
+    asked = tx.all(
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending' AND lane = :lane",  # noqa: S608
+        Approval,
+        lane=lane,
+    )
+    found = {approval.id: approval for approval in (*put, *asked)}
+    return sorted(found.values(), key=lambda approval: (approval.created_at, approval.id))
+
+
+def timeouts(tx: Tx, turn_id: str, *, name: str, arguments: str, subject: str) -> int:
+    """In how many steps of a turn the same thing was asked and nobody answered in time.
+
+    The same is the very same call, or one of the same kind of danger: a model that changes a letter asks the same.
+    """
+    return int(
+        tx.value(
+            """
+            SELECT COUNT(DISTINCT calls.step) FROM approvals
+            JOIN tool_calls calls ON calls.id = approvals.tool_call_id
+            WHERE approvals.turn_id = :id AND approvals.state = 'expired' AND calls.name = :name
+                AND (calls.arguments = :arguments OR (approvals.subject = :subject AND approvals.subject <> ''))
+            """,
+            id=turn_id,
+            name=name,
+            arguments=arguments,
+            subject=subject,
+        )
     )
 
 

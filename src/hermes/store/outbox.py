@@ -32,6 +32,7 @@ class OutboxKind(StrEnum):
     NOTICE = "notice"
     PREVIEW = "preview"
     QUESTION = "question"
+    EDIT = "edit"  # changes a message of ours that is there; where there is none, nothing is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,8 @@ def begin_next(tx: Tx, held: Claim, *, now: float) -> Begun | None:
         for row in rows:
             if row.expires_at <= now:
                 expired += _die(tx, row.id, "expired: it was not delivered in time", now)
+            elif row.kind == OutboxKind.EDIT and not _message_of(tx, row.replaces):
+                _die(tx, row.id, "there is nothing to edit", now)
             elif row.state == OutboxState.UNKNOWN and row.kind == OutboxKind.PREVIEW:
                 _die(tx, row.id, "nobody knows whether it was shown; its final text comes anyway", now)
             elif row.state == OutboxState.UNKNOWN and row.unknowns >= MAX_REPEATS:
@@ -192,8 +195,13 @@ def _begin(tx: Tx, row: _Open) -> Sending:
         repeats=repeats,
         id=row.id,
     )
-    replaced = tx.value("SELECT message_id FROM outbox WHERE id = :id", id=row.replaces) if row.replaces else ""
-    return Sending(row.id, row.target, row.kind, row.body, row.attempts + 1, repeats, str(replaced or ""))
+    replaced = _message_of(tx, row.replaces)
+    return Sending(row.id, row.target, row.kind, row.body, row.attempts + 1, repeats, replaced)
+
+
+def _message_of(tx: Tx, row_id: str) -> str:
+    """The platform's id of what this row became, '' when it has none."""
+    return str(tx.value("SELECT message_id FROM outbox WHERE id = :id", id=row_id) or "") if row_id else ""
 
 
 def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) -> None:
@@ -267,6 +275,19 @@ def _die(tx: Tx, row_id: str, reason: str, now: float) -> int:
     return tx.run(
         "UPDATE outbox SET state = 'dead', reason = :reason, settled_at = :now WHERE id = :id",
         id=row_id,
+        reason=reason,
+        now=now,
+    )
+
+
+def withdraw(tx: Tx, group_id: str, *, reason: str, now: float) -> int:
+    """Do not send what has not left yet of this letter."""
+    return tx.run(
+        """
+        UPDATE outbox SET state = 'dead', reason = :reason, settled_at = :now
+        WHERE group_id = :group_id AND state IN ('ready', 'parked')
+        """,
+        group_id=group_id,
         reason=reason,
         now=now,
     )
@@ -386,7 +407,7 @@ def waiting_count(tx: Tx) -> int:
 def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:
     return tx.all(
         f"""
-        SELECT {COLUMNS} FROM outbox WHERE state = 'dead' AND kind <> 'preview' ORDER BY settled_at DESC LIMIT :limit
+        SELECT {COLUMNS} FROM outbox WHERE state = 'dead' AND kind NOT IN ('preview', 'edit') ORDER BY settled_at DESC LIMIT :limit
         """,  # noqa: S608
         OutboxRow,
         limit=limit,

@@ -24,6 +24,6 @@ def counts(tx: Tx, *, now: float) -> dict[str, Any]:
     return {
         "sessions": int(tx.value("SELECT COUNT(*) FROM sessions")),
         "people": {str(role): int(number) for role, number in roles},
-        "dead_letters": int(tx.value("SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND kind <> 'preview'")),
+        "dead_letters": int(tx.value("SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND kind NOT IN ('preview', 'edit')")),
         "today": outbox.counts(tx, since=now - DAY_SECONDS),
     }

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol
 
 from hermes.core.messages import Attachment, ChatMessage, Image, Role, ToolCall, Usage
 from hermes.core.requests import TurnOptions
-from hermes.store import approvals, claims, inbox, outbox, people, sessions
+from hermes.store import approvals, claims, grants, inbox, outbox, people, sessions
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState
@@ -335,11 +336,12 @@ def steer(tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float) -> C
 
 @dataclass(frozen=True, slots=True)
 class NewCall:
-    """A call the model asked for; with an approval to ask first, where one is needed."""
+    """A call the model asked for; with an approval to ask first, where one is needed, and the letters that ask it."""
 
     id: str
     call: ToolCall
     approval: approvals.Question | None = None
+    letters: Sequence[Outgoing] = ()
 
 
 def add_step(
@@ -350,10 +352,14 @@ def add_step(
     new_calls: Sequence[NewCall],
     *,
     usage: Usage,
-    questions: Sequence[Outgoing] = (),
+    origin: str = "",
     now: float,
 ) -> list[Call]:
-    """Append what the model said and the calls it asks for; questions go out in the same transaction."""
+    """Append what the model said and the calls it asks for; questions go out in the same transaction.
+
+    A call that a standing grant covers is allowed instead of asked about. ``origin`` is the lane in whose session
+    grants are given, where the turn was handed its task by another one.
+    """
     _lane(tx, held)
     sessions.append(tx, turn.session_id, turn.id, [message], now=now)
     step = turn.steps + 1
@@ -368,14 +374,41 @@ def add_step(
         id=turn.id,
     )
     for position, new in enumerate(new_calls):
-        _insert_call(tx, turn, step, position, new, now)
-    outbox.enqueue(tx, questions, now=now)
+        state = _ask(tx, turn, new, origin, now)
+        _insert_call(tx, turn, step, position, new, state, now)
     return calls_of_step(tx, turn.id, step)
 
 
-def _insert_call(tx: Tx, turn: Turn, step: int, position: int, new: NewCall, now: float) -> None:
-    if new.approval is not None:
-        approvals.ask(tx, new.approval, lane=turn.lane, turn_id=turn.id, tool_call_id=new.id, now=now)
+def _ask(tx: Tx, turn: Turn, new: NewCall, origin: str, now: float) -> CallState:
+    """Put the question of a call, unless it needs none or somebody has answered its kind for longer."""
+    if new.approval is None:
+        return CallState.PROPOSED
+    asked = replace(new.approval, session_id=_session_of_grants(tx, turn, origin))
+    grant = grants.covering(
+        tx,
+        person_id=turn.person_id,
+        session_id=asked.session_id,
+        subject=asked.subject,
+        touches_host=asked.touches_host,
+    )
+    place = {"lane": turn.lane, "turn_id": turn.id, "tool_call_id": new.id}
+    if grant is not None:
+        by, scope = f"grant {grant.id}", grant.scope
+        approvals.note_granted(tx, asked, **place, by=by, scope=scope, now=now)
+        return CallState.ALLOWED
+    approvals.ask(tx, asked, **place, now=now)
+    outbox.enqueue(tx, new.letters, now=now)
+    return CallState.WAITING
+
+
+def _session_of_grants(tx: Tx, turn: Turn, origin: str) -> str:
+    """The session a grant is given for: that of the chat which is asked, also for a task it has handed on."""
+    if origin in ("", turn.lane):
+        return turn.session_id
+    return str(tx.value("SELECT session_id FROM lanes WHERE key = :key", key=origin) or turn.session_id)
+
+
+def _insert_call(tx: Tx, turn: Turn, step: int, position: int, new: NewCall, state: CallState, now: float) -> None:
     tx.run(
         """
         INSERT INTO tool_calls (id, turn_id, step, position, call_id, name, arguments, state, approval_id, created_at)
@@ -388,7 +421,7 @@ def _insert_call(tx: Tx, turn: Turn, step: int, position: int, new: NewCall, now
         call_id=new.call.id,
         name=new.call.name,
         arguments=new.call.arguments,
-        state=CallState.WAITING.value if new.approval else CallState.PROPOSED.value,
+        state=state.value,
         approval_id=new.approval.id if new.approval else "",
         now=now,
     )
@@ -462,6 +495,16 @@ def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing]
     return claims.release(tx, "lanes", held, seen=lane.seq, next_at=deadline)
 
 
+class Cards(Protocol):
+    """Writes what is shown in place of a question that has ended: its outbox rows, or none."""
+
+    def __call__(self, tx: Tx, approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]: ...
+
+
+def no_cards(_tx: Tx, _approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a turn ends: its last words to the transcript, what goes out, and what its events end as."""
@@ -473,6 +516,7 @@ class Ending:
     replies: Sequence[Outgoing] = ()
     usage: Usage = NO_USAGE
     model: str = ""
+    cards: Cards = no_cards
 
 
 def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bool:
@@ -491,7 +535,8 @@ def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bo
 
 def _end(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
     # Approvals first, as in approvals.answer: two transactions that meet here wait for each other in one order.
-    approvals.cancel(tx, turn.id, reason=ending.reason or "the turn ended", now=now)
+    for withdrawn in approvals.cancel(tx, turn.id, reason=ending.reason or "the turn ended", now=now):
+        outbox.enqueue(tx, ending.cards(tx, withdrawn, now=now), now=now)
     _close_calls(tx, turn, ending.reason or "the turn ended", now)
     if ending.messages:
         sessions.append(tx, turn.session_id, turn.id, ending.messages, now=now)

@@ -106,9 +106,7 @@ async def add_calls(
         for index, (call, (_, asked)) in enumerate(zip(made, calls, strict=True))
     ]
     message = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(made))
-    rows = await db.write(
-        turns.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), questions=(), now=now
-    )
+    rows = await db.write(turns.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), now=now)
     turn = await db.read(turns.get, begun.turn.id)
     assert turn is not None
     return Begun(begun.claim, turn, [], rows, is_resumed=False), rows

@@ -44,7 +44,7 @@ async def test_of_many_answers_at_once_one_wins(database: Database) -> None:
             database.write(approvals.answer, asked.id, allow=allow, by=f"p{allow:d}", reason="", now=NOW)
             for allow in (True, False, True, False)
         ]
-        assert sum(await asyncio.gather(*answers)) == 1
+        assert len([won for won in await asyncio.gather(*answers) if won is not None]) == 1
         stored = await database.read(approvals.get, asked.id)
         [call] = await database.read(turns.calls, begun.turn.id)
         assert stored is not None

@@ -1,40 +1,155 @@
-"""/approve and /deny: the typed answer to an approval."""
+"""/approve, /deny and /approvals: the typed answer to an approval, what waits, and what stands granted."""
 
 from __future__ import annotations
 
-from hermes.services.approvals import Answer
+from collections import Counter
+from collections.abc import Sequence
+
+from hermes.core.approval import Scope, TypedApproval, read_approve, read_deny
+from hermes.core.text import one_line
+from hermes.services.approvals import Answer, Answered, Waiting
 from hermes.services.commands.base import CommandContext, command
 from hermes.store.approvals import Approval
+from hermes.store.grants import Grant
+
+NOTHING = "Nothing is waiting for an answer here."
+NO_SUCH = "There is no such question here."
+MOST_SHOWN = 10
 
 
-@command("approve", summary="Allow what I asked for", usage="/approve CODE")
+@command("approve", summary="Allow what I asked for", usage="/approve [CODE|all] [session|always]")
 async def approve(ctx: CommandContext) -> str:
-    return await _answer(ctx, allow=True)
+    typed = read_approve(ctx.rest)
+    if typed.unread:
+        return f"I do not know what {one_line(typed.unread, 40)!r} means there: /approve [CODE|all] [session|always]."
+    waiting = await _waiting(ctx)
+    if typed.is_all:
+        return await _answer_all(ctx, [one for one in waiting if _was_seen(ctx, one)], waiting, typed.scope)
+    if typed.word:
+        return await _approve_code(ctx, typed, waiting)
+    if not waiting:
+        return NOTHING
+    if len(waiting) > 1 or not _was_seen(ctx, waiting[0]):
+        return _which(waiting)
+    return await _answer(ctx, waiting[0].approval, allow=True, scope=typed.scope)
 
 
-@command("deny", summary="Refuse what I asked for", usage="/deny CODE [reason]")
-async def deny(ctx: CommandContext) -> str:
-    return await _answer(ctx, allow=False)
-
-
-async def _answer(ctx: CommandContext, *, allow: bool) -> str:
-    word, _, rest = ctx.rest.partition(" ")
-    approval = await ctx.approvals.find(word) if word else None
-    reason = rest.strip() if approval else ctx.rest
+async def _approve_code(ctx: CommandContext, typed: TypedApproval, waiting: Sequence[Waiting]) -> str:
+    approval = await _find(ctx, typed.word, waiting)
     if approval is None:
-        waiting = await ctx.approvals.pending(ctx.lane)
-        if not waiting:
-            return "Nothing is waiting for an answer here."
-        if len(waiting) > 1 or (allow and word):
-            return "Which one? " + _list(waiting)
-        approval = waiting[0]
-    answered = await ctx.approvals.answer(
-        approval.id, allow=allow, platform=ctx.session_key.platform, sender_id=ctx.sender_id, reason=reason
-    )
-    if answered.answer is Answer.NOT_YOURS and approval.lane != ctx.lane:
-        return "There is no such question here."  # a stranger to it learns nothing about it
+        return _which(waiting) if waiting else NOTHING
+    return await _answer(ctx, approval, allow=True, scope=typed.scope)
+
+
+@command("deny", summary="Refuse what I asked for", usage="/deny [CODE|all] [reason]")
+async def deny(ctx: CommandContext) -> str:
+    typed = read_deny(ctx.rest)
+    waiting = await _waiting(ctx)
+    if typed.is_all:
+        return await _answer_all(ctx, waiting, waiting, None, reason=typed.rest)
+    approval = await _find(ctx, typed.first, waiting) if typed.first else None
+    if approval is not None:
+        return await _answer(ctx, approval, allow=False, reason=typed.rest)
+    if not waiting:
+        return NOTHING
+    if len(waiting) > 1:
+        return _which(waiting)
+    return await _answer(ctx, waiting[0].approval, allow=False, reason=typed.whole)
+
+
+@command(
+    "approvals",
+    summary="What waits for an answer, and what you have allowed for longer",
+    usage="/approvals [revoke ID]",
+)
+async def approvals(ctx: CommandContext) -> str:
+    verb, _, rest = ctx.rest.partition(" ")
+    who = {"platform": ctx.session_key.platform, "sender_id": ctx.sender_id}
+    if verb.casefold() == "revoke":
+        revoked = await ctx.approvals.revoke(rest.strip(), **who)
+        return f"Revoked: {_subject(revoked)}. I ask again from now on." if revoked else "There is no such grant."
+    if verb:
+        return "/approvals shows what waits and what is granted; /approvals revoke ID ends a grant."
+    waiting = await _waiting(ctx)
+    granted = await ctx.approvals.granted(**who)
+    lines = [f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MOST_SHOWN]]
+    lines += [f"{grant.id}: {_subject(grant)}" for grant in granted[:MOST_SHOWN]]
+    left_out = max(0, len(waiting) - MOST_SHOWN) + max(0, len(granted) - MOST_SHOWN)
+    if left_out:
+        lines.append(f"… and {left_out} more: `hermes approvals list` and `hermes approvals grants` show all.")
+    return "\n".join(lines) or "Nothing waits for an answer, and nothing is granted for longer."
+
+
+def _subject(grant: Grant) -> str:
+    reach = "in one session" if grant.scope == Scope.SESSION else "always"
+    return f"{one_line(grant.subject, 120)} ({reach})"
+
+
+# Answering
+
+
+async def _waiting(ctx: CommandContext) -> list[Waiting]:
+    return await ctx.approvals.waiting_in(target=str(ctx.session_key.target), lane=ctx.lane)
+
+
+def _was_seen(ctx: CommandContext, waiting: Waiting) -> bool:
+    """Whether the answer was written after the question was shown. An old message that was edited proves nothing."""
+    return not ctx.is_edit and waiting.is_older_than(sent_at=ctx.sent_at, received_at=ctx.received_at)
+
+
+async def _find(ctx: CommandContext, word: str, waiting: Sequence[Waiting]) -> Approval | None:
+    """The question a code names: one that waits here, else any with this code."""
+    code = word.upper()
+    here = next((one.approval for one in waiting if one.approval.code == code), None)
+    return here or await ctx.approvals.find(code)
+
+
+async def _answer(
+    ctx: CommandContext, approval: Approval, *, allow: bool, reason: str = "", scope: Scope = Scope.ONCE
+) -> str:
+    answered = await _answered(ctx, approval, allow=allow, reason=reason, scope=scope)
+    is_here = approval.lane == ctx.lane or approval.target == str(ctx.session_key.target)
+    if answered.answer is Answer.NOT_YOURS and not is_here:
+        return NO_SUCH  # a stranger to it learns nothing about it
     return answered.sentence(allow=allow)
 
 
-def _list(waiting: list[Approval]) -> str:
-    return "; ".join(f"{approval.code}: {approval.question}" for approval in waiting[:10])
+async def _answered(ctx: CommandContext, approval: Approval, *, allow: bool, reason: str, scope: Scope) -> Answered:
+    return await ctx.approvals.answer(
+        approval.id,
+        allow=allow,
+        platform=ctx.session_key.platform,
+        sender_id=ctx.sender_id,
+        reason=reason,
+        scope=scope,
+    )
+
+
+async def _answer_all(
+    ctx: CommandContext, chosen: Sequence[Waiting], waiting: Sequence[Waiting], scope: Scope | None, reason: str = ""
+) -> str:
+    """Answer each of these; ``scope`` None denies. What could not be answered is said."""
+    if not waiting:
+        return NOTHING
+    counted: Counter[Answer] = Counter()
+    for one in chosen:
+        answered = await _answered(ctx, one.approval, allow=scope is not None, reason=reason, scope=scope or Scope.ONCE)
+        counted[answered.answer] += 1
+    verb = "Denied" if scope is None else "Approved"
+    told = [f"{verb} {counted[Answer.TAKEN]} of {len(waiting)}."]
+    if counted[Answer.NOT_YOURS]:
+        told.append(f"{counted[Answer.NOT_YOURS]} must be answered by an admin or the owner.")
+    if counted[Answer.TOO_LATE]:
+        told.append(f"{counted[Answer.TOO_LATE]} had been answered meanwhile.")
+    unseen = [one for one in waiting if one not in chosen]
+    if unseen:
+        told.append("Asked after you wrote: " + _list(unseen))
+    return " ".join(told)
+
+
+def _which(waiting: Sequence[Waiting]) -> str:
+    return "Which one? Answer with its code. " + _list(waiting)
+
+
+def _list(waiting: Sequence[Waiting]) -> str:
+    return "; ".join(f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MOST_SHOWN])

@@ -68,7 +68,10 @@ def collect(modules: Iterable[Any]) -> dict[str, Command]:
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """What a command may use, and whose it is. ``seq`` is the number of the last message written before it."""
+    """What a command may use, and whose it is. ``seq`` is the number of the last message written before it.
+
+    ``sent_at`` is when it was written by the platform's clock, ``received_at`` when it came here by ours.
+    """
 
     rest: str
     seq: int
@@ -86,6 +89,9 @@ class CommandContext:
     event_id: str
     parts: Parts
     reach_of: ReachOf
+    sent_at: float = 0.0
+    received_at: float = 0.0
+    is_edit: bool = False
 
     @property
     def role(self) -> PersonRole:
@@ -143,10 +149,10 @@ class Dispatcher:
 
     async def _context(self, event_id: str, event: InboundMessage, rest: str) -> CommandContext:
         parts = self._parts
-        person, seq = await parts.db.read(_who_and_when, event_id, event.session_key.platform, event.sender_id)
+        person, row = await parts.db.read(_who_and_when, event_id, event.session_key.platform, event.sender_id)
         return CommandContext(
             rest,
-            seq,
+            row.seq if row is not None else 0,
             str(lane_key(event)),
             event.session_key,
             event.sender_id,
@@ -161,6 +167,9 @@ class Dispatcher:
             event_id,
             parts.tool_parts(),
             parts.reach_of,
+            event.sent_at.timestamp(),
+            row.received_at if row is not None else 0.0,
+            event.is_edit,
         )
 
     async def _press(self, event_id: str, press: Press) -> None:
@@ -171,6 +180,7 @@ class Dispatcher:
             answered = await self._parts.approvals.answer(
                 pressed.approval_id,
                 allow=pressed.allow,
+                scope=pressed.scope,
                 platform=press.session_key.platform,
                 sender_id=press.sender_id,
             )
@@ -196,9 +206,8 @@ class Dispatcher:
             self._parts.lanes.wake(lane)
 
 
-def _who_and_when(tx: Tx, event_id: str, platform: str, sender_id: str) -> tuple[Person | None, int]:
-    row = inbox.get(tx, event_id)
-    return people.find(tx, platform, sender_id), row.seq if row is not None else 0
+def _who_and_when(tx: Tx, event_id: str, platform: str, sender_id: str) -> tuple[Person | None, inbox.InboxRow | None]:
+    return people.find(tx, platform, sender_id), inbox.get(tx, event_id)
 
 
 def _settle_with_reply(tx: Tx, event_id: str, rows: list[Outgoing], *, now: float) -> str:

@@ -6,6 +6,8 @@ ALTER TABLE approvals ADD COLUMN subject TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN scope TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN where_run TEXT NOT NULL DEFAULT '';
 ALTER TABLE approvals ADD COLUMN question_id TEXT NOT NULL DEFAULT '';
+-- The session a grant would be given for.
+ALTER TABLE approvals ADD COLUMN session_id TEXT NOT NULL DEFAULT '';
 -- The chat in which it was put, '' where it was put in none.
 ALTER TABLE approvals ADD COLUMN target TEXT NOT NULL DEFAULT '';
 CREATE INDEX approvals_target ON approvals (target) WHERE state = 'pending';
@@ -80,3 +82,11 @@ CREATE TABLE processes (
 );
 CREATE INDEX processes_person ON processes (person_id, started_at);
 CREATE INDEX processes_open ON processes (process_group) WHERE ended_at IS NULL;
+
+-- Where a stranger wrote, so that they can be told; and how often a wrong code was tried.
+ALTER TABLE pairings ADD COLUMN chat TEXT NOT NULL DEFAULT '';
+CREATE TABLE pairing_tries (
+    platform TEXT PRIMARY KEY,
+    wrong BIGINT NOT NULL DEFAULT 0,
+    locked_until DOUBLE PRECISION NOT NULL DEFAULT 0
+);

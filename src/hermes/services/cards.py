@@ -1,0 +1,145 @@
+"""How a question looks in a chat: while it waits, and what stands in its place once it has ended.
+
+A question that has ended is edited where the platform edits: its buttons go, and it says who answered what. Its rows
+are written in the transaction that ends the question, so they cannot be forgotten and are not written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hermes.core.approval import Scope, button_data
+from hermes.core.keys import Target
+from hermes.core.messages import Button, Capabilities, OutboundMessage
+from hermes.core.text import length, one_line, storable, trim, visible
+from hermes.services import words
+from hermes.services.letters import UNKNOWN_PLATFORM
+from hermes.store import codec, outbox, turns
+from hermes.store.approvals import Approval, ApprovalState, Question
+from hermes.store.db import Tx
+from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
+
+SHOWN_ARGUMENTS = 2500
+SHOWN_QUESTION = 500
+EDIT_SECONDS = 6 * 3600.0
+MOST_COPIES = 4
+"""A question that takes an admin is also put into the home channels: so many of them."""
+
+
+def to_judge(text: str, limit: int) -> str:
+    """What a person is asked to judge: nothing hidden, no end of the block that holds it, and not twenty messages."""
+    shown = visible(text[:limit]).replace("```", "\u02cb\u02cb\u02cb")
+    more = len(text) - limit
+    return f"{shown}\n[not shown: {more:,} more characters]" if more > 0 else shown
+
+
+def asked(*, name: str, arguments: str, question: str, where: str) -> str:
+    """What is to run, to the byte, and where. The same while it waits and afterwards."""
+    return words.APPROVAL.format(
+        name=visible(name),
+        where=f" {visible(where)}" if where else "",
+        arguments=to_judge(arguments, SHOWN_ARGUMENTS),
+        question=to_judge(question, SHOWN_QUESTION),
+    )
+
+
+def how_to_answer(question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
+    form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
+    told = form.format(code=question.code, span=words.span(seconds))
+    lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
+    return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
+
+
+def buttons(question: Question) -> tuple[tuple[Button, ...], ...]:
+    once = Button("Approve", button_data(question.id, allow=True))
+    deny = Button("Deny", button_data(question.id, allow=False))
+    if not question.subject:
+        return ((once, deny),)
+    session = Button("Approve for session", button_data(question.id, allow=True, scope=Scope.SESSION))
+    always = Button("Always", button_data(question.id, allow=True, scope=Scope.ALWAYS))
+    return ((once, session), (always, deny))
+
+
+def name_of_question(approval_id: str, copy: int | None = None) -> str:
+    """The outbox name of a question, or of one of its copies: known from the approval alone."""
+    return f"ob_{approval_id}" if copy is None else f"ob_{approval_id}_h{copy}"
+
+
+class Cards:
+    """The rows that edit a question which has ended, and tell it where it cannot be edited."""
+
+    def __init__(self, capabilities: Callable[[Target], Capabilities | None]) -> None:
+        self._capabilities = capabilities
+
+    def __call__(self, tx: Tx, approval: Approval, /, *, now: float) -> Sequence[Outgoing]:
+        call = next((call for call in turns.calls(tx, approval.turn_id) if call.id == approval.tool_call_id), None)
+        about = asked(
+            name=call.name if call else "?",
+            arguments=call.arguments if call else "",
+            question=approval.question,
+            where=approval.where_run,
+        )
+        letters = [self._card(tx, row, approval, about, now) for row in _put(tx, approval)]
+        return [letter for letter in letters if letter is not None]
+
+    def _card(self, tx: Tx, row: OutboxRow, approval: Approval, about: str, now: float) -> Outgoing | None:
+        target = Target.parse(row.target)
+        can = self._capabilities(target)
+        if row.state in (OutboxState.READY, OutboxState.PARKED):
+            outbox.withdraw(tx, row.group_id, reason="answered before it was delivered", now=now)
+        has_expired = approval.state == ApprovalState.EXPIRED
+        if not has_expired and (can is None or not can.edits):
+            return None  # whoever answered is told in their own chat
+        text = self._fitting(f"{about}\n\n{verdict(approval)}", verdict(approval), can or UNKNOWN_PLATFORM)
+        name = f"{row.group_id}_end"
+        body = OutboundMessage(target, storable(text), idempotency_key=name)
+        return Outgoing(
+            id=name,
+            target=row.target,
+            group_id=name,
+            idx=0,
+            # An end that nobody chose must be told, so it is sent anew where there is nothing to edit.
+            kind=OutboxKind.REPLY if has_expired else OutboxKind.EDIT,
+            body=codec.dump(body),
+            expires_at=now + EDIT_SECONDS,
+            turn_id=approval.turn_id,
+            replaces=row.id if can is not None and can.edits else "",
+        )
+
+    @staticmethod
+    def _fitting(text: str, short: str, can: Capabilities) -> str:
+        """The whole card where it is one message, else its last line alone."""
+        return text if length(text, can.text_unit) <= can.text_limit else trim(short, can.text_limit, can.text_unit)
+
+
+def _put(tx: Tx, approval: Approval) -> list[OutboxRow]:
+    """The messages that ask this question: the one with the buttons of each chat it was put into."""
+    if not approval.question_id:
+        return []
+    found = [outbox.get(tx, approval.question_id)]
+    if approval.touches_host:
+        for copy in range(MOST_COPIES):
+            rows = outbox.of_group(tx, name_of_question(approval.id, copy))
+            found.append(rows[-1] if rows else None)
+    return [row for row in found if row is not None]
+
+
+def verdict(approval: Approval) -> str:
+    """How a question ended, in a line."""
+    who = one_line(approval.answered_by, 60) or "somebody"
+    match approval.state:
+        case ApprovalState.ALLOWED:
+            return words.CARD_ALLOWED[approval.scope or Scope.ONCE.value].format(who=who)
+        case ApprovalState.DENIED:
+            reason = one_line(approval.reason, 200)
+            return words.CARD_DENIED.format(who=who, reason=f": {reason}" if reason else ".")
+        case ApprovalState.EXPIRED:
+            return words.CARD_EXPIRED.format(span=words.span(approval.expires_at - approval.created_at))
+        case _:
+            return words.CARD_WITHDRAWN.format(reason=one_line(approval.reason, 200))
+
+
+def without_quote(message: OutboundMessage, target: Target) -> OutboundMessage:
+    """The same question for another chat, where the message it answers is not."""
+    return replace(message, target=target, reply_to="")

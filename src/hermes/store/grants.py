@@ -1,0 +1,128 @@
+"""Grants: a kind of thing that a person's turns may do without being asked about, until it is revoked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.core.people import PersonRole
+from hermes.core.roles import Action, may
+from hermes.store.db import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """``person_id`` is whose turns it is for, ``granted_by`` the person who gave it; ``session_id`` '' is for good."""
+
+    id: str
+    person_id: str
+    scope: str
+    subject: str
+    session_id: str
+    touches_host: int
+    granted_by: str
+    granted_at: float
+    reason: str
+    revoked_at: float | None
+
+    @property
+    def is_standing(self) -> bool:
+        return self.revoked_at is None
+
+
+COLUMNS = "id, person_id, scope, subject, session_id, touches_host, granted_by, granted_at, reason, revoked_at"
+
+
+def give(tx: Tx, grant: Grant) -> None:
+    """Store a grant. One that says the same and stands is left as it is."""
+    same = tx.value(
+        """
+        SELECT id FROM grants
+        WHERE revoked_at IS NULL AND person_id = :person_id AND subject = :subject AND session_id = :session_id
+            AND touches_host = :touches_host AND granted_by = :granted_by
+        """,
+        person_id=grant.person_id,
+        subject=grant.subject,
+        session_id=grant.session_id,
+        touches_host=grant.touches_host,
+        granted_by=grant.granted_by,
+    )
+    if same is not None:
+        return
+    tx.run(
+        """
+        INSERT INTO grants (id, person_id, scope, subject, session_id, touches_host, granted_by, granted_at, reason)
+        VALUES (:id, :person_id, :scope, :subject, :session_id, :touches_host, :granted_by, :granted_at, :reason)
+        ON CONFLICT (id) DO NOTHING
+        """,
+        id=grant.id,
+        person_id=grant.person_id,
+        scope=grant.scope,
+        subject=grant.subject,
+        session_id=grant.session_id,
+        touches_host=grant.touches_host,
+        granted_by=grant.granted_by,
+        granted_at=grant.granted_at,
+        reason=grant.reason,
+    )
+
+
+def covering(tx: Tx, *, person_id: str, session_id: str, subject: str, touches_host: bool) -> Grant | None:
+    """A standing grant that makes a question needless, or None.
+
+    What touches the host is covered only by a grant for the host, and only while who gave it may still allow that.
+    """
+    if not subject or not person_id:
+        return None
+    found = tx.all(
+        f"""
+        SELECT {COLUMNS} FROM grants
+        WHERE person_id = :person_id AND subject = :subject AND revoked_at IS NULL
+            AND session_id IN ('', :session_id) AND touches_host >= :touches_host
+        ORDER BY granted_at LIMIT 20
+        """,  # noqa: S608
+        Grant,
+        person_id=person_id,
+        subject=subject,
+        session_id=session_id,
+        touches_host=int(touches_host),
+    )
+    return next((grant for grant in found if not touches_host or _may_still(tx, grant)), None)
+
+
+def _may_still(tx: Tx, grant: Grant) -> bool:
+    role = tx.value("SELECT role FROM people WHERE id = :id", id=grant.granted_by)
+    return role in list(PersonRole) and may(PersonRole(role), Action.APPROVE_HOST)
+
+
+def get(tx: Tx, grant_id: str) -> Grant | None:
+    return tx.one(f"SELECT {COLUMNS} FROM grants WHERE id = :id", Grant, id=grant_id)  # noqa: S608
+
+
+def standing(tx: Tx, *, person_id: str = "", limit: int = 200) -> list[Grant]:
+    """What is granted now, the newest first: everybody's, or what is for one person.
+
+    What was granted for a session that has ended is over, and not told any more.
+    """
+    whose = " AND person_id = :person_id" if person_id else ""
+    given = {"person_id": person_id} if person_id else {}
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM grants
+        WHERE revoked_at IS NULL{whose} AND (session_id = '' OR EXISTS (
+            SELECT 1 FROM sessions WHERE sessions.id = grants.session_id AND sessions.ended_at IS NULL))
+        ORDER BY granted_at DESC, id LIMIT :limit
+        """,  # noqa: S608
+        Grant,
+        limit=limit,
+        **given,
+    )
+
+
+def revoke(tx: Tx, grant_id: str, *, now: float) -> Grant | None:
+    """End a grant: from now on it is asked about again. None: there is none with this id, or it has ended."""
+    return tx.one(
+        f"UPDATE grants SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL RETURNING {COLUMNS}",  # noqa: S608
+        Grant,
+        id=grant_id,
+        now=now,
+    )
