@@ -31,6 +31,8 @@ COMMANDS: dict[str, str] = {
     "status": "How the gateway is, on one screen",
     "logs": "Show the log, or follow it",
     "sessions": "List, show, export, rename and delete conversations",
+    "pairing": "See who would like to talk, and let them in",
+    "people": "See who is who, give roles, join accounts",
     "config": "Show, set, explain and check the configuration",
     "api-key": "Make, list, show and revoke the keys of the API",
     "doctor": "Look for trouble, and say what to type",
@@ -38,7 +40,7 @@ COMMANDS: dict[str, str] = {
     "completion": "Print the completion script for bash, zsh or fish",
 }
 
-BARE = {"gateway": "run", "sessions": "list", "config": "show"}  # the verb that no verb stands for
+BARE = {"gateway": "run", "sessions": "list", "config": "show", "pairing": "list", "people": "list"}  # the verb that no verb stands for
 
 USAGE_ERROR = 2
 CONFIG_ERROR = 78  # EX_CONFIG: a supervisor must not start it again before somebody edited something

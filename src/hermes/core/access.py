@@ -77,22 +77,30 @@ class Unaddressed:
 Verdict = Allowed | Refused | Unaddressed
 
 
-def judge(policy: AccessPolicy, *, kind: ChatKind, sender_id: str, chat: str, is_addressed: bool) -> Verdict:
-    """Say whether the configuration lets this person talk to the agent here. Nobody is, unless named.
+def judge(
+    policy: AccessPolicy,
+    *,
+    kind: ChatKind,
+    sender_id: str,
+    chat: str,
+    is_addressed: bool,
+    is_paired: bool = False,
+) -> Verdict:
+    """Say whether this person may talk to the agent here: nobody is let in, unless named or paired.
 
     An unaddressed group message is never refused by name: strangers talking among themselves are no
     attempt to get in.
     """
     match kind:
         case ChatKind.DM:
-            return _judge_dm(policy, sender_id)
+            return _judge_dm(policy, sender_id, is_paired)
         case ChatKind.GROUP | ChatKind.CHANNEL:
-            return _judge_group(policy, sender_id, chat, is_addressed)
+            return _judge_group(policy, sender_id, chat, is_addressed, is_paired)
         case _:
             assert_never(kind)
 
 
-def _judge_dm(policy: AccessPolicy, sender_id: str) -> Verdict:
+def _judge_dm(policy: AccessPolicy, sender_id: str, is_paired: bool) -> Verdict:
     match policy.dm_policy:
         case DmPolicy.DISABLED:
             return Refused(RefusalReason.DMS_DISABLED)
@@ -101,18 +109,19 @@ def _judge_dm(policy: AccessPolicy, sender_id: str) -> Verdict:
         case DmPolicy.ALLOWLIST:
             return Allowed() if policy.lists(sender_id) else Refused(RefusalReason.NOT_LISTED)
         case DmPolicy.PAIRING:
-            return Allowed() if policy.lists(sender_id) else Refused(RefusalReason.NOT_PAIRED)
+            return Allowed() if is_paired or policy.lists(sender_id) else Refused(RefusalReason.NOT_PAIRED)
         case _:
             assert_never(policy.dm_policy)
 
 
-def _judge_group(policy: AccessPolicy, sender_id: str, chat: str, is_addressed: bool) -> Verdict:
+def _judge_group(policy: AccessPolicy, sender_id: str, chat: str, is_addressed: bool, is_paired: bool) -> Verdict:
     is_off = policy.group_policy is GroupPolicy.DISABLED
     if not is_addressed and (is_off or policy.require_mention):
         return Unaddressed()
     if is_off:
         return Refused(RefusalReason.GROUPS_DISABLED)
-    is_listed = chat in policy.group_allowed_chats or policy.lists(sender_id)
+    is_known = policy.lists(sender_id) or (is_paired and policy.dm_policy is DmPolicy.PAIRING)
+    is_listed = chat in policy.group_allowed_chats or is_known
     if policy.group_policy is GroupPolicy.OPEN or is_listed:
         return Allowed()
     return Refused(RefusalReason.NOT_LISTED)

@@ -15,6 +15,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
 from hermes.hosting.control_server import Handler, Reply
 from hermes.hosting.key_verbs import KeyVerbs
+from hermes.hosting.people_verbs import PeopleVerbs
 from hermes.store import backup, codec, outbox, overview, sessions, trace
 from hermes.store.db import Database, Tx
 from hermes.store.journal import Journal
@@ -47,6 +48,7 @@ class StoreVerbs:
             "doctor.stores": self.stores,
             "store.counts": self.counts,
             **KeyVerbs(self._db, self._clock).mapping(),
+            **PeopleVerbs(self._db).mapping(),
         }
 
     async def trace(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
 from hermes.hosting.control_server import Handler, Reply
+from hermes.hosting.people_verbs import PairingVerbs
 from hermes.hosting.saying import Saying
 from hermes.hosting.store_verbs import NotFoundError, StoreVerbs, letter_told
 from hermes.services.gateway import Gateway
@@ -34,6 +35,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
     live = _Live(gateway)
     return {
         **StoreVerbs(gateway.home, gateway.db, gateway.clock).mapping(),
+        **PairingVerbs(gateway.pairings).mapping(),
         "status": live.status,
         "say": Saying(gateway).say,
         "send": live.send,

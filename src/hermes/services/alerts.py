@@ -52,9 +52,7 @@ class Alerts:
 
     async def _send(self, text: str) -> None:
         """An alert is worth hearing hours later too, so it lives as long as an answer."""
-        homes = home_channels(self._config())
-        targets = [Target(key.platform, chat, account=key.account) for key, chat in homes.items() if chat]
-        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in targets]
+        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in home_targets(self._config())]
         rows = [row for alert in alerts for row in self._letters.rows(alert, OutboxKind.REPLY)]
         while rows:
             try:
@@ -73,3 +71,9 @@ def home_channels(config: Config) -> dict[AccountKey, str]:
         for name, account in accounts.items()
         if account.enabled
     }
+
+
+def home_targets(config: Config) -> list[Target]:
+    """Every home channel that is set."""
+    homes = home_channels(config)
+    return [Target(key.platform, chat, account=key.account) for key, chat in homes.items() if chat]

@@ -25,6 +25,7 @@ from hermes.services.intake import Intake
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
 from hermes.services.models import Models
+from hermes.services.pairing import Pairings
 from hermes.services.supervisor import Supervisor
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
@@ -62,6 +63,7 @@ class Gateway:
     fetcher: Fetcher
     hub: LocalDoor
     door: Door
+    pairings: Pairings
     troubles: list[str] = field(default_factory=list)
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
 

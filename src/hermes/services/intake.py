@@ -35,9 +35,17 @@ log = logging.getLogger(__name__)
 
 MAX_TEXT = 1_000_000
 STRANGER_TOLD_EVERY_SECONDS = 3600.0
+CODE_SHOWN_EVERY_SECONDS = 20.0
 LOOK_AGAIN_SECONDS = 5.0
 ONE_COMMAND_SECONDS = 20.0
 STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
+
+
+class Strangers(Protocol):
+    """Who was let in by pairing, and what is said to those who were not."""
+
+    def is_paired(self, platform: str, user_id: str) -> bool: ...
+    async def meet(self, message: InboundMessage, account: str) -> None: ...
 
 
 class Acts(Protocol):
@@ -89,6 +97,7 @@ class Intake:
         lanes: Lanes,
         letters: Letters,
         actions: Acts,
+        strangers: Strangers,
         on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
     ) -> None:
         self._db = db
@@ -97,6 +106,7 @@ class Intake:
         self._lanes = lanes
         self._letters = letters
         self._actions = actions
+        self._strangers = strangers
         self._on_arrival = on_arrival
         self._known: set[tuple[str, str]] = set()  # persons already in the store
         self._told: dict[tuple[str, str], float] = {}  # strangers, and when they were last told
@@ -192,7 +202,14 @@ class Intake:
         account = self._config().account(source.account.platform, source.account.account)
         if account is None:
             return Refused(RefusalReason.NOT_LISTED)
-        return judge(account.access, kind=key.kind, sender_id=sender_id, chat=key.chat, is_addressed=is_addressed)
+        return judge(
+            account.access,
+            kind=key.kind,
+            sender_id=sender_id,
+            chat=key.chat,
+            is_addressed=is_addressed,
+            is_paired=self._strangers.is_paired(source.account.platform, sender_id),
+        )
 
     def _incoming(
         self,
@@ -299,18 +316,23 @@ class Intake:
         self._spawn(self._send(rows))
 
     def _meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> None:
-        """Tell a stranger in a direct chat how to be let in, once an hour; a group is never told anything."""
+        """Tell a stranger in a direct chat how to be let in, now and then; a group is never told anything."""
         platform = message.session_key.platform
+        is_pairing = reason is RefusalReason.NOT_PAIRED
+        pause = CODE_SHOWN_EVERY_SECONDS if is_pairing else STRANGER_TOLD_EVERY_SECONDS
         log.warning(
             "Unauthorized user", extra={"platform": platform, "user": message.sender_id, "reason": reason.value}
         )
         now = self._clock.now()
         who = (platform, message.sender_id)
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED
-        if not answers or now - self._told.get(who, 0.0) < STRANGER_TOLD_EVERY_SECONDS:
+        if not answers or now - self._told.get(who, 0.0) < pause:
             return
         self._told = {each: at for each, at in self._told.items() if now - at < STRANGER_TOLD_EVERY_SECONDS}
         self._told[who] = now
+        if is_pairing:
+            self._spawn(self._strangers.meet(message, message.session_key.account))
+            return
         text = words.STRANGER.format(sender_id=message.sender_id, setting=f"{platform.upper()}_ALLOWED_USERS")
         self._spawn(self._send(self._letters.notice(message.session_key.target, text)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import sqlite3
 import threading
 import time
@@ -18,6 +19,7 @@ from hermes.core.errors import ConfigError, ForeignHomeError
 
 MARKER = ".hermes-home"
 APPLICATION = "hermes-gateway"
+SECRET_BYTES = 32
 
 _CONFIG_FILES = frozenset({".env", "config.yaml", "gateway.json", "logs", "run", "SOUL.md"})
 """What a person may put into a home before the first start."""
@@ -197,3 +199,15 @@ def _version(home: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     return f" {str(told).removesuffix('.0')}"
+
+
+def own_secret(path: Path) -> bytes:
+    """Random bytes that belong to this home: made once, kept in a file of mode 0600."""
+    try:
+        kept = bytes.fromhex(path.read_text("ascii"))
+    except (FileNotFoundError, ValueError):
+        kept = b""
+    if len(kept) < SECRET_BYTES:
+        kept = secrets.token_bytes(SECRET_BYTES)
+        write_private(path, kept.hex() + "\n")
+    return kept

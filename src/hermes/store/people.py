@@ -87,3 +87,52 @@ def marks(tx: Tx, platform: str, account: str) -> dict[str, str]:
         account=account,
     )
     return {str(name): str(value) for name, value in rows}
+
+
+# Who is who
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    platform: str
+    user_id: str
+    person_id: str
+    name: str
+
+
+def listed(tx: Tx) -> list[Person]:
+    return tx.all("SELECT id, name, role FROM people ORDER BY created_at, id", Person)
+
+
+def accounts(tx: Tx, person_id: str = "") -> list[Account]:
+    """The platform accounts of one person, or of everybody."""
+    return tx.all(
+        """
+        SELECT platform, user_id, person_id, name FROM person_accounts WHERE :id = '' OR person_id = :id
+        ORDER BY person_id, platform, user_id
+        """,
+        Account,
+        id=person_id,
+    )
+
+
+def has_owner(tx: Tx) -> bool:
+    """Whether an owner can be reached in a chat; whoever sits at the machine is one anyway."""
+    found = tx.value(
+        """
+        SELECT 1 FROM people JOIN person_accounts ON person_accounts.person_id = people.id
+        WHERE people.role = 'owner' AND person_accounts.platform NOT IN ('local', 'api') LIMIT 1
+        """
+    )
+    return found is not None
+
+
+def link(tx: Tx, platform: str, user_id: str, person_id: str) -> bool:
+    """From now on this account is that person's: their role, their files, their sessions. False: no such account."""
+    moved = tx.run(
+        "UPDATE person_accounts SET person_id = :person WHERE platform = :platform AND user_id = :user_id",
+        person=person_id,
+        platform=platform,
+        user_id=user_id,
+    )
+    return moved == 1

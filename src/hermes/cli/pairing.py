@@ -1,0 +1,81 @@
+"""``hermes pairing``: strangers who wrote, and the word that lets them in."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  hermes pairing list                              who waits, with their codes, and who was let in
+  hermes pairing approve telegram K7QPM3XW         acts in the running gateway at once
+  hermes pairing revoke telegram 5550142           a stranger again, from the next message on
+  hermes pairing clear-pending telegram            forget who waits; they may ask again
+"""
+
+VERBS = {
+    "list": "who waits, and who was let in",
+    "approve": "let in whoever has this code",
+    "revoke": "make somebody a stranger again",
+    "clear-pending": "forget those who wait",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    for verb in ("list", "clear-pending"):
+        added[verb].add_argument("platform", nargs="?", default="", help="only this one")
+    for verb in ("approve", "revoke"):
+        added[verb].add_argument("platform", help="telegram, weixin, ...")
+    added["approve"].add_argument("code", help="the code they were shown")
+    added["revoke"].add_argument("user", help="their id on that platform")
+    for own in added.values():
+        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    with Asker(home_folder(), Alone.GATEWAY) as asker:
+        match args.verb:
+            case "list":
+                told = asker.ask("pairing.list", {"platform": args.platform})
+                text = _listed(told)
+            case "approve":
+                told = asker.ask("pairing.approve", {"platform": args.platform, "code": args.code})
+                text = _approved(told)
+            case "revoke":
+                told = asker.ask("pairing.revoke", {"platform": args.platform, "user": args.user})
+                text = f"✓ {_who(told)} is a stranger again. If an allowlist names them, they still get in by that."
+            case _:
+                told = asker.ask("pairing.clear", {"platform": args.platform})
+                text = f"✓ {told['cleared']} forgotten. Whoever writes again gets a new code."
+    print(json.dumps(told, ensure_ascii=False) if args.as_json else text)
+    return 0
+
+
+def _approved(told: Mapping[str, Any]) -> str:
+    first = " First to be approved here, so they are the owner." if told["is_first_owner"] else ""
+    return f"✓ {_who(told)} may talk now.{first} Nothing to restart."
+
+
+def _listed(told: Mapping[str, Any]) -> str:
+    lines = [f"{one['platform']:<10} {one['code']}  {_who(one)}, {_ago(one['asked_at'])}" for one in told["waiting"]]
+    lines = ["Waiting:", *(f"  {line}" for line in lines)] if lines else ["Nobody waits."]
+    decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in told["decided"]]
+    return "\n".join([*lines, *(["Decided:", *decided] if decided else [])])
+
+
+def _who(told: Mapping[str, Any]) -> str:
+    account = f"{told['platform']} {told['user']}"
+    return f"{told['name']} ({account})" if told["name"] else account
+
+
+def _ago(at: float) -> str:
+    return f"{max(0, round((time.time() - at) / 60))} min ago"

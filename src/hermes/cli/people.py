@@ -1,0 +1,59 @@
+"""``hermes people``: who is who, which accounts are theirs, and what they may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  hermes people list
+  hermes people role telegram:5550142 admin        owner, admin, user or guest; counts from their next message on
+  hermes people link weixin:wxid_7 telegram:5550142
+                                                   one person with two accounts: one role, one workspace, one memory
+"""
+
+VERBS = {
+    "list": "everybody the agent knows",
+    "role": "say what somebody may do",
+    "link": "say that an account is somebody's too",
+}
+
+ROLES = ("owner", "admin", "user", "guest")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    added["role"].add_argument("person", help="an id, or platform:user")
+    added["role"].add_argument("role", choices=ROLES, help="what they may do")
+    added["link"].add_argument("account", help="platform:user of the account that joins")
+    added["link"].add_argument("person", help="an id, or platform:user, of the person it belongs to")
+    for own in added.values():
+        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    with Asker(home_folder(), Alone.STORE) as asker:
+        match args.verb:
+            case "list":
+                told = asker.ask("people.list")
+                text = "\n".join(map(_line, told)) or "Nobody yet."
+            case "role":
+                told = asker.ask("people.role", {"person": args.person, "role": args.role})
+                text = f"✓ {told['name'] or told['id']} is {told['role']} now."
+            case _:
+                told = asker.ask("people.link", {"account": args.account, "person": args.person})
+                text = f"✓ {told['account']} is {told['name'] or told['id']} now, with the role {told['role']}."
+    print(json.dumps(told, ensure_ascii=False) if args.as_json else text)
+    return 0
+
+
+def _line(person: Mapping[str, Any]) -> str:
+    return f"{person['role']:<6} {person['name'] or '–':<16} {person['id']:<24} {', '.join(person['accounts'])}"

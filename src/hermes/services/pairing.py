@@ -1,0 +1,258 @@
+"""Letting strangers in: a code for each, shown again on asking, and a decision that counts at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hermes.core import pairing as rules
+from hermes.core.errors import GatewayError
+from hermes.core.keys import Target
+from hermes.core.messages import Button, InboundMessage, OutboundMessage
+from hermes.core.people import PersonRole
+from hermes.core.ports import Clock
+from hermes.core.text import one_line
+from hermes.services import words
+from hermes.services.intake import person_id_of
+from hermes.services.letters import Letters
+from hermes.store import outbox, pairings, people
+from hermes.store.db import Database, Tx
+from hermes.store.home import own_secret
+from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.pairings import Pairing, PairingState
+
+log = logging.getLogger(__name__)
+
+SECRET_FILE = "pairing.secret"  # noqa: S105 - the name of the file
+NAME_LENGTH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a stranger is told: their code, or that too many wait ('' then)."""
+
+    code: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A request with its code, for whoever decides."""
+
+    pairing: Pairing
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    pairing: Pairing
+    role: PersonRole
+    is_first_owner: bool
+
+
+class Pairings:
+    """Knows who was let in, without asking the store for each message."""
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        letters: Letters,
+        home: Path,
+        home_targets: Callable[[], Sequence[Target]],
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._letters = letters
+        self._home = home
+        self._home_targets = home_targets
+        self._approved: set[tuple[str, str]] = set()
+        self._secret = b""
+
+    async def load(self) -> None:
+        """Once, before the first message is judged."""
+        self._approved = await self._db.read(pairings.approved)
+
+    def is_paired(self, platform: str, user_id: str) -> bool:
+        return (platform, user_id) in self._approved
+
+    # A stranger writes
+
+    async def meet(self, message: InboundMessage, account: str) -> None:
+        """Answer a stranger with their code. The owner's home channel hears of each of them once."""
+        key = message.session_key
+        name = one_line(message.sender_name, NAME_LENGTH)
+        asked = await self._db.write(
+            self._ask, key.platform, message.sender_id, account, key.chat, name, now=self._clock.now()
+        )
+        if asked is None:
+            return
+        text = words.TOO_MANY_STRANGERS
+        if asked.code:
+            text = words.PAIRING.format(code=asked.code, platform=key.platform)
+        rows = self._letters.notice(key.target, text)
+        if asked.is_new or not asked.code:
+            rows += self._told_at_home(key.platform, message.sender_id, name, asked.code)
+        await self._db.write(outbox.enqueue, rows, now=self._clock.now())
+        self._letters.due(rows)
+
+    def _ask(
+        self, tx: Tx, platform: str, user_id: str, account: str, chat: str, name: str, *, now: float
+    ) -> Asked | None:
+        """None: they were sent away within the hour, and nothing is said again."""
+        since = now - rules.LIVE_SECONDS
+        earlier = pairings.get(tx, platform, user_id)
+        if earlier is not None and earlier.state == PairingState.REFUSED and (earlier.decided_at or 0.0) > since:
+            return None
+        waiting = pairings.waiting(tx, platform, since=since)
+        known = next((one for one in waiting if one.user_id == user_id), None)
+        if known is not None:
+            return Asked(self._code(known), is_new=False)
+        if len(waiting) >= rules.MOST_WAITING:
+            return Asked("", is_new=False)
+        pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now)
+        made = pairings.get(tx, platform, user_id)
+        assert made is not None  # noqa: S101 - written a line above, in this transaction
+        return Asked(self._code(made), is_new=True)
+
+    def _told_at_home(self, platform: str, user_id: str, name: str, code: str) -> list[Outgoing]:
+        who = f"{name or 'Somebody'} ({platform} {one_line(user_id, 64)})"
+        if not code:
+            text = words.STRANGERS_QUEUE.format(who=who, platform=platform)
+            # The letter's name holds the hour: a crowd at the door is told of once an hour.
+            hour = int(self._clock.now() // rules.LIVE_SECONDS)
+            return self._home_letters(OutboundMessage(NOWHERE, text), f"crowd_{platform}_{hour}")
+        buttons = (
+            Button("Approve", rules.button_data(platform, code, approve=True)),
+            Button("Refuse", rules.button_data(platform, code, approve=False)),
+        )
+        text = words.STRANGER_AT_THE_DOOR.format(who=who, platform=platform, code=code)
+        return self._home_letters(OutboundMessage(NOWHERE, text, buttons=(buttons,)), f"{platform}_{code}")
+
+    def _home_letters(self, message: OutboundMessage, name: str) -> list[Outgoing]:
+        rows: list[Outgoing] = []
+        for number, target in enumerate(self._home_targets()):
+            letter = replace(message, target=target)
+            rows += self._letters.rows(letter, OutboxKind.REPLY, key=f"ob_pair_{name}_{number}")
+        return rows
+
+    def _code(self, pairing: Pairing) -> str:
+        if not self._secret:
+            self._secret = own_secret(self._home / SECRET_FILE)
+        return rules.code_of(
+            self._secret,
+            platform=pairing.platform,
+            account=pairing.account,
+            user_id=pairing.user_id,
+            asked_at=pairing.asked_at,
+        )
+
+    # Somebody decides
+
+    async def waiting(self, platform: str = "") -> list[Waiting]:
+        since = self._clock.now() - rules.LIVE_SECONDS
+        return await self._db.read(self._waiting, platform, since)
+
+    def _waiting(self, tx: Tx, platform: str, since: float) -> list[Waiting]:
+        return [Waiting(one, self._code(one)) for one in pairings.waiting(tx, platform, since=since)]
+
+    async def decided(self, platform: str = "") -> list[Pairing]:
+        return await self._db.read(pairings.decided, platform)
+
+    async def approve(self, platform: str, code: str, *, by: str, is_at_machine: bool = False) -> Approval:
+        """Let in whoever has this code. GatewayError in words when there is none, or too many were wrong."""
+        approval, failure = await self._db.write(
+            self._approve, platform, code, by, is_at_machine=is_at_machine, now=self._clock.now()
+        )
+        if approval is None:
+            raise GatewayError(failure)
+        pairing = approval.pairing
+        self._approved.add((pairing.platform, pairing.user_id))
+        self._letters.due_target(str(_target(pairing)))
+        log.info("Let in", extra={"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by})
+        return approval
+
+    def _approve(
+        self, tx: Tx, platform: str, code: str, by: str, *, is_at_machine: bool, now: float
+    ) -> tuple[Approval | None, str]:
+        locked = pairings.locked_until(tx, platform)
+        if locked > now and not is_at_machine:
+            return None, words.PAIRING_LOCKED.format(platform=platform, minutes=max(1, round((locked - now) / 60)))
+        waiting = self._waiting(tx, platform, now - rules.LIVE_SECONDS)
+        found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
+        if found is None:
+            if not is_at_machine:
+                pairings.note_wrong(
+                    tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now
+                )
+            return None, self._no_such_code(waiting if is_at_machine else [], now)
+        pairings.forget_wrong(tx, platform)
+        return self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now), ""
+
+    def _let_in(self, tx: Tx, pairing: Pairing, by: str, *, is_at_machine: bool, now: float) -> Approval:
+        pairings.decide(tx, pairing.platform, pairing.user_id, PairingState.APPROVED, by=by, now=now)
+        is_first = is_at_machine and not people.has_owner(tx)
+        role = PersonRole.OWNER if is_first else PersonRole.USER
+        person = people.ensure(
+            tx,
+            person_id_of(pairing.platform, pairing.user_id),
+            platform=pairing.platform,
+            user_id=pairing.user_id,
+            name=pairing.name,
+            role=role.value,
+            now=now,
+        )
+        if is_first:
+            people.set_role(tx, person.id, role.value)
+        welcome = OutboundMessage(_target(pairing), words.LET_IN.format(name=f", {pairing.name}" * bool(pairing.name)))
+        key = f"ob_in_{pairing.platform}_{pairing.user_id}_{pairing.asked_at:.0f}"
+        outbox.enqueue(tx, self._letters.rows(welcome, OutboxKind.REPLY, key=key), now=now)
+        kept = PersonRole(person.role) if not is_first else role
+        return Approval(pairing, kept, is_first)
+
+    def _no_such_code(self, waiting: Sequence[Waiting], now: float) -> str:
+        if not waiting:
+            return words.NO_SUCH_CODE
+        shown = "; ".join(
+            f"{one.pairing.platform} {one.code}, {one.pairing.name or one.pairing.user_id}, "
+            f"{max(0, round((now - one.pairing.asked_at) / 60))} min ago"
+            for one in waiting
+        )
+        return f"{words.NO_SUCH_CODE} Waiting: {shown}."
+
+    async def refuse(self, platform: str, code: str, *, by: str) -> Pairing:
+        """Send away whoever has this code; they are not told, and may ask again when the hour is over."""
+        since = self._clock.now() - rules.LIVE_SECONDS
+        waiting = await self._db.read(self._waiting, platform, since)
+        found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
+        if found is None:
+            raise GatewayError(words.NO_SUCH_CODE)
+        await self._decide(found, PairingState.REFUSED, by)
+        return found
+
+    async def revoke(self, platform: str, user_id: str, *, by: str) -> Pairing:
+        """Whoever was let in is a stranger again, from their next message on."""
+        found = await self._db.read(pairings.get, platform, user_id)
+        if found is None or found.state != PairingState.APPROVED:
+            raise GatewayError(f"{platform} {user_id} was not let in by pairing. Look: hermes pairing list")
+        await self._decide(found, PairingState.REVOKED, by)
+        self._approved.discard((platform, user_id))
+        log.info("Revoked", extra={"platform": platform, "user": user_id, "by": by})
+        return found
+
+    async def _decide(self, pairing: Pairing, state: PairingState, by: str) -> None:
+        now = self._clock.now()
+        await self._db.write(pairings.decide, pairing.platform, pairing.user_id, state, by=by, now=now)
+
+    async def clear_waiting(self, platform: str = "") -> int:
+        return await self._db.write(pairings.clear_waiting, platform)
+
+
+NOWHERE = Target("local", "nowhere")
+"""Stands in a letter until it is written for each home channel."""
+
+
+def _target(pairing: Pairing) -> Target:
+    return Target(pairing.platform, pairing.chat or pairing.user_id, account=pairing.account)

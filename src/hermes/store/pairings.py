@@ -1,0 +1,142 @@
+"""Who asked to be let in, who was, and how often a wrong code was tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermes.store.db import Tx
+
+
+class PairingState(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    REFUSED = "refused"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    platform: str
+    user_id: str
+    account: str
+    chat: str
+    name: str
+    state: str
+    asked_at: float
+    decided_at: float | None
+    decided_by: str
+
+
+COLUMNS = "platform, user_id, account, chat, name, state, asked_at, decided_at, decided_by"
+
+
+def get(tx: Tx, platform: str, user_id: str) -> Pairing | None:
+    return tx.one(
+        f"SELECT {COLUMNS} FROM pairings WHERE platform = :platform AND user_id = :user_id",  # noqa: S608
+        Pairing,
+        platform=platform,
+        user_id=user_id,
+    )
+
+
+def waiting(tx: Tx, platform: str = "", *, since: float) -> list[Pairing]:
+    """Requests that are still good, the oldest first: of one platform, or of all."""
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM pairings
+        WHERE state = 'pending' AND asked_at > :since AND (:platform = '' OR platform = :platform)
+        ORDER BY asked_at, user_id
+        """,  # noqa: S608
+        Pairing,
+        platform=platform,
+        since=since,
+    )
+
+
+def decided(tx: Tx, platform: str = "") -> list[Pairing]:
+    return tx.all(
+        f"""
+        SELECT {COLUMNS} FROM pairings WHERE state <> 'pending' AND (:platform = '' OR platform = :platform)
+        ORDER BY decided_at, user_id
+        """,  # noqa: S608
+        Pairing,
+        platform=platform,
+    )
+
+
+def approved(tx: Tx) -> set[tuple[str, str]]:
+    """Platform and user id of everybody who was let in."""
+    rows = tx.all("SELECT platform, user_id FROM pairings WHERE state = 'approved'", lambda *row: row)
+    return {(str(platform), str(user_id)) for platform, user_id in rows}
+
+
+def ask(tx: Tx, platform: str, user_id: str, *, account: str, chat: str, name: str, now: float) -> None:
+    """A stranger asks anew; whatever was decided about them before is over."""
+    tx.run(
+        """
+        INSERT INTO pairings (platform, user_id, account, chat, name, state, asked_at)
+        VALUES (:platform, :user_id, :account, :chat, :name, 'pending', :now)
+        ON CONFLICT (platform, user_id) DO UPDATE SET account = excluded.account, chat = excluded.chat,
+            name = excluded.name, state = 'pending', asked_at = excluded.asked_at, decided_at = NULL, decided_by = ''
+        """,
+        platform=platform,
+        user_id=user_id,
+        account=account,
+        chat=chat,
+        name=name,
+        now=now,
+    )
+
+
+def decide(tx: Tx, platform: str, user_id: str, state: PairingState, *, by: str, now: float) -> bool:
+    """Settle somebody's standing. False when there is nobody of that name, or it is so already."""
+    changed = tx.run(
+        """
+        UPDATE pairings SET state = :state, decided_at = :now, decided_by = :by
+        WHERE platform = :platform AND user_id = :user_id AND state <> :state
+        """,
+        platform=platform,
+        user_id=user_id,
+        state=state.value,
+        by=by,
+        now=now,
+    )
+    return changed == 1
+
+
+def clear_waiting(tx: Tx, platform: str = "") -> int:
+    return tx.run(
+        "DELETE FROM pairings WHERE state = 'pending' AND (:platform = '' OR platform = :platform)", platform=platform
+    )
+
+
+# Wrong codes
+
+
+def locked_until(tx: Tx, platform: str) -> float:
+    found = tx.value("SELECT locked_until FROM pairing_tries WHERE platform = :platform", platform=platform)
+    return float(found or 0.0)
+
+
+def note_wrong(tx: Tx, platform: str, *, most: int, lock_seconds: float, now: float) -> int:
+    """Count a wrong code and say how many that makes; the last one that is allowed locks the platform."""
+    wrong = tx.value(
+        """
+        INSERT INTO pairing_tries (platform, wrong, locked_until) VALUES (:platform, 1, 0)
+        ON CONFLICT (platform) DO UPDATE SET wrong = pairing_tries.wrong + 1 RETURNING wrong
+        """,
+        platform=platform,
+    )
+    count = int(wrong or 1)
+    if count >= most:
+        tx.run(
+            "UPDATE pairing_tries SET wrong = 0, locked_until = :until WHERE platform = :platform",
+            platform=platform,
+            until=now + lock_seconds,
+        )
+    return count
+
+
+def forget_wrong(tx: Tx, platform: str) -> None:
+    tx.run("DELETE FROM pairing_tries WHERE platform = :platform", platform=platform)
