@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 
+from hermes.agent.backends.terminals import Terminals, end_leftovers
 from hermes.agent.checkpoints import Checkpoints
 from hermes.agent.delegation import Delegation
 from hermes.agent.models.embedded import EmbeddedModel
@@ -26,12 +27,15 @@ from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
 from hermes.agent.tools import (
     clarify,
     delegate_task,
+    execute_code,
     find_tools,
     patch,
+    process,
     read_file,
     search_files,
     send_message,
     session_search,
+    terminal,
     todo,
     vision,
     web_extract,
@@ -42,7 +46,7 @@ from hermes.agent.toolsets import access_of
 from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
-from hermes.config import EMBEDDED, Config, ConfigWatch, Loaded
+from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.manifest import Manifest
@@ -94,12 +98,15 @@ SENDS_DRAIN_SECONDS = 1.5
 TOOLS: tuple[ModuleType, ...] = (
     clarify,
     delegate_task,
+    execute_code,
     find_tools,
     patch,
+    process,
     read_file,
     search_files,
     send_message,
     session_search,
+    terminal,
     todo,
     vision,
     web_extract,
@@ -143,8 +150,9 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         stack.push_async_callback(db.close)
         owner = new_id("inc")
         await db.write(_take_over, owner, now=setting.clock.now())
-        await _kill_leftovers(db)
+        await _kill_leftovers(db, now=setting.clock.now())
         gateway = builder.build(db, owner)
+        stack.push_async_callback(builder.end_commands)
         await gateway.door.forget_gone_clients()  # before any lane is served
         await gateway.pairings.load()  # before any message is judged
         stack.push_async_callback(gateway.models.close)
@@ -216,11 +224,12 @@ def _take_over(tx: Tx, owner: str, *, now: float) -> None:
     claims.free_older(tx, "targets", owner=owner, now=now)
 
 
-async def _kill_leftovers(db: Database) -> None:
+async def _kill_leftovers(db: Database, *, now: float) -> None:
     """Processes of tools whose worker died."""
     for left in await db.read(turns.leftover_processes):
         if kill_group(left.process_group, left.process_started):
             log.warning("Killed a process left by a crash", extra={"group": left.process_group, "call": left.call_id})
+    await end_leftovers(db, now=now)
 
 
 class _Builder:
@@ -245,6 +254,7 @@ class _Builder:
         self._take_config(self.watch.current)
         self.fetcher = Fetcher(setting.home)
         self.background: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+        self.end_commands: Callable[[], Coroutine[Any, Any, None]]
 
     def _platforms(self) -> Mapping[str, Manifest]:
         found = find_platforms()
@@ -339,11 +349,14 @@ class _Builder:
             supervisor.adapter_of,
             lambda: self._tool_parts,
             self._tool_context,
+            pairings,
         )
         dispatcher = Dispatcher(parts, collect(COMMANDS))
         door = Door(db, clock, bus, lanes)
         recall = Recall(db, home, clock)
         checkpoints = Checkpoints(db, clock, home, lambda: config().checkpoints)
+        terminals = self._terminals(db)
+        self.end_commands = terminals.close
         self._tool_parts = Parts(
             toolbox,
             recall,
@@ -355,6 +368,7 @@ class _Builder:
             Reader(),
             Search(lambda: config().web, lambda: make_session(ProxyRules.of(config().proxies))),
             Sight(lambda key: models.named(config().vision.model, key)),
+            terminals,
         )
         intake = Intake(db, config, clock, lanes, letters, dispatcher, pairings, on_arrival=supervisor.arrived)
         supervisor.connect(intake.emit_for, delivery.connected)
@@ -366,6 +380,7 @@ class _Builder:
             "janitor": Janitor(db, clock, checkpoints.sweep).run,
             "alerts": self._alerts.run,
             "recall": recall.run,
+            "terminals": terminals.run,
         }
         self._gateway = Gateway(
             home,
@@ -404,6 +419,11 @@ class _Builder:
     def _open_proxied(self, url: str) -> aiohttp.ClientSession | None:
         rules = ProxyRules.of(self._config().proxies)
         return make_session(rules, auto_decompress=False) if rules.proxy_for(url) is not None else None
+
+    def _terminals(self, db: Database) -> Terminals:
+        setting = self._setting
+        files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
+        return Terminals(setting.home, setting.environ, self._config, db, setting.clock, look_up=files.get)
 
     async def _status(self) -> dict[str, Any]:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built

@@ -29,6 +29,9 @@ STRANGERS_QUEUE = (
 LET_IN = (
     "You're in{name}! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
 )
+NOT_YOURS_TO_LET_IN = "Letting somebody in takes an admin or the owner."
+MAY_TALK_NOW = "{name} may talk now."
+SENT_AWAY = "{name} was sent away, without a word. They may ask again in an hour."
 NO_SUCH_CODE = "No such code."
 PAIRING_LOCKED = (
     "Too many wrong codes for {platform}: approving is locked for {minutes} more min. On the machine itself it still "

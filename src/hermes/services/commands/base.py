@@ -14,13 +14,16 @@ from hermes.core.command import nearest, read_command
 from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import InboundMessage, OutboundMessage, Press
+from hermes.core.pairing import read_button as read_pairing_button
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Adapter, AnswersPresses, Clock
+from hermes.core.roles import Action, may
 from hermes.services import words
 from hermes.services.approvals import Approvals
 from hermes.services.intake import lane_key
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
+from hermes.services.pairing import Pairings
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
@@ -114,6 +117,7 @@ class CommandParts:
     adapter_of: Callable[[Target], Adapter | None]
     tool_parts: Callable[[], Parts]
     reach_of: ReachOf
+    pairings: Pairings
 
 
 class Dispatcher:
@@ -174,7 +178,9 @@ class Dispatcher:
 
     async def _press(self, event_id: str, press: Press) -> None:
         pressed = read_button(press.data)
-        if pressed is None:
+        if (decision := read_pairing_button(press.data)) is not None:
+            text = await self._decide_about(press, *decision)
+        elif pressed is None:
             text = "That button is not one of mine any more."
         else:
             answered = await self._parts.approvals.answer(
@@ -187,6 +193,21 @@ class Dispatcher:
             text = answered.sentence(allow=pressed.allow)
         await self._answer_press(press, text)
         await self._settle(event_id, OutboundMessage(press.session_key.target, text))
+
+    async def _decide_about(self, press: Press, platform: str, code: str, approve: bool) -> str:
+        """A button under a stranger's request, pressed by whoever saw it: only some may decide."""
+        parts = self._parts
+        person = await parts.db.read(people.find, press.session_key.platform, press.sender_id)
+        if person is None or not may(PersonRole(person.role), Action.MANAGE_PEOPLE):
+            return words.NOT_YOURS_TO_LET_IN
+        try:
+            if approve:
+                let_in = await parts.pairings.approve(platform, code, by=person.name or person.id)
+                return words.MAY_TALK_NOW.format(name=let_in.pairing.name or let_in.pairing.user_id)
+            sent_away = await parts.pairings.refuse(platform, code, by=person.name or person.id)
+            return words.SENT_AWAY.format(name=sent_away.name or sent_away.user_id)
+        except GatewayError as error:
+            return str(error)
 
     async def _answer_press(self, press: Press, text: str) -> None:
         """Stop the button's spinner. The answer itself is stored already, so a failure here loses nothing."""
