@@ -34,13 +34,14 @@ COMMANDS: dict[str, str] = {
     "pairing": "See who would like to talk, and let them in",
     "people": "See who is who, give roles, join accounts",
     "config": "Show, set, explain and check the configuration",
+    "approvals": "Answer what the agent asks before it acts; see and revoke what is granted",
     "api-key": "Make, list, show and revoke the keys of the API",
     "doctor": "Look for trouble, and say what to type",
     "version": "Show the version of Hermes and of what it runs on",
     "completion": "Print the completion script for bash, zsh or fish",
 }
 
-BARE = {"gateway": "run", "sessions": "list", "config": "show", "pairing": "list", "people": "list"}  # the verb that no verb stands for
+BARE = {"gateway": "run", "sessions": "list", "config": "show", "pairing": "list", "people": "list", "approvals": "list"}  # the verb that no verb stands for
 
 USAGE_ERROR = 2
 CONFIG_ERROR = 78  # EX_CONFIG: a supervisor must not start it again before somebody edited something

@@ -13,9 +13,11 @@ import orjson
 
 from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
+from hermes.hosting.approval_verbs import ApprovalVerbs
 from hermes.hosting.control_server import Handler, Reply
 from hermes.hosting.key_verbs import KeyVerbs
 from hermes.hosting.people_verbs import PeopleVerbs
+from hermes.services.approvals import Approvals
 from hermes.store import backup, codec, outbox, overview, sessions, trace
 from hermes.store.db import Database, Tx
 from hermes.store.journal import Journal
@@ -48,6 +50,7 @@ class StoreVerbs:
             "doctor.stores": self.stores,
             "store.counts": self.counts,
             **KeyVerbs(self._db, self._clock).mapping(),
+            **ApprovalVerbs(self._db, Approvals(self._db, self._clock)).mapping(),
             **PeopleVerbs(self._db).mapping(),
         }
 

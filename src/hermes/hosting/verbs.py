@@ -15,6 +15,7 @@ from hermes.config import EMBEDDED
 from hermes.core.errors import GatewayError
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
+from hermes.hosting.approval_verbs import ApprovalVerbs
 from hermes.hosting.control_server import Handler, Reply
 from hermes.hosting.people_verbs import PairingVerbs
 from hermes.hosting.saying import Saying
@@ -36,6 +37,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
     return {
         **StoreVerbs(gateway.home, gateway.db, gateway.clock).mapping(),
         **PairingVerbs(gateway.pairings).mapping(),
+        **ApprovalVerbs(gateway.db, gateway.approvals).mapping(),
         "status": live.status,
         "say": Saying(gateway).say,
         "send": live.send,

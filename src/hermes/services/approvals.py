@@ -21,6 +21,7 @@ from hermes.store.people import Person
 from hermes.store.turns import Cards, no_cards
 
 LONGEST_REASON = 1000
+LOCAL, THE_OWNER = "local", "the owner"
 
 
 class Answer(StrEnum):
@@ -144,7 +145,7 @@ class Approvals:
         if not _may(approval, person):
             return Answered(Answer.NOT_YOURS, approval), ()
         reach = scope if allow and approval.subject else Scope.ONCE
-        who = person.name or person.id
+        who = person.name or (THE_OWNER if platform == LOCAL else person.id)
         taken = approvals.answer(
             tx, approval_id, allow=allow, by=who, reason=reason, now=now, scope=reach.value if allow else ""
         )

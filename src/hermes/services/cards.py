@@ -73,7 +73,7 @@ class Cards:
         self._capabilities = capabilities
 
     def __call__(self, tx: Tx, approval: Approval, /, *, now: float) -> Sequence[Outgoing]:
-        call = next((call for call in turns.calls(tx, approval.turn_id) if call.id == approval.tool_call_id), None)
+        call = turns.get_call(tx, approval.tool_call_id)
         about = asked(
             name=call.name if call else "?",
             arguments=call.arguments if call else "",

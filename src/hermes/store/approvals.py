@@ -9,6 +9,9 @@ from hermes.store import claims
 from hermes.store.db import Tx
 
 
+MOST_AT_ONCE = 200
+
+
 class ApprovalState(StrEnum):
     PENDING = "pending"
     ALLOWED = "allowed"
@@ -217,7 +220,7 @@ def pending(tx: Tx, lane: str = "", *, asked_of: str = "") -> list[Approval]:
     chosen = {name: value for name, value in (("lane", lane), ("asked_of", asked_of)) if value}
     where = "".join(f" AND {name} = :{name}" for name in chosen)
     return tx.all(
-        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT 200",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT {MOST_AT_ONCE}",  # noqa: S608
         Approval,
         **chosen,
     )

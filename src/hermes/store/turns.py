@@ -19,7 +19,7 @@ from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState
 from hermes.store.outbox import Outgoing
 from hermes.store.people import Person
-from hermes.store.sessions import Session
+from hermes.store.sessions import Context, Session
 
 
 class TurnState(StrEnum):
@@ -118,7 +118,10 @@ class BeginRules:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn in hand: its row, the transcript so far and the calls of its last step."""
+    """A turn in hand: its row, the transcript so far and the calls of its last step.
+
+    ``summary`` stands for the lines before ``history``.
+    """
 
     claim: Claim
     turn: Turn
@@ -137,6 +140,7 @@ class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has anothe
     """The claim shown is not the newest: whoever calls must stop at once."""
 
 
+HISTORY_STEP = 50
 NO_USAGE = Usage()
 NOBODY = Person("", "", "")
 TURN = (
@@ -193,16 +197,25 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         # Something arrived between the two statements: look again instead of sleeping on it.
     session, renewed = _session(tx, held.key, lane.session_id, session_id, rules, now)
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
-    history = _history(tx, session, prompt)
+    talk = _context(tx, session, prompt)
     event_ids = tuple(row.id for row in pick.rows)
     person = _person(tx, turn)
-    return Begun(held, turn, history, [], False, renewed, prompt, event_ids, person.role, person.name)
+    return Begun(
+        held, turn, talk.messages, [], False, renewed, prompt, event_ids, person.role, person.name, talk.summary
+    )
 
 
-def _history(tx: Tx, session_id: str, prompt: Prompt | None) -> list[ChatMessage]:
-    """The newest lines of the session; all of those that the request itself brought along are among them."""
+def _context(tx: Tx, session_id: str, prompt: Prompt | None) -> Context:
+    """The newest lines of the session; all of those that the request itself brought along are among them.
+
+    In a talk longer than that, the first line moves on in steps: requests in between begin with the same lines.
+    """
     brought = len(prompt.before) if prompt is not None else 0
-    return sessions.history(tx, session_id, limit=sessions.HISTORY_ROWS + brought)
+    talk = sessions.context(tx, session_id, limit=sessions.HISTORY_ROWS + brought)
+    if brought or len(talk.lines) < sessions.HISTORY_ROWS:
+        return talk
+    first = -(-talk.lines[0].seq // HISTORY_STEP) * HISTORY_STEP
+    return replace(talk, lines=[line for line in talk.lines if line.seq >= first])
 
 
 def _composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) -> Prompt | None:
@@ -254,10 +267,10 @@ def _resume(tx: Tx, held: Claim, turn: Turn, rules: BeginRules, now: float) -> B
     turn = replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
     rows = inbox.of_turn(tx, turn.id)
     prompt = _composed(tx, rules.compose, rows, now)
-    history = _history(tx, turn.session_id, prompt)
+    talk = _context(tx, turn.session_id, prompt)
     event_ids = tuple(row.id for row in rows)
     person = _person(tx, turn)
-    return Begun(held, turn, history, calls, True, "", prompt, event_ids, person.role, person.name)
+    return Begun(held, turn, talk.messages, calls, True, "", prompt, event_ids, person.role, person.name, talk.summary)
 
 
 def _person(tx: Tx, turn: Turn) -> Person:
@@ -613,6 +626,10 @@ def of_lane(tx: Tx, lane: str) -> Turn | None:
     """The lane's open turn."""
     turn_id = tx.value("SELECT turn_id FROM lanes WHERE key = :lane", lane=lane)
     return get(tx, str(turn_id)) if turn_id else None
+
+
+def get_call(tx: Tx, call_id: str) -> Call | None:
+    return tx.one(f"SELECT {CALL} FROM tool_calls WHERE id = :id", Call, id=call_id)  # noqa: S608
 
 
 def calls_of_step(tx: Tx, turn_id: str, step: int) -> list[Call]:

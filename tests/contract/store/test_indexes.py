@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import approvals, claims, inbox, outbox, sessions, turns
+from hermes.store import approvals, claims, grants, inbox, outbox, sessions, turns
 from hermes.store.db import SQLITE, Cursor, Tx
 from hermes.store.inbox import InboxState
 from tests.contract.store.rows import (
@@ -28,7 +28,8 @@ from tests.contract.store.rows import (
     take,
 )
 
-BIG = ("inbox", "outbox", "dedupe", "lanes", "targets", "transcript", "turns", "tool_calls", "approvals", "sessions")
+BIG = ("inbox", "outbox", "dedupe", "lanes", "targets", "transcript", "turns", "tool_calls", "approvals", "sessions",
+       "grants")  # fmt: skip
 SCAN = re.compile(rf"^SCAN ({'|'.join(BIG)})(?! USING (?:COVERING )?INDEX \w+_(?:due|open|owned|processes)\b)")
 
 
@@ -50,8 +51,8 @@ class Planner:
 @pytest.fixture
 def planner() -> Iterator[Planner]:
     connection = sqlite3.connect(":memory:")
-    schema = Path(turns.__file__).parent / "migrations" / "0001_start.sql"
-    connection.executescript(schema.read_text())
+    for schema in sorted((Path(turns.__file__).parent / "migrations").glob("*.sql")):
+        connection.executescript(schema.read_text())
     yield Planner(connection)
     connection.close()
 
@@ -69,7 +70,10 @@ def test_a_message_from_accept_to_sent_scans_no_table(planner: Planner) -> None:
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call.call,))
     [row] = turns.add_step(tx, begun.claim, begun.turn, said, [call], usage=turns.NO_USAGE, now=NOW)
     assert turns.wait_for_approval(tx, begun.claim, replace(begun.turn, steps=1), now=NOW)
+    assert approvals.waiting_in(tx, target=TARGET, lane=LANE)
     approvals.answer(tx, "ap_1", allow=True, by="Ana", reason="", now=NOW)
+    grants.covering(tx, person_id="p_7", session_id="s_1", subject="danger", touches_host=True)
+    approvals.timeouts(tx, begun.turn.id, name="danger", arguments="{}", subject="")
     resumed = take(tx)
     assert resumed is not None
     turns.start_call(tx, resumed.claim, row.id, now=NOW)

@@ -19,6 +19,7 @@ MANIFESTS = tuple(find_platforms().manifests.values())
 PLACES = {
     "reset_by_platform": "<platform>",
     "reset_by_kind": "<kind>",
+    "timeout_by_platform": "<platform>",
     "platform_disabled": "<platform>",
     "providers": "<name>",
     "model_routes": "<name>",

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.core.approval import may_answer
+from hermes.core.approval import Scope, may_answer
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
@@ -46,6 +46,7 @@ def routes(parts: ApiParts) -> RouteAdder:
 class Decision:
     allow: bool
     reason: str = ""
+    scope: Scope = Scope.ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class ApprovalRoutes:
 
 
 def read_decision(body: Mapping[str, Any]) -> Decision:
-    """``{"approve": true}`` or ``{"decision": "approve" | "deny"}``, and a reason that the agent is told."""
+    """``{"approve": true}`` or ``{"decision": "approve" | "deny"}``, a reason that the agent is told, and a scope."""
     reason = parse.read_string(body, "reason", longest=LONGEST_REASON)
     said = {
         "approve": body.get("approve"),
@@ -106,7 +107,11 @@ def read_decision(body: Mapping[str, Any]) -> Decision:
     if len(chosen) != 1 or not isinstance(allow := chosen.pop(), bool):
         message = 'Send {"decision": "approve"} or {"decision": "deny"}; {"approve": true} or false says the same.'
         raise bad_request(message, code="invalid_decision", param="decision")
-    return Decision(allow, reason)
+    scope = parse.read_string(body, "scope") or Scope.ONCE.value
+    if scope not in list(Scope) or (scope != Scope.ONCE and not allow):
+        message = "scope is once, session or always, and goes with an approval."
+        raise bad_request(message, code="invalid_scope", param="scope")
+    return Decision(allow, reason, Scope(scope))
 
 
 async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision: Decision) -> Json:
@@ -115,12 +120,23 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
         raise refusal(Answered(Answer.NOT_YOURS, approval), decision)
     await gateway.door.meet(caller.sender_id, caller.role)
     answered = await gateway.approvals.answer(
-        approval.id, allow=decision.allow, platform=PLATFORM, sender_id=caller.sender_id, reason=decision.reason
+        approval.id,
+        allow=decision.allow,
+        platform=PLATFORM,
+        sender_id=caller.sender_id,
+        reason=decision.reason,
+        scope=decision.scope,
     )
     if answered.answer is not Answer.TAKEN:
         raise refusal(answered, decision)
     state = ApprovalState.ALLOWED if decision.allow else ApprovalState.DENIED
-    return {"status": state.value, "answered_by": caller.sender_id, "reason": decision.reason, "may_answer": False}
+    return {
+        "status": state.value,
+        "answered_by": caller.sender_id,
+        "reason": decision.reason,
+        "scope": (answered.approval.scope if answered.approval else "") or None,
+        "may_answer": False,
+    }
 
 
 def refusal(answered: Answered, decision: Decision) -> ApiError:
@@ -175,6 +191,9 @@ def told(seen: Seen, caller: Caller) -> Json:
         "answered_by": approval.answered_by or None,
         "answered_at": approval.answered_at,
         "reason": approval.reason,
+        "where": approval.where_run or None,
+        "scope": approval.scope or None,
+        "scopes": [scope.value for scope in Scope] if approval.subject else [Scope.ONCE.value],
         "may_answer": is_pending and _may(seen, caller),
     }
 

@@ -210,6 +210,7 @@ DECISION = thing(
     {
         "decision": {"enum": ["approve", "deny"]},
         "reason": maybe(text(maxLength=1000)),
+        "scope": maybe({"enum": ["once", "session", "always"]}),
         "approval_id": maybe(NAME),
     },
     ("decision",),
@@ -334,6 +335,7 @@ RUN_ANSWERED = thing(
         "approval_id": text(),
         "decision": {"enum": ["approve", "deny"]},
         "answered_by": text(),
+        "scope": maybe(text()),
     },
     ("run_id", "status", "session_id", "approval_id", "decision"),
 )
@@ -357,6 +359,9 @@ APPROVAL = thing(
         "answered_by": maybe(text()),
         "answered_at": maybe(number()),
         "reason": text(),
+        "where": maybe(text()),
+        "scope": maybe(text()),
+        "scopes": array({"enum": ["once", "session", "always"]}),
         "may_answer": flag(),
     },
     ("id", "object", "code", "status", "question", "touches_host", "created_at", "expires_at", "may_answer"),

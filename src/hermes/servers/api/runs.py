@@ -400,6 +400,7 @@ class Runs:
                 "approval_id": approval.id,
                 "decision": "approve" if decision.allow else "deny",
                 "answered_by": answered["answered_by"],
+                "scope": answered["scope"],
             }
         )
 

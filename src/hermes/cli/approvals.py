@@ -1,0 +1,115 @@
+"""``hermes approvals``: what the agent asks before it acts, answered from here; and what is granted for longer."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import Alone, Asker, home_folder
+from hermes.cli.words import command_name
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  hermes approvals                               what waits for an answer
+  hermes approvals approve K7QP2M                this once
+  hermes approvals approve K7QP2M --scope always   and do not ask about this kind again
+  hermes approvals deny K7QP2M not on a Sunday   the agent is told the reason
+  hermes approvals deny all
+  hermes approvals grants                        what is allowed without asking
+  hermes approvals revoke gr_1k4m9x2c7qf4b       ask about it again
+"""
+
+VERBS = {
+    "list": "what waits for an answer",
+    "approve": "let it run",
+    "deny": "refuse it, with a reason the agent is told",
+    "grants": "what is allowed without asking, who allowed it, and when",
+    "revoke": "end a grant, so that it is asked about again",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    for verb in ("approve", "deny"):
+        added[verb].add_argument("id", metavar="CODE", help="the code of the question, or all")
+    scopes = ("once", "session", "always")
+    added["approve"].add_argument("--scope", choices=scopes, default="once", help="how far it reaches (once)")
+    added["deny"].add_argument("reason", nargs="*", help="what the agent is told")
+    added["revoke"].add_argument("id", metavar="ID", help="of the grant (gr_…)")
+    for own in added.values():
+        own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    with Asker(home_folder(), Alone.STORE) as asker:
+        match args.verb:
+            case "list":
+                return _show(asker.ask("approvals.list"), _questions, as_json=args.as_json)
+            case "grants":
+                return _show(asker.ask("grants.list"), _grants, as_json=args.as_json)
+            case "revoke":
+                told = asker.ask("grants.revoke", {"id": args.id})
+                text = f"✓ {told['subject']} is asked about again."
+            case "approve":
+                told = asker.ask("approvals.answer", {"id": args.id, "allow": True, "scope": args.scope})
+                text = f"✓ {told['text']}"
+            case _:
+                reason = " ".join(args.reason)
+                told = asker.ask("approvals.answer", {"id": args.id, "allow": False, "reason": reason})
+                text = f"✓ {told['text']}"
+        print(json.dumps(told) if args.as_json else text)
+        if asker.is_alone and not args.as_json and args.verb != "revoke" and told["answered"]:
+            print(f"  It goes on when the gateway runs: {command_name()} gateway start")
+    return 0
+
+
+def _show(rows: list[dict[str, Any]], lines: Any, *, as_json: bool) -> int:
+    print(json.dumps(rows) if as_json else "\n".join(lines(rows)))
+    return 0
+
+
+def _questions(rows: list[dict[str, Any]]) -> Iterator[str]:
+    if not rows:
+        yield "Nothing waits for an answer."
+    for row in rows:
+        yield from _question(row)
+
+
+def _question(row: Mapping[str, Any]) -> Iterator[str]:
+    """What would run, with nothing hidden in it."""
+    from hermes.core.text import one_line, visible
+
+    left = max(0, row["expires_at"] - time.time())
+    where = f" {visible(row['where_run'])}" if row["where_run"] else ""
+    host = ", touches this machine" if row["touches_host"] else ""
+    yield f"{row['code']}  {visible(row['tool'])}{where} for {one_line(row['person'], 40) or 'nobody known'}{host}"
+    yield f"        {visible(row['arguments'])}"
+    yield f"        {one_line(row['question'], 300)}"
+    yield f"        good for {_span(left)} more; in {row['lane']}"
+
+
+def _grants(rows: list[dict[str, Any]]) -> Iterator[str]:
+    from hermes.core.text import one_line
+
+    if not rows:
+        yield "Nothing is granted: everything dangerous is asked about."
+    for row in rows:
+        reach = "this machine" if row["touches_host"] else "sandbox"
+        span = "always" if not row["session_id"] else f"in session {row['session_id']}"
+        yield f"{row['id']}  {one_line(row['subject'], 120)} ({reach}), {span}"
+        yield f"        for {one_line(row['person'], 40)}; by {one_line(row['by'], 40)}, {_day(row['granted_at'])}"
+        yield f"        {one_line(row['reason'], 200)}"
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{max(1, round(seconds / 60))} min"
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -1,0 +1,146 @@
+"""The verbs about approvals and grants: whoever sits at this machine answers as its owner.
+
+The same in a running gateway and in a command that works alone; what is answered alone goes on with the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from hermes.core.approval import Scope
+from hermes.core.errors import GatewayError
+from hermes.core.people import PersonRole
+from hermes.hosting.control_server import Handler, Reply
+from hermes.services.approvals import Answer, Approvals
+from hermes.services.intake import person_id_of
+from hermes.store import approvals, grants, people, turns
+from hermes.store.approvals import Approval
+from hermes.store.db import Database, Tx
+from hermes.store.grants import Grant
+
+LOCAL = "local"
+OWNER = {"platform": LOCAL, "sender_id": LOCAL}
+
+
+class ApprovalVerbs:
+    def __init__(self, db: Database, service: Approvals) -> None:
+        self._db = db
+        self._approvals = service
+
+    def mapping(self) -> Mapping[str, Handler]:
+        return {
+            "approvals.list": self.listed,
+            "approvals.answer": self.answer,
+            "grants.list": self.grants,
+            "grants.revoke": self.revoke,
+        }
+
+    async def listed(self, _args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
+        """What waits for an answer, the oldest first, with what would run."""
+        waiting = await self._approvals.pending()
+        return await self._db.read(_told, waiting)
+
+    async def answer(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{id, allow, scope?, reason?}``: answer a question by its code or id, or ``all`` that wait."""
+        name, allow, reason = _word(args), bool(args.get("allow")), str(args.get("reason") or "")
+        scope = _scope(args)
+        await self._db.write(_meet_owner)
+        if name.casefold() == "all":
+            return await self._answer_all(allow=allow, scope=scope, reason=reason)
+        approval = await self._db.read(_find, name)
+        if approval is None:
+            raise GatewayError(f"No question has the code {name[:40]!r}. Look: hermes approvals list")
+        answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
+        if answered.answer is not Answer.TAKEN:
+            raise GatewayError(answered.sentence(allow=allow))
+        return {"answered": [approval.code], "text": answered.sentence(allow=allow)}
+
+    async def _answer_all(self, *, allow: bool, scope: Scope, reason: str) -> dict[str, Any]:
+        done = []
+        while waiting := await self._approvals.pending():
+            for approval in waiting:
+                answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
+                if answered.answer is Answer.TAKEN:
+                    done.append(approval.code)
+            if len(waiting) < approvals.MOST_AT_ONCE:
+                break
+        verb = "Approved" if allow else "Denied"
+        return {"answered": done, "text": f"{verb} {len(done)}." if done else "Nothing waits for an answer."}
+
+    async def grants(self, _args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
+        return await self._db.read(_granted)
+
+    async def revoke(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{id}``: end a grant; what it covered is asked about again."""
+        grant_id = _word(args)
+        await self._db.write(_meet_owner)
+        revoked = await self._approvals.revoke(grant_id, **OWNER)
+        if revoked is None:
+            raise GatewayError(f"No grant {grant_id[:40]!r} stands. Look: hermes approvals grants")
+        return asdict(revoked)
+
+
+def _word(args: Mapping[str, Any]) -> str:
+    name = str(args.get("id") or "").strip()
+    if not name:
+        raise GatewayError("Say which one, by its code or id. Look: hermes approvals list")
+    return name
+
+
+def _scope(args: Mapping[str, Any]) -> Scope:
+    given = str(args.get("scope") or Scope.ONCE)
+    try:
+        return Scope(given)
+    except ValueError:
+        raise GatewayError(f"There is no scope {given[:40]!r}. Scopes: {', '.join(Scope)}.") from None
+
+
+# In the store
+
+
+def _meet_owner(tx: Tx) -> None:
+    """Whoever sits at this machine is its owner, also before they first wrote to the agent."""
+    people.ensure(
+        tx,
+        person_id_of(LOCAL, LOCAL),
+        platform=LOCAL,
+        user_id=LOCAL,
+        name="",
+        role=PersonRole.OWNER.value,
+        now=0.0,
+    )
+
+
+def _find(tx: Tx, name: str) -> Approval | None:
+    return approvals.get(tx, name) or approvals.by_code(tx, name.upper())
+
+
+def _told(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
+    found = []
+    for approval in waiting:
+        call = turns.get_call(tx, approval.tool_call_id)
+        asked_of = people.get(tx, approval.asked_of) if approval.asked_of else None
+        found.append(
+            {
+                **asdict(approval),
+                "tool": call.name if call else "",
+                "arguments": call.arguments if call else "",
+                "person": (asked_of.name or asked_of.id) if asked_of else "",
+            }
+        )
+    return found
+
+
+def _granted(tx: Tx) -> list[dict[str, Any]]:
+    return [_grant_told(tx, grant) for grant in grants.standing(tx)]
+
+
+def _grant_told(tx: Tx, grant: Grant) -> dict[str, Any]:
+    whose, by = people.get(tx, grant.person_id), people.get(tx, grant.granted_by)
+    return {
+        **asdict(grant),
+        "person": (whose.name or whose.id) if whose else grant.person_id,
+        "by": (by.name or by.id) if by else grant.granted_by,
+    }
