@@ -345,8 +345,8 @@ class FakeModel:
         if self._script:
             return self._script.popleft()
         said = last_user_text(body)
-        last = body["messages"][-1]
-        if last["role"] == "tool":
+        last = (body.get("messages") or body["input"])[-1]
+        if last.get("role") == "tool":
             for pattern, answer in self._result_rules:
                 if pattern.search(str(last["content"])):
                     return answer

@@ -9,14 +9,18 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models.answer import AnswerReader
+from hermes.agent.models.answer import Answer, AnswerReader
+from hermes.agent.models.anthropic_messages import AnthropicAnswer, AnthropicMessages
 from hermes.agent.models.chat_completions import ChatAnswer, ChatCompletions, Endpoint
+from hermes.agent.models.responses import Responses, ResponsesAnswer
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.messages import ChatMessage, Role, ToolCall, Usage
 from hermes.core.ports import Model, ModelReply, ModelRequest, ReasoningDelta, TextDelta
@@ -35,6 +39,7 @@ class Heard:
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     finish: str = "stop"
+    thought: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +48,32 @@ class Failed:
     partial: str
 
 
-def read_chat_completions(pieces: Iterable[bytes]) -> Heard | None:
-    """The pure half of the dialect, without a socket; None if the stream holds an error."""
-    answer = ChatAnswer(_ids())
+def read(answer: Answer, pieces: Iterable[bytes]) -> Heard | None:
+    """The pure half of a dialect, without a socket; None if the stream holds an error."""
     reader = AnswerReader(answer)
     for piece in pieces:
-        reader.feed(piece)
+        if not reader.is_done:
+            reader.feed(piece)
     reader.end()
     if answer.error is not None:
         return None
     reasoning = "".join(answer.fresh_reasoning)
-    return Heard(answer.text, reasoning, answer.tool_calls, answer.usage, answer.finish_reason)
+    calls = answer.tool_calls
+    thought = _thought(answer.thought) if calls else None
+    return Heard(answer.text, reasoning, calls, answer.usage, answer.finish_reason, thought)
+
+
+def _thought(kept: str) -> Any:
+    return orjson.loads(kept)["parts"] if kept else None
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     model: Callable[[Endpoint, aiohttp.ClientSession], Model]
-    read: Callable[[Iterable[bytes]], Heard | None]
+    answer: Callable[[], Answer]
+
+    def read(self, pieces: Iterable[bytes]) -> Heard | None:
+        return read(self.answer(), pieces)
 
 
 def _ids() -> Callable[[], str]:
@@ -69,8 +83,14 @@ def _ids() -> Callable[[], str]:
 
 DIALECTS = {
     "chat_completions": Dialect(
-        lambda endpoint, http: ChatCompletions(endpoint, http, new_id=_ids()), read_chat_completions
-    )
+        lambda endpoint, http: ChatCompletions(endpoint, http, new_id=_ids()), lambda: ChatAnswer(_ids())
+    ),
+    "responses": Dialect(
+        lambda endpoint, http: Responses(endpoint, http, new_id=_ids()), lambda: ResponsesAnswer(_ids(), "it")
+    ),
+    "anthropic_messages": Dialect(
+        lambda endpoint, http: AnthropicMessages(endpoint, http, new_id=_ids()), lambda: AnthropicAnswer(_ids(), "it")
+    ),
 }
 
 RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
@@ -148,6 +168,80 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
     ),
     "groq": ("chat_completions", Heard("Short ans", usage=Usage(40, 2), finish="length")),
     "vllm_error": ("chat_completions", Failed(ModelErrorKind.CONTEXT, "Half")),
+    "responses_text": ("responses", Heard("Grüße, Ana 👋 你好!", usage=Usage(2006, 9, 1920))),
+    "responses_tools": (
+        "responses",
+        Heard(
+            "One moment.",
+            "**Looking**\n\nTwo files.\n\nThen search.",
+            calls=(
+                ToolCall("call_Qx1", "read_file", '{"path":"notes.txt"}'),
+                ToolCall("call_Qx2", "search_files", '{"query":"milk \\"and\\" 🥛"}'),
+            ),
+            usage=Usage(310, 122, 256),
+            finish="tool_calls",
+            thought=[
+                {
+                    "type": "reasoning",
+                    "summary": [
+                        {"type": "summary_text", "text": "**Looking**\n\nTwo files."},
+                        {"type": "summary_text", "text": "Then search."},
+                    ],
+                    "encrypted_content": "gAAAAABotesC7QmZ5p0-made-up",
+                },
+                11,
+                None,
+                None,
+            ],
+        ),
+    ),
+    "responses_failed": ("responses", Failed(ModelErrorKind.TRANSIENT, "Once upon a time")),
+    "responses_incomplete": ("responses", Heard("Short ans", usage=Usage(40, 16), finish="length")),
+    "responses_error": ("responses", Failed(ModelErrorKind.RATE, "Half")),
+    "responses_relay": (
+        "responses",
+        Heard(
+            "Let me look.",
+            "a TODO",
+            calls=(ToolCall("365174485", "search_files", '{"query": "TODO"}'),),
+            usage=Usage(51, 20),
+            finish="tool_calls",
+        ),
+    ),
+    "anthropic_text": ("anthropic_messages", Heard("Grüße, Ana 👋 你好!", usage=Usage(2006, 9, 1920))),
+    "anthropic_tools": (
+        "anthropic_messages",
+        Heard(
+            "One moment.",
+            "Two files to read. ",
+            calls=(
+                ToolCall("toolu_01T1x1fJ34qAmk2tNTrN7Up6", "read_file", '{"path": "notes.txt"}'),
+                ToolCall("toolu_02", "now", "{}"),
+            ),
+            usage=Usage(472, 89),
+            finish="tool_calls",
+            thought=[
+                {"type": "thinking", "thinking": "Two files to read. ", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h"},
+                11,
+                {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix"},
+                None,
+                None,
+            ],
+        ),
+    ),
+    "anthropic_overloaded": ("anthropic_messages", Failed(ModelErrorKind.TRANSIENT, "Once upon a time")),
+    "anthropic_max_tokens": ("anthropic_messages", Heard("Short ans", usage=Usage(40, 2), finish="length")),
+    "anthropic_refusal": ("anthropic_messages", Heard("I will not", usage=Usage(25, 3), finish="content_filter")),
+    "anthropic_relay": (
+        "anthropic_messages",
+        Heard(
+            "Reading it.",
+            "A file.",
+            calls=(ToolCall("made_1", "read_file", '{"path":"ü.txt"}'),),
+            usage=Usage(7, 12),
+            finish="tool_calls",
+        ),
+    ),
 }
 
 
@@ -179,7 +273,8 @@ async def hear(dialect: Dialect, pieces: Sequence[bytes]) -> Heard | Failed:
     assert isinstance(event, ModelReply), "a stream ends with its reply"
     assert event.text == text
     assert event.provider == "provider"
-    return Heard(text, reasoning, event.tool_calls, event.usage, event.finish_reason)
+    thought = _thought(event.thought)
+    return Heard(text, reasoning, event.tool_calls, event.usage, event.finish_reason, thought)
 
 
 def test_every_recorded_stream_is_expected_and_every_expected_one_is_recorded() -> None:
