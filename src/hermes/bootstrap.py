@@ -22,6 +22,9 @@ from hermes.agent.post import Post
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.recall import Recall
 from hermes.agent.sight import Sight
+from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.skills.showing import SkillCalls
+from hermes.agent.skills.switches import SkillSwitches
 from hermes.agent.todos import TodoLists
 from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
 from hermes.agent.tools import (
@@ -35,6 +38,9 @@ from hermes.agent.tools import (
     search_files,
     send_message,
     session_search,
+    skill_manage,
+    skill_view,
+    skills_list,
     terminal,
     todo,
     vision,
@@ -46,7 +52,7 @@ from hermes.agent.toolsets import access_of
 from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
-from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded
+from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secret_variables
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.manifest import Manifest
@@ -61,7 +67,7 @@ from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.cards import Cards
 from hermes.services.clock import SystemClock
-from hermes.services.commands import about, approve, busy, rollback, session
+from hermes.services.commands import about, approve, busy, places, rollback, session, sessions, skills
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.delivery import Delivery
 from hermes.services.door import Door
@@ -106,6 +112,9 @@ TOOLS: tuple[ModuleType, ...] = (
     search_files,
     send_message,
     session_search,
+    skill_manage,
+    skill_view,
+    skills_list,
     terminal,
     todo,
     vision,
@@ -113,7 +122,7 @@ TOOLS: tuple[ModuleType, ...] = (
     web_search,
     write_file,
 )
-COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, rollback, session)
+COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, places, rollback, session, sessions, skills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,10 +317,12 @@ class _Builder:
         for text in self._untold:
             self._alerts.tell(text)
         presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, self._setting.pace)
+        skills = self._skills()
         prompts = PromptBuilder(
             lambda: config().agent.persona,
             surroundings=lambda: surroundings_of(config()),
             today=lambda: today(config(), clock.now()),
+            skills=lambda key, role: skills.index(key.platform, role),
         )
         toolbox = Toolbox(
             tools_of(*self._setting.tools),
@@ -335,7 +346,7 @@ class _Builder:
                 cards,
             )
         )
-        lanes = Lanes(db, runner, prompts.compose, config, clock, owner)
+        lanes = Lanes(db, runner, SkillCalls(skills, prompts.compose).compose, config, clock, owner)
         approvals = Approvals(db, clock, lanes.wake, cards, letters.due_target)
         pairings = Pairings(db, clock, letters, home, lambda: home_targets(config()))
         parts = CommandParts(
@@ -350,12 +361,14 @@ class _Builder:
             lambda: self._tool_parts,
             self._tool_context,
             pairings,
+            lambda: self.watch.loaded,
         )
-        dispatcher = Dispatcher(parts, collect(COMMANDS))
+        commands = collect(COMMANDS)
+        dispatcher = Dispatcher(parts, commands)
         door = Door(db, clock, bus, lanes)
         recall = Recall(db, home, clock)
         checkpoints = Checkpoints(db, clock, home, lambda: config().checkpoints)
-        terminals = self._terminals(db)
+        terminals = self._terminals(db, skills)
         self.end_commands = terminals.close
         self._tool_parts = Parts(
             toolbox,
@@ -369,8 +382,20 @@ class _Builder:
             Search(lambda: config().web, lambda: make_session(ProxyRules.of(config().proxies))),
             Sight(lambda key: models.named(config().vision.model, key)),
             terminals,
+            skills,
+            SkillSwitches(lambda: self.watch.loaded, self.watch.read_again),
         )
-        intake = Intake(db, config, clock, lanes, letters, dispatcher, pairings, on_arrival=supervisor.arrived)
+        intake = Intake(
+            db,
+            config,
+            clock,
+            lanes,
+            letters,
+            dispatcher,
+            pairings,
+            on_arrival=supervisor.arrived,
+            calls_skill=lambda name, platform: name not in commands and skills.is_called(name, platform),
+        )
         supervisor.connect(intake.emit_for, delivery.connected)
         self.background = {
             "config": self.watch.run,
@@ -381,6 +406,7 @@ class _Builder:
             "alerts": self._alerts.run,
             "recall": recall.run,
             "terminals": terminals.run,
+            "skills": skills.run,
         }
         self._gateway = Gateway(
             home,
@@ -403,6 +429,7 @@ class _Builder:
             pairings,
             self.troubles,
             toolbox,
+            skills,
         )
         return self._gateway
 
@@ -420,10 +447,30 @@ class _Builder:
         rules = ProxyRules.of(self._config().proxies)
         return make_session(rules, auto_decompress=False) if rules.proxy_for(url) is not None else None
 
-    def _terminals(self, db: Database) -> Terminals:
+    def _skills(self) -> SkillLibrary:
         setting = self._setting
         files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
-        return Terminals(setting.home, setting.environ, self._config, db, setting.clock, look_up=files.get)
+        return SkillLibrary(
+            setting.home,
+            lambda: self._config().skills,
+            value_of=lambda name: setting.environ.get(name) or files.get(name),
+            own_variables=lambda: secret_variables(self.watch.loaded),
+            learn=setting.redactor.learn,
+            now=setting.clock.now,
+        )
+
+    def _terminals(self, db: Database, skills: SkillLibrary) -> Terminals:
+        setting = self._setting
+        files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
+        return Terminals(
+            setting.home,
+            setting.environ,
+            self._config,
+            db,
+            setting.clock,
+            look_up=files.get,
+            more_variables=skills.environment,  # the names; asked this way, their values are hidden from now on
+        )
 
     async def _status(self) -> dict[str, Any]:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.config.explain import Explanation, explain, find_key, keys_under, known_keys, shown
+from hermes.config.explain import Explanation, explain, find_key, keys_under, known_keys, secret_variables, shown
 from hermes.config.layers import Loaded, load, watched_files
 from hermes.config.providers import EMBEDDED, KNOWN, EnvFiles, KnownProvider, resolve_key
 from hermes.config.schema import (
@@ -59,6 +59,7 @@ __all__ = [
     "known_keys",
     "load",
     "resolve_key",
+    "secret_variables",
     "shown",
     "watched_files",
 ]

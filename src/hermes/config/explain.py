@@ -74,6 +74,13 @@ def known_keys(loaded: Loaded) -> dict[str, Key]:
     return keys | {str(resolved.key): resolved.key for resolved in loaded.sources.values()}
 
 
+def secret_variables(loaded: Loaded) -> frozenset[str]:
+    """The environment names that hold a secret of the gateway itself."""
+    return frozenset(
+        name for key in known_keys(loaded).values() if key.kind in (Kind.SECRET, Kind.URL) for name in key.env
+    )
+
+
 def keys_under(loaded: Loaded, section: str) -> list[str]:
     """The keys of a section such as ``platforms.telegram``, by name; those of a key itself are the key."""
     return [name for name in known_keys(loaded) if name == section or name.startswith(f"{section}.")]

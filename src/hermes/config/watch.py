@@ -80,6 +80,10 @@ class ConfigWatch:
         self._take(self._load_again())
         return self._loaded
 
+    async def read_again(self) -> None:
+        """The same for whoever is on the event loop: the files are read by a thread."""
+        self._take(await asyncio.to_thread(self._load_again))
+
     def _keep_looking(
         self, loop: asyncio.AbstractEventLoop, broken: asyncio.Future[None], stop: threading.Event
     ) -> None:

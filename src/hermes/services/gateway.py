@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
+from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit import Toolbox
 from hermes.config import Config, ConfigWatch
 from hermes.core.errors import StoreIsDownError
@@ -66,6 +67,7 @@ class Gateway:
     pairings: Pairings
     troubles: list[str] = field(default_factory=list)
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
+    skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
 
     @property
     def config(self) -> Config:

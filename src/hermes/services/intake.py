@@ -99,7 +99,9 @@ class Intake:
         actions: Acts,
         strangers: Strangers,
         on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
+        calls_skill: Callable[[str, str], bool] = lambda *_: False,
     ) -> None:
+        """``calls_skill``: whether a command of this name, on this platform, begins a turn with a skill."""
         self._db = db
         self._config = config
         self._clock = clock
@@ -108,6 +110,7 @@ class Intake:
         self._actions = actions
         self._strangers = strangers
         self._on_arrival = on_arrival
+        self._calls_skill = calls_skill
         self._known: set[tuple[str, str]] = set()  # persons already in the store
         self._told: dict[tuple[str, str], float] = {}  # strangers, and when they were last told
         self._in_hand: set[str] = set()  # events that are being acted on
@@ -171,10 +174,9 @@ class Intake:
         lane = str(lane_key(message))
         body = codec.dump(message)
         if isinstance(verdict, Allowed):
-            is_command = read_command(message.text) is not None
-            state = InboxState.ACTING if is_command else InboxState.QUEUED
+            kind = self._kind(message)
+            state = InboxState.ACTING if kind == "command" else InboxState.QUEUED
             pause = self._config().agent.join_pause_seconds if message.may_continue else 0.0
-            kind = "command" if is_command else "message"
             incoming = self._incoming(source, message.keys, lane, kind, message.sender_id, body, state, pause=pause)
             return Arrival(incoming, message)
         if isinstance(verdict, Refused):
@@ -184,6 +186,13 @@ class Intake:
             )
             return Arrival(incoming, message, verdict.reason)
         return None  # a group's talk that is not for us
+
+    def _kind(self, message: InboundMessage) -> str:
+        """A command acts at once; one that names a skill is a message like any other, for which the skill is read."""
+        line = read_command(message.text)
+        if line is None:
+            return "message"
+        return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command"
 
     def _press(self, source: Source, press: Press) -> Arrival:
         verdict = self._verdict(source, press.session_key, press.sender_id, is_addressed=True)

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ LOOK_SECONDS = 2.0
 MOST_SKILLS = 500
 DEEPEST = 3
 LONGEST_FILE = 256 * 1024
+INDEX_HEAD = "Skills: know-how to read with skill_view before work it fits."
 INDEX_LINE = 88
 INDEX_CHARACTERS = 1600
 
@@ -68,8 +70,8 @@ class SkillLibrary:
     """The skills of one home. Reading from it never touches the disk, but for ``refresh``, ``read`` and ``files``.
 
     ``value_of`` looks a variable up, ``own_variables`` are those that hold secrets of Hermes itself, and ``learn`` is
-    told each value that is handed out. It begins with what it knew when it was last open, so that a prompt is the same before and after a restart;
-    ``run`` brings the shipped skills in and follows changes.
+    told each value that is handed out. It begins with what it knew when it was last open, so that a prompt is the same
+    before and after a restart; ``run`` brings the shipped skills in and follows changes.
     """
 
     def __init__(
@@ -148,13 +150,15 @@ class SkillLibrary:
         """The lines for the prompt: short, in a stable order; '' when there is nothing to offer."""
         if not at_least(PersonRole(role or PersonRole.GUEST), PersonRole.USER):
             return ""  # the tools that read skills are not for guests either
-        lines: list[str] = []
-        room = INDEX_CHARACTERS
         offered = self.offered(platform)
+        if not offered:
+            return ""
+        lines = [INDEX_HEAD]
+        room = INDEX_CHARACTERS
         for skill in offered:
             line = one_line(f"- {skill.name}: {skill.description}", INDEX_LINE)
             if len(line) + 1 > room:
-                lines.append(f"- … and {len(offered) - len(lines)} more: skills_list")
+                lines.append(f"- … and {len(offered) - len(lines) + 1} more: skills_list")
                 break
             lines.append(line)
             room -= len(line) + 1
@@ -194,7 +198,9 @@ class SkillLibrary:
         try:
             content = read_bounded(target, LONGEST_FILE)
         except SkillError as error:
-            raise SkillError(f"{skill.name}: {error}. Its files: {', '.join(self.files(skill)) or FILE_NAME}.") from None
+            raise SkillError(
+                f"{skill.name}: {error}. Its files: {', '.join(self.files(skill)) or FILE_NAME}."
+            ) from None
         if b"\0" in content:
             raise SkillError(f"{file!r} of the skill {skill.name} is not a text file.")
         return content.decode("utf-8-sig", "replace").replace("\r\n", "\n")
@@ -281,9 +287,7 @@ class SkillLibrary:
             skill = replace(each.skill, is_bundled=address in bundled)
             other = by_name.setdefault(same_name(skill.name), skill)
             if other is not skill:
-                troubles.append(
-                    f"{self.folder / address}: there is another skill {skill.name!r} in {other.folder}, and that counts."
-                )
+                troubles.append(f"{self.folder / address}: {other.folder} has the same name and counts instead.")
         skills = tuple(sorted(by_name.values(), key=lambda skill: (skill.category, skill.name)))
         return Shelf(found, skills, {**{same_name(each.address): each for each in skills}, **by_name}, tuple(troubles))
 
@@ -339,12 +343,7 @@ def _names(names: Iterable[str], skill: Skill) -> bool:
 
 def _walk(folder: Path) -> Iterator[tuple[str, Stamp]]:
     """Every folder that holds a SKILL.md, in order, with what tells that it changed."""
-    count = 0
-    for address, stamp in _below(folder, "", 0):
-        yield address, stamp
-        count += 1
-        if count >= MOST_SKILLS:
-            return
+    return islice(_below(folder, "", 0), MOST_SKILLS)
 
 
 def _below(folder: Path, address: str, depth: int) -> Iterator[tuple[str, Stamp]]:

@@ -75,7 +75,7 @@ class Document:
 
 
 def same_name(name: str) -> str:
-    """The form in which names are compared: people type ``/Git_Work`` for ``git-work``, and some chats know no ``-``."""
+    """The form in which names are compared: some chats know no ``-``, and people type ``/Git_Work``."""
     return name.strip().strip("/").casefold().replace("_", "-")
 
 
@@ -156,7 +156,9 @@ def read_front(text: str) -> Mapping[str, Any]:
 def _plain(node: Any, seen: set[int], depth: int) -> Any:
     line = node.start_mark.line + 2
     if node.tag not in _PLAIN_TAGS:
-        raise SkillError(f"its front matter uses the YAML tag {node.tag[:80]!r} (line {line}); only plain values may stand")
+        raise SkillError(
+            f"its front matter uses the YAML tag {node.tag[:80]!r} (line {line}); only plain values may stand"
+        )
     if id(node) in seen:
         raise SkillError(f"its front matter uses a YAML alias (line {line}); only plain values may stand there")
     if depth > MAX_DEPTH:

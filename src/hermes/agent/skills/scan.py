@@ -107,7 +107,9 @@ class _Copy:
         elif stat.S_ISREG(seen.st_mode):
             self._file(path, name, folder)
         elif stat.S_ISLNK(seen.st_mode):
-            self._refuse(path, f"is a link to {one_line(os.readlink(name, dir_fd=folder), 80)!r}; a skill holds plain files")
+            self._refuse(
+                path, f"is a link to {one_line(os.readlink(name, dir_fd=folder), 80)!r}; a skill holds plain files"
+            )
         else:
             self._refuse(path, f"is {kind_of(seen.st_mode)}; a skill holds plain files")
 
@@ -164,7 +166,12 @@ def bad_path(path: str) -> str:
 
 
 def kind_of(mode: int) -> str:
-    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+    kinds = (
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    )
     return next((name for test, name in kinds if test(mode)), "not a file")
 
 
@@ -257,8 +264,12 @@ def is_hidden(letter: str, before: str) -> bool:
 
 def _hidden(name: str, text: str) -> Iterator[Finding]:
     for number, line in enumerate(text.split("\n"), 1):
-        found = [letter for at, letter in enumerate(line) if not letter.isascii() or letter < " "
-                 if is_hidden(letter, line[at - 1] if at else "")]
+        found = [
+            letter
+            for at, letter in enumerate(line)
+            if not letter.isascii() or letter < " "
+            if is_hidden(letter, line[at - 1] if at else "")
+        ]
         if found:
             kinds = ", ".join(dict.fromkeys(f"U+{ord(letter):04X}" for letter in found))
             shown = one_line(line.strip(), 80)
@@ -269,7 +280,9 @@ _SCRIPT_KEYS = frozenset(
     {"hook", "hooks", "exec", "run", "script", "scripts", "setup", "install", "preinstall", "postinstall", "on_load",
      "on_install", "command", "commands", "entrypoint", "eval"}
 )  # fmt: skip
-_SCRIPT = re.compile(r"^\s*#!|<\s*script|\$\(|\$\{|\{\{|\{%|`[^`]*[|;&][^`]*`|\|\s*(ba|z|da)?sh\b|\b(eval|exec)\s*\(|javascript:", re.I)
+_SCRIPT = re.compile(
+    r"^\s*#!|<\s*script|\$\(|\$\{|\{\{|\{%|`[^`]*[|;&][^`]*`|\|\s*(ba|z|da)?sh\b|\b(eval|exec)\s*\(|javascript:", re.I
+)
 
 
 def _front(value: Any, path: tuple[str, ...]) -> Iterator[Finding]:
@@ -277,14 +290,18 @@ def _front(value: Any, path: tuple[str, ...]) -> Iterator[Finding]:
     if isinstance(value, dict):
         for key, item in value.items():
             if key.casefold() in _SCRIPT_KEYS and item:
-                yield Finding(FILE_NAME, f"has a script in its front matter (`{one_line(key, 40)}`); a skill runs nothing itself")
+                yield Finding(
+                    FILE_NAME, f"has a script in its front matter (`{one_line(key, 40)}`); a skill runs nothing itself"
+                )
             else:
                 yield from _front(item, (*path, key))
     elif isinstance(value, list):
         for item in value:
             yield from _front(item, path)
     elif _SCRIPT.search(value):
-        yield Finding(FILE_NAME, f"has a script in its front matter (`{one_line(path[-1], 40)}`): {one_line(value, 80)}")
+        yield Finding(
+            FILE_NAME, f"has a script in its front matter (`{one_line(path[-1], 40)}`): {one_line(value, 80)}"
+        )
 
 
 def _asked(skill: Skill) -> Iterator[Finding]:
@@ -319,13 +336,22 @@ _SUSPICIOUS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
             r"|find-(generic|internet)-password|gpg\b.*--export-secret|\b(printenv|env)\s*(\||>)"
             r"|\bcat\s+\S*\.env\b|/proc/(self|\d+)/environ|Login Data|cookies\.sqlite|wallet\.dat",
         ),
-        ("runs what it fetches", r"\b(curl|wget|fetch)\b[^\n]{0,200}\|\s*(sudo\s+)?(ba|z|da|k)?(sh|python3?|perl|node)\b"),
-        ("decodes and runs something", r"base64\s+(-d|-D|--decode)[^\n]{0,80}\|\s*(ba|z|da)?(sh|python3?)\b|\beval\b.{0,20}base64"),
+        (
+            "runs what it fetches",
+            r"\b(curl|wget|fetch)\b[^\n]{0,200}\|\s*(sudo\s+)?(ba|z|da|k)?(sh|python3?|perl|node)\b",
+        ),
+        (
+            "decodes and runs something",
+            r"base64\s+(-d|-D|--decode)[^\n]{0,80}\|\s*(ba|z|da)?(sh|python3?)\b|\beval\b.{0,20}base64",
+        ),
         (
             "sends files or opens a shell to elsewhere",
             r"/dev/(tcp|udp)/|\bn(c|cat|etcat)\b.{0,40}\s-[a-z]*e|\bcurl\b[^\n]{0,120}\s(-d|--data\S*|-F|--form|-T)\s*\S*@",
         ),
-        ("destroys data", r"\brm\s+-[a-z]*[rf][a-z]*\s+(-\S+\s+)*(/|~|\$HOME)(\s|$|\*)|\bmkfs\b|\bdd\b[^\n]{0,80}of=/dev/|:\(\)\s*\{"),
+        (
+            "destroys data",
+            r"\brm\s+-[a-z]*[rf][a-z]*\s+(-\S+\s+)*(/|~|\$HOME)(\s|$|\*)|\bmkfs\b|\bdd\b[^\n]{0,80}of=/dev/|:\(\)\s*\{",
+        ),
         ("has a long encoded block that nobody can read", r"[A-Za-z0-9+/]{400,}={0,2}"),
     )
 )  # fmt: skip

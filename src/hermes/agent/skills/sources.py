@@ -138,7 +138,9 @@ def _checked(address: str) -> str:
     if parts.scheme not in {"https", "file"} or "::" in address.partition("://")[0]:
         raise SkillError("Only https:// and file:// addresses are fetched.")
     if parts.username or parts.password:
-        raise SkillError("An address with a name or password in it is not fetched: it would be stored. Clone it yourself.")
+        raise SkillError(
+            "An address with a name or password in it is not fetched: it would be stored. Clone it yourself."
+        )
     if parts.scheme == "https" and not parts.hostname:
         raise SkillError("That address names no host.")
     if not address.isprintable() or " " in address:
@@ -255,13 +257,14 @@ def _plain_tar(archive: Path, place: Path) -> Path:
         magic = file.read(6)
     if not magic.startswith((b"\x1f\x8b", b"BZh")):
         return archive
-    opened = gzip.open(archive) if magic.startswith(b"\x1f\x8b") else bz2.open(archive)
     written = 0
-    with opened, place.open("xb") as plain:
+    with (gzip.open if magic.startswith(b"\x1f\x8b") else bz2.open)(archive) as opened, place.open("xb") as plain:
         while chunk := opened.read(65536):
             written += len(chunk)
             if written > MAX_UNPACKED_BYTES:
-                raise RefusedError([Finding(archive.name, f"makes more than {MAX_UNPACKED_BYTES:,} bytes when unpacked")])
+                raise RefusedError(
+                    [Finding(archive.name, f"makes more than {MAX_UNPACKED_BYTES:,} bytes when unpacked")]
+                )
             plain.write(chunk)
     return place
 

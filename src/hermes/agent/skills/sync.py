@@ -141,7 +141,11 @@ class _Sync:
 
     def _is_linked(self, place: Path) -> bool:
         """Whether the owner put a link there, or above it: what it leads to is not ours to write into."""
-        return any(path.is_symlink() for path in (place, *place.parents) if path != self._folder and path.is_relative_to(self._folder))
+        return any(
+            path.is_symlink()
+            for path in (place, *place.parents)
+            if path != self._folder and path.is_relative_to(self._folder)
+        )
 
     def _write_new(self, address: str, theirs: Files) -> None:
         with staging_in(self._folder) as staging:
@@ -223,7 +227,9 @@ def _hashed(folder: Path, known: Mapping[str, Known]) -> Files:
 def _load(path: Path) -> Manifest:
     told = read_json(path)
     try:
-        return Manifest(*({address: _files(table) for address, table in _tables(told.get(part)).items()} for part in PARTS))
+        return Manifest(
+            *({address: _files(table) for address, table in _tables(told.get(part)).items()} for part in PARTS)
+        )
     except (TypeError, ValueError):
         return Manifest()  # damaged: what equals the package is taken as ours again, all else as the owner's
 

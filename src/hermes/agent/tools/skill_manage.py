@@ -17,7 +17,12 @@ Action = Literal["create", "edit", "write_file", "delete", "restore"]
 
 
 def ask_first(
-    ctx: ToolContext, action: Action, name: str, content: str = "", category: str = "own", file: str = ""
+    ctx: ToolContext,
+    action: Action,
+    name: str,
+    content: str = "",
+    category: str = "own",  # noqa: ARG001 - a rule takes what its tool takes
+    file: str = "",
 ) -> ApprovalNeed | None:
     """The owner's own word is enough, unless the text itself is odd; everybody else is asked about.
 

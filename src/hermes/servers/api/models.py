@@ -58,7 +58,11 @@ class _Small:
         return json_response(capabilities_of(request.app))
 
     async def skills(self, _request: web.Request) -> web.Response:
-        return json_response({"object": "list", "data": []})
+        told = [
+            {"name": skill.name, "description": skill.description, "category": skill.category}
+            for skill in self._gateway.skills.offered("api")
+        ]
+        return json_response({"object": "list", "data": told})
 
     async def toolsets(self, _request: web.Request) -> web.Response:
         return json_response({"object": "list", "data": self._toolsets()})

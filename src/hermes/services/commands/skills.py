@@ -1,0 +1,95 @@
+"""/skills: what written know-how there is; for admins also how it comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from pathlib import Path
+
+from hermes.agent.skills import install as installing
+from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.skills.parse import Skill, same_name
+from hermes.agent.skills.showing import listed, missing_lines, view
+from hermes.agent.skills.switches import SkillSwitches
+from hermes.core.people import PersonRole, at_least
+from hermes.core.text import one_line
+from hermes.services import words
+from hermes.services.commands.base import CommandContext, command
+
+LINE = 90
+FOR_ADMINS = frozenset({"enable", "disable", "install"})
+USAGE = "/skills [show NAME]"
+HELP = (
+    "/skills lists them, /skills show NAME shows one. "
+    "Admins: /skills enable NAME [PLATFORM], /skills disable NAME [PLATFORM], /skills install SOURCE."
+)
+
+
+@command("skills", summary="What know-how I can load", usage=USAGE)
+async def skills(ctx: CommandContext) -> str:
+    library = ctx.parts.get(SkillLibrary)
+    await asyncio.to_thread(library.refresh)
+    verb, _, rest = ctx.rest.partition(" ")
+    verb, rest = verb.lower(), rest.strip()
+    if verb in FOR_ADMINS and not at_least(ctx.role, PersonRole.ADMIN):
+        return words.NOT_ALLOWED.format(name=f"skills {verb}", role=PersonRole.ADMIN, mine=ctx.role)
+    match verb:
+        case "" | "list":
+            return _list(ctx, library)
+        case "show" if rest:
+            return await _show(ctx, library, rest)
+        case "enable" | "disable" if rest:
+            name, _, platform = rest.partition(" ")
+            switches = ctx.parts.get(SkillSwitches)
+            return await switches.switch(library.get(name), on=verb == "enable", platform=platform.strip())
+        case "install" if rest:
+            return await _install(ctx, library, rest)
+        case _:
+            return HELP
+
+
+def _list(ctx: CommandContext, library: SkillLibrary) -> str:
+    platform = ctx.session_key.platform
+    told = listed(library.offered(platform), LINE) or "There are no skills here."
+    off = [skill.name for skill in library.all() if library.why_off(skill, platform)]
+    lines = [told, "Load one with /NAME and what you want; I also find them myself."]
+    if at_least(ctx.role, PersonRole.ADMIN):
+        lines += [f"Off here: {', '.join(off)}"] if off else []
+        lines += [f"! {one_line(trouble, 200)}" for trouble in library.troubles()[:5]]
+    return "\n".join(lines)
+
+
+async def _show(ctx: CommandContext, library: SkillLibrary, name: str) -> str:
+    skill = library.get(name, ctx.session_key.platform)
+    return await asyncio.to_thread(view, library, skill)
+
+
+async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str:
+    """``SOURCE [--yes] [--replace]``, as in the command line. What was found is shown before anything is installed."""
+    try:
+        typed = shlex.split(rest)
+    except ValueError:
+        return "That has a quote without its end."
+    flags = {word for word in typed if word.startswith("--")}
+    if len(typed) - len(flags) != 1 or not flags <= {"--yes", "--replace"}:
+        return "Name one folder, archive or git address: /skills install SOURCE [--yes] [--replace]"
+    candidate = await asyncio.to_thread(
+        installing.install,
+        next(word for word in typed if word not in flags),
+        library.folder,
+        environ=os.environ,
+        cwd=Path.home(),
+        now=ctx.clock.now(),
+        is_agreed="--yes" in flags,
+        replaces="--replace" in flags,
+        taken=frozenset(same_name(known) for known in ctx.commands),
+    )
+    await asyncio.to_thread(library.refresh)
+    return await asyncio.to_thread(_told, library, candidate.skill)
+
+
+def _told(library: SkillLibrary, installed: Skill) -> str:
+    skill = library.get(installed.name)
+    lines = [f"{skill.name} is installed: {one_line(skill.description, 200)}", f"Load it with /{skill.name}."]
+    return "\n".join([*lines, *missing_lines(library, skill)])
