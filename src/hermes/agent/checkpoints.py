@@ -275,8 +275,9 @@ class Checkpoints:
         limits, now = self._limits(), self._clock.now()
         for _ in range(BITES_PER_SWEEP):
             ids = await self._db.read(rows.older, before=now - limits.days * DAY, limit=BITE)
-            if not ids and await self._db.read(rows.total_bytes) > limits.max_mb * 1_000_000:
-                ids = await self._db.read(rows.oldest, limit=max(1, BITE // 20))
+            if not ids:
+                too_much = await self._db.read(rows.total_bytes) - limits.max_mb * 1_000_000
+                ids = await self._db.read(rows.oldest, at_least_bytes=too_much, limit=BITE)
             if not ids:
                 break
             async with self._storing:

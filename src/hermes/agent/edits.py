@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from hermes.core.errors import ToolError
 
@@ -24,20 +25,29 @@ class Edit:
     all: bool = False
 
 
+class Ends(Enum):
+    """How the lines of a text end."""
+
+    UNIX = "\n"
+    WINDOWS = "\r\n"
+    BOTH = "both"
+
+
 def apply(text: str, edits: Sequence[Edit], *, where: str) -> str:
     """The text after all edits, one after the other. ToolError when one of them does not fit: then none counts."""
+    ends = ends_of(text)  # of the text as it was: an edit may take the last one away
     for number, edit in enumerate(edits, 1):
         name = f"Edit {number}" if len(edits) > 1 else "The edit"
-        text = _apply_one(text, edit, name, where)
+        text = _apply_one(text, edit, ends, name, where)
     return text
 
 
-def _apply_one(text: str, edit: Edit, name: str, where: str) -> str:
+def _apply_one(text: str, edit: Edit, ends: Ends, name: str, where: str) -> str:
     if not edit.old:
         raise ToolError(f"{name} has no 'old' text. To make or replace a whole file, use write_file.")
     if edit.old == edit.new:
         raise ToolError(f"{name} changes nothing: 'old' and 'new' are the same.")
-    fitting = with_ends_of(text, edit)
+    fitting = with_ends(text, edit, ends)
     places = positions(text, fitting.old)
     if not places:
         raise ToolError(
@@ -63,15 +73,18 @@ def positions(text: str, part: str) -> list[int]:
     return found
 
 
-def with_ends_of(text: str, edit: Edit) -> Edit:
-    """The edit with the line ends that the file has: a model reads lines and does not see how they end."""
+def ends_of(text: str) -> Ends:
     crlf = text.count("\r\n")
     if crlf == 0:
+        return Ends.UNIX
+    return Ends.WINDOWS if crlf == text.count("\n") else Ends.BOTH
+
+
+def with_ends(text: str, edit: Edit, ends: Ends) -> Edit:
+    """The edit with the line ends that the file has: a model reads lines and does not see how they end."""
+    if ends is Ends.UNIX or (ends is Ends.BOTH and edit.old in text):
         return edit
-    as_windows = Edit(_windows(edit.old), _windows(edit.new), edit.all)
-    if crlf == text.count("\n"):
-        return as_windows
-    return edit if edit.old in text else as_windows  # both kinds: as it is written, or else the other
+    return Edit(_windows(edit.old), _windows(edit.new), edit.all)
 
 
 def _windows(text: str) -> str:

@@ -25,6 +25,7 @@ from hermes.store.home import make_private_folder
 Identity = tuple[int, int]
 
 MOST_OWN_FILES = 100_000
+PATH_BYTES = 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -163,7 +164,7 @@ def place_of(ctx: ToolContext, path: str, *, makes_folders: bool = False) -> Ite
     closed = _closed_folders(ctx, root)
     *folders, name = target.relative_to(root).parts or (".",)
     if makes_folders:
-        _refuse_unwritable(path)
+        _refuse_unwritable(path, target)
         _make_root(root)
     handle = _open(root, None, path)
     try:
@@ -232,13 +233,15 @@ def _make(folder: str, within: int, path: str) -> None:
         raise ToolError(f"The folder of {path!r} cannot be made: {error.strerror}.") from error
 
 
-def _refuse_unwritable(path: str) -> None:
+def _refuse_unwritable(path: str, target: Path) -> None:
     if path.endswith(("/", "/.", "/..")) or path in ("", ".", ".."):
         raise ToolError(f"{path!r} names a folder, not a file.")
     try:
-        path.encode()
+        too_long = len(str(target).encode()) >= PATH_BYTES
     except UnicodeEncodeError:
         raise ToolError(f"{path!r} is not a usable path (half of a character).") from None
+    if too_long:  # we could write there, folder by folder, and no other program could open or remove it
+        raise ToolError(f"{path[:80]!r}… is not a usable path (too long).")
 
 
 def _identity(found: os.stat_result) -> Identity:

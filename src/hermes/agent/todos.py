@@ -80,6 +80,6 @@ def checked(items: Sequence[Item]) -> tuple[Item, ...]:
 def short_form(items: Sequence[Item]) -> str:
     if not items:
         return "The list is empty."
-    lines = [f"{_MARKS[item.state]} {item.id}: {' '.join(item.text.split())}" for item in items]
+    lines = [f"{_MARKS.get(item.state, '[ ]')} {item.id}: {' '.join(item.text.split())}" for item in items]
     done = sum(item.state == "done" for item in items)
     return "\n".join([*lines, f"{done} of {len(items)} done."])

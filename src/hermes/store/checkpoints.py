@@ -164,8 +164,17 @@ def older(tx: Tx, *, before: float, limit: int) -> list[str]:
     )
 
 
-def oldest(tx: Tx, *, limit: int) -> list[str]:
-    return tx.all("SELECT id FROM checkpoints ORDER BY created_at LIMIT :limit", str, limit=limit)
+def oldest(tx: Tx, *, at_least_bytes: int, limit: int) -> list[str]:
+    """The oldest rows that together keep so many bytes; no more of them than that takes."""
+    ids: list[str] = []
+    for checkpoint_id, size in tx.all(
+        "SELECT id, size FROM checkpoints ORDER BY created_at LIMIT :limit", lambda *row: row, limit=limit
+    ):
+        if at_least_bytes <= 0:
+            break
+        ids.append(str(checkpoint_id))
+        at_least_bytes -= int(size)
+    return ids
 
 
 def total_bytes(tx: Tx) -> int:

@@ -20,7 +20,3 @@ def put(tx: Tx, session_id: str, items: str, *, now: float) -> None:
         items=items,
         now=now,
     )
-
-
-def forget(tx: Tx, session_id: str) -> None:
-    tx.run("DELETE FROM todos WHERE session_id = :id", id=session_id)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hermes.agent.files import place_of, read_inside
+from hermes.agent.files import NoFileError, place_of, read_inside
 from hermes.agent.toolkit import ToolContext, tool
 from hermes.agent.tools import search_walk
 from hermes.core.errors import ToolError
@@ -175,10 +175,10 @@ class _Reader:
             target = self._ctx.inside(str(self._folder / path))
             if not rest:
                 return self._ctx.shown(target) if self._is_file(str(target)) else ""
-            text = self._line(str(target), int(rest.partition(":")[0]))
+            number = rest.partition(":")[0]
+            return f"{self._ctx.shown(target)}:{number}: {self._line(str(target), int(number))}"
         except ToolError:
             return ""
-        return f"{self._ctx.shown(target)}:{rest.partition(':')[0]}: {text}" if text else ""
 
     def _is_file(self, path: str) -> bool:
         with place_of(self._ctx, path) as place:
@@ -188,5 +188,6 @@ class _Reader:
     def _line(self, path: str, number: int) -> str:
         if path != self._path:  # results come file by file
             self._path, self._lines = path, read_inside(self._ctx, path, search_walk.FILE_BYTES).data.split(b"\n")
-        raw = self._lines[number - 1] if number <= len(self._lines) else b""
-        return raw.decode("utf-8", "replace").strip()[: search_walk.SHOWN_CHARACTERS]
+        if number > len(self._lines):
+            raise NoFileError(f"{path!r} has no line {number} any more.")
+        return self._lines[number - 1].decode("utf-8", "replace").strip()[: search_walk.SHOWN_CHARACTERS]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.checkpoints import Checkpoints
+from hermes.agent.todos import TodoLists
+from hermes.agent.toolkit import Parts, ToolContext
+from hermes.config.schema import CheckpointsConfig
 from hermes.core.keys import ChatKind, SessionKey
+from hermes.store.db import Database, open_database
+from tests.fakes.clock import FakeClock
 
 
 @pytest.fixture
@@ -25,4 +32,27 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.fixture
 def context(workspace: Path) -> ToolContext:
     key = SessionKey("local", ChatKind.DM, "me")
-    return ToolContext("t_1:1:0", key, "local", workspace, forbidden=(workspace / "hermes",))
+    return ToolContext("t_1:1:0", key, "local", workspace, forbidden=(workspace / "hermes",), session_id="s_1")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await open_database(tmp_path / "state.db")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def checkpoints(db: Database, clock: FakeClock, workspace: Path) -> Checkpoints:
+    return Checkpoints(db, clock, workspace / "hermes", CheckpointsConfig)
+
+
+@pytest.fixture
+def equipped(context: ToolContext, checkpoints: Checkpoints, db: Database, clock: FakeClock) -> ToolContext:
+    """The context of a call that may change files and lists."""
+    return replace(context, parts=Parts(checkpoints, TodoLists(db, clock)))

@@ -26,8 +26,33 @@ async def test_long_file_is_read_in_parts_and_says_how_to_go_on(context: ToolCon
 async def test_long_line_is_cut_and_the_next_one_keeps_its_number(workspace: Path, context: ToolContext) -> None:
     (workspace / "wide.txt").write_text("x" * 3_000_000 + "\r\nnext\r\nlast, without an end")
     first, second, third = (await read_file(context, "wide.txt")).splitlines()
-    assert first == "1\t" + "x" * 4000 + " […]"
+    assert first == "1\t" + "x" * 4000 + " […: call with first_line=1, from_byte=4000]"
     assert (second, third) == ("2\tnext", "3\tlast, without an end")
+
+
+async def test_a_very_long_line_is_read_on_and_no_character_is_torn(workspace: Path, context: ToolContext) -> None:
+    line = "ab€" * 3000 + "end"
+    (workspace / "wide.txt").write_text(f"{line}\nnext\n")
+    pieces: list[str] = []
+    at: int | None = 0
+    while at is not None:
+        first, *_ = (await read_file(context, "wide.txt", from_byte=at)).splitlines()
+        piece, _, more = first.removeprefix("1\t").partition(" […: call with first_line=1, from_byte=")
+        pieces.append(piece)
+        at = int(more.rstrip("]")) if more else None
+    assert "".join(pieces) == line
+    assert len(pieces) == 4
+    with pytest.raises(ToolError, match="Line 2 of 'wide.txt' has fewer than 9 bytes"):
+        await read_file(context, "wide.txt", first_line=2, from_byte=9)
+
+
+async def test_more_than_fits_into_a_result_ends_with_how_to_read_on(workspace: Path, context: ToolContext) -> None:
+    (workspace / "long.txt").write_text("".join(f"{number:>99}\n" for number in range(1, 1001)))
+    *shown, note = (await read_file(context, "long.txt", count=1000)).splitlines()
+    assert len(shown) < 450
+    assert note == f"[More lines follow: call again with first_line={len(shown) + 1}.]"
+    again = await read_file(context, "long.txt", first_line=len(shown) + 1, count=1)
+    assert again.startswith(f"{len(shown) + 1}\t")
 
 
 async def test_bytes_that_are_no_text_are_told_or_replaced(workspace: Path, context: ToolContext) -> None:
@@ -36,7 +61,8 @@ async def test_bytes_that_are_no_text_are_told_or_replaced(workspace: Path, cont
     (workspace / "marked.txt").write_bytes(b"\xef\xbb\xbfhello\n")
     with pytest.raises(ToolError, match="not a text file"):
         await read_file(context, "picture.png")
-    assert await read_file(context, "latin.txt") == "1\tcaf\ufffd"
+    told = "1\tcaf\ufffd\n[Bytes that are no UTF-8 text are shown as \ufffd.]"
+    assert await read_file(context, "latin.txt") == told
     assert await read_file(context, "marked.txt") == "1\thello"
 
 

@@ -1,0 +1,59 @@
+"""Edits over any text: applied they say what they did, undone by the kept bytes nothing is left of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hermes.agent.edits import Edit, apply, positions
+from hermes.core.errors import ToolError
+
+ENDS = st.sampled_from(["\n", "\r\n"])
+WORDS = st.text(alphabet="ab \té€", max_size=4)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    lines = draw(st.lists(st.tuples(WORDS, ENDS), max_size=12))
+    return "".join(word + end for word, end in lines) + draw(WORDS)
+
+
+@given(text=texts(), old=st.text(alphabet="ab \n€", min_size=1, max_size=4), new=st.text(alphabet="abx\n", max_size=4))
+def test_an_edit_fits_one_place_or_nothing_changes(text: str, old: str, new: str) -> None:
+    assume(old != new)
+    try:
+        after = apply(text, [Edit(old, new)], where="the text")
+    except ToolError:
+        candidates = {old, old.replace("\n", "\r\n")}
+        assert all(len(positions(text, candidate)) != 1 for candidate in candidates) or "\r\n" in text
+        return
+    [start] = {start for part in {old, old.replace("\n", "\r\n")} for start in positions(text, part)}
+    assert after.startswith(text[:start])
+    rest = text[start:]
+    assert any(after.endswith(rest[len(part) :]) for part in (old, old.replace("\n", "\r\n")))
+
+
+@given(text=texts(), data=st.data())
+def test_what_was_replaced_and_replaced_back_is_what_was_there(text: str, data: st.DataObject) -> None:
+    assume(text)
+    start = data.draw(st.integers(0, len(text) - 1))
+    old = text[start : data.draw(st.integers(start + 1, len(text)))]
+    mark = "§mark§"
+    assume(len(positions(text, old)) == 1)
+    assume("\r\n" not in text or not {"\r", "\n"} & set(old))  # the ends of lines follow the text as it is then
+    there = apply(text, [Edit(old, mark)], where="the text")
+    assert apply(there, [Edit(mark, old)], where="the text") == text
+
+
+@given(text=texts(), old=st.text(alphabet="ab", min_size=1, max_size=2))
+def test_all_changes_every_place(text: str, old: str) -> None:
+    assume(old in text)
+    after = apply(text, [Edit(old, "§", all=True)], where="the text")
+    assert old not in after
+    assert after.count("§") == text.count(old)
+
+
+def test_places_that_overlap_are_not_clear() -> None:
+    with pytest.raises(ToolError, match="2 times"):
+        apply("aaa", [Edit("aa", "b")], where="the text")
