@@ -69,6 +69,7 @@ from hermes.services.cards import Cards
 from hermes.services.clock import SystemClock
 from hermes.services.commands import about, approve, busy, places, rollback, session, sessions, skills
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
+from hermes.services.compression import Compression
 from hermes.services.delivery import Delivery
 from hermes.services.door import Door
 from hermes.services.errands import Errands
@@ -87,7 +88,7 @@ from hermes.services.registry import find_platforms
 from hermes.services.supervisor import Supervisor
 from hermes.services.surroundings import surroundings_of, today
 from hermes.services.turns import TurnParts, TurnRunner
-from hermes.store import claims, turns
+from hermes.store import claims, outbox, turns
 from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
@@ -330,6 +331,7 @@ class _Builder:
             redact=self._setting.redactor,
         )
         cards = Cards(supervisor.capabilities)
+        compression = Compression(db, clock, config, models.named, self._teller(db, letters))
         runner = TurnRunner(
             TurnParts(
                 db,
@@ -344,6 +346,7 @@ class _Builder:
                 self._tool_context,
                 Attachments(supervisor.adapter_of),
                 cards,
+                compression.grown,
             )
         )
         lanes = Lanes(db, runner, SkillCalls(skills, prompts.compose).compose, config, clock, owner)
@@ -372,6 +375,7 @@ class _Builder:
         self.end_commands = terminals.close
         self._tool_parts = Parts(
             toolbox,
+            compression,
             recall,
             checkpoints,
             TodoLists(db, clock),
@@ -402,6 +406,7 @@ class _Builder:
             "lanes": lanes.run,
             "delivery": delivery.run,
             "presenter": presenter.run,
+            "compression": compression.run,
             "janitor": Janitor(db, clock, checkpoints.sweep).run,
             "alerts": self._alerts.run,
             "recall": recall.run,
@@ -432,6 +437,14 @@ class _Builder:
             skills,
         )
         return self._gateway
+
+    def _teller(self, db: Database, letters: Letters) -> Callable[[Target, str], Coroutine[Any, Any, None]]:
+        async def tell(target: Target, text: str) -> None:
+            rows = letters.rows(OutboundMessage(target, text), OutboxKind.REPLY)
+            await db.write(outbox.enqueue, rows, now=self._setting.clock.now())
+            letters.due(rows)
+
+        return tell
 
     def _post(self, letters: Letters) -> Post:
         def write(target: Target, text: str, key: str) -> list[Outgoing]:

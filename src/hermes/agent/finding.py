@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from hermes.agent.compress import is_summary
+from hermes.agent.compress import FOUND_BEFORE, is_summary
 from hermes.agent.toolsets import GROUPS
 from hermes.core.messages import ChatMessage, Role
 
@@ -14,7 +14,6 @@ FIND_TOOLS = "find_tools"
 """The tool that finds the others."""
 
 MOST_FOUND = 6
-FOUND_BEFORE = "Tools found so far: "
 _FOUND = re.compile(r"^- (\w+): ", re.MULTILINE)
 _SHORTEST_STEM = 4
 _IN_NAME, _IN_GROUP, _IN_DESCRIPTION = 4, 2, 1

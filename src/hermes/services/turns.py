@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
+from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
 from hermes.agent.prompt import PromptBuilder, Scene, newest_half, unanswered
 from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
@@ -113,6 +114,16 @@ class Work:
         return PersonRole(self.begun.role or PersonRole.GUEST)
 
     @property
+    def brings_talk(self) -> bool:
+        """Whether the asker brought the whole talk along, and will do so again."""
+        return self.begun.prompt is not None and bool(self.begun.prompt.before)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether this session is likely to have further turns, which its own lines are read for."""
+        return not self.brings_talk and not self.options.depth and bool(self.history)
+
+    @property
     def turn(self) -> turns.Turn:
         return self.begun.turn
 
@@ -140,6 +151,7 @@ class TurnParts:
     context: Callable[[SessionKey, str, str], ToolContext]
     attachments: Attachments
     cards: Cards
+    grown: Callable[[SessionKey, str, Sequence[ChatMessage], str, str], None]
 
 
 class _LoopingError(Exception):
@@ -286,7 +298,7 @@ class TurnRunner:
         model = self._parts.model(work.key, options.model)
         tools = () if wants_summary or not model.has_tools else self._offered(work)
         last = [ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST)] if wants_summary else []
-        brings_talk = work.begun.prompt is not None and bool(work.begun.prompt.before)
+        most = int(self._parts.config().context_window(options.model) * BYTES_PER_TOKEN * PROMPT_SHARE)
         scene = Scene(work.key, work.turn.session_id, work.role, work.begun.person_name)
         work.partial = ""
 
@@ -299,7 +311,14 @@ class TurnRunner:
                 work.notices.append(text)
 
         async def ask(history: Sequence[ChatMessage]) -> ModelReply:
-            told = self._parts.prompts.messages(scene, history, options.instructions, is_whole=brings_talk)
+            told = self._parts.prompts.messages(
+                scene,
+                history,
+                options.instructions,
+                summary=work.begun.summary,
+                is_whole=work.brings_talk,
+                most=most,
+            )
             messages = [*told, *last]
             request = ModelRequest(
                 messages,
@@ -322,7 +341,8 @@ class TurnRunner:
 
     def _offered(self, work: Work) -> tuple[ToolSpec, ...]:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""
-        ours = self._parts.toolbox.offered(work.origin.platform, work.role, work.history)
+        before = [summary_message(work.begun.summary)] if work.begun.summary else []
+        ours = self._parts.toolbox.offered(work.origin.platform, work.role, [*before, *work.history])
         theirs = {tool.name for tool in work.options.tools}
         return (*(tool for tool in ours if tool.name not in theirs), *work.options.tools)
 
@@ -603,6 +623,9 @@ class TurnRunner:
             error_kind,
         )
         self._bus.publish(TurnEnded(work.turn.lane, work.turn.id, state.value, text, reason, result))
+        if work.goes_on:
+            history = [*work.history, *messages]
+            self._parts.grown(work.key, work.turn.session_id, history, work.begun.summary, reply.model)
         return sleeps
 
     def _finished(self, tx: Tx, work: Work, ending: Ending, *, now: float) -> tuple[bool, outbox.Begun | None]:

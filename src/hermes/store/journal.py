@@ -14,13 +14,14 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
-from hermes.store import home
+from hermes.store import home, revisions
 from hermes.store.db import Tx
 
 Json = dict[str, Any]
@@ -233,7 +234,22 @@ def restore(folder: Path, target: sqlite3.Connection) -> int:
     for path in sorted(folder.glob("*.jsonl")):
         if not _is_complete(target, path.stem):
             _restore_one(read(path), target)
+    _restore_revisions(target)
     return target.total_changes - before
+
+
+def _restore_revisions(target: sqlite3.Connection) -> None:
+    """Make the rows of revisions again that the lines tell of and the table lacks."""
+    told = (
+        "SELECT session_id, seq, kind, body, at FROM transcript WHERE kind IN ('revision', 'undo') ORDER BY session_id"
+    )
+    rows = target.execute(f"{told}, seq").fetchall()
+    names = ", ".join(f":{name}" for name in revisions.COLUMNS.split(", "))
+    for session_id, lines in groupby(rows, key=lambda row: row[0]):
+        target.executemany(
+            f"INSERT OR IGNORE INTO revisions (session_id, {revisions.COLUMNS}) VALUES (:session_id, {names})",
+            [{"session_id": session_id, **asdict(made)} for made in revisions.told_by(line[1:] for line in lines)],
+        )
 
 
 def _is_complete(target: sqlite3.Connection, session_id: str) -> bool:

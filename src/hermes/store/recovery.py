@@ -94,8 +94,8 @@ def carry_over(rescued: Path, target: sqlite3.Connection) -> None:
     with contextlib.closing(home.read_only(rescued)) as source, transaction(target):
         for table in [name for name in (*WORK, *mirror.MIRRORED, "dedupe") if name in have]:
             _replace(source, target, table, "")
-        if {"lanes", "sessions", "transcript"} <= have:
-            for table, key in (("sessions", "id"), ("transcript", "session_id")):
+        if {"lanes", "sessions", "transcript", "revisions"} <= have:
+            for table, key in (("sessions", "id"), ("transcript", "session_id"), ("revisions", "session_id")):
                 _replace(source, target, table, f"WHERE {key} IN (SELECT session_id FROM lanes)")
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes.core.messages import ChatMessage
-from hermes.store import codec
+from hermes.store import codec, revisions
 from hermes.store.db import Tx
 
 HISTORY_ROWS = 200
 TURN_ROWS = 100
 LAST_SEQ = 2**62
 PAGE_ROWS = 20
+MOST_JUMPS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ def start(tx: Tx, session_id: str, key: str, *, now: float) -> None:
         now=now,
     )
     tx.run("UPDATE lanes SET session_id = :id WHERE key = :key", id=session_id, key=key)
+
+
+def of_lane(tx: Tx, key: str) -> str:
+    """The id of the session that goes on under a key, or ''."""
+    return str(tx.value("SELECT session_id FROM lanes WHERE key = :key", key=key) or "")
 
 
 def end(tx: Tx, session_id: str, *, reason: str, now: float) -> None:
@@ -106,19 +112,119 @@ def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage
     return last
 
 
-def history(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> list[ChatMessage]:
-    """The newest lines, oldest first. A bounded number, so that a long session costs no more.
+def append_line(tx: Tx, session_id: str, kind: str, body: str, *, now: float) -> int:
+    """Add one line that is no message and return its seq. It is no use of the session: its age stays as it is."""
+    seq = tx.value("UPDATE sessions SET seq = seq + 1 WHERE id = :id RETURNING seq", id=session_id)
+    if seq is None:
+        return 0
+    tx.run(
+        "INSERT INTO transcript (session_id, seq, turn_id, kind, body, at) VALUES (:id, :seq, '', :kind, :body, :now)",
+        id=session_id,
+        seq=int(seq),
+        kind=kind,
+        body=body,
+        now=now,
+    )
+    return int(seq)
 
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    seq: int
+    turn_id: str
+    message: ChatMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What counts of a session: the lines that were not taken back, and the summary of those before them.
+
+    ``revision`` is the summary's, 0 where there is none; ``last_seq`` the newest line that was looked at.
+    """
+
+    lines: Sequence[Numbered]
+    summary: str = ""
+    revision: int = 0
+    last_seq: int = 0
+
+    @property
+    def messages(self) -> list[ChatMessage]:
+        return [line.message for line in self.lines]
+
+
+def history(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> list[ChatMessage]:
+    """The newest lines that count, oldest first. A bounded number, so that a long session costs no more."""
+    return context(tx, session_id, limit=limit).messages
+
+
+def context(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> Context:
+    """The newest lines that count, at most ``limit`` of them, with the newest revision's summary.
+
+    An undo takes back everything from a line on, so it is read backwards: whatever an undo hides is jumped over.
     A line that cannot be read is left out: one damaged row never ends a conversation.
     """
-    bodies = tx.all(
-        "SELECT body FROM transcript WHERE session_id = :id AND kind = 'message' ORDER BY seq DESC LIMIT :limit",
-        str,
+    kept: list[_Row] = []
+    before, last_seq, revision = LAST_SEQ, 0, 0
+    for _ in range(MOST_JUMPS):
+        rows = _page(tx, session_id, before, limit)
+        if not rows:
+            break
+        last_seq, revision = last_seq or rows[0].seq, rows[0].revision
+        before = _keep_what_counts(rows, before, kept)
+        if len(rows) < limit or len(kept) >= limit:
+            break
+    summary = _summary(tx, session_id, revision) if revision else ""
+    found = ((row, codec.read_chat(row.body)) for row in reversed(kept[:limit]))
+    lines = [Numbered(row.seq, row.turn_id, message) for row, message in found if message is not None]
+    return Context(lines, summary, revision, last_seq)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    seq: int
+    turn_id: str
+    kind: str
+    body: str
+    revision: int
+
+
+def _page(tx: Tx, session_id: str, before: int, limit: int) -> list[_Row]:
+    """Lines behind the newest revision, newest first, each with that revision's number."""
+    return tx.all(
+        """
+        SELECT line.seq, line.turn_id, line.kind, line.body, COALESCE(shorter.revision, 0)
+        FROM transcript AS line LEFT JOIN revisions AS shorter ON shorter.session_id = :id AND shorter.revision =
+            (SELECT MAX(revision) FROM revisions WHERE session_id = :id AND undone_at IS NULL)
+        WHERE line.session_id = :id AND line.seq < :before AND line.kind IN ('message', 'undo')
+            AND line.seq > COALESCE(shorter.up_to, 0)
+        ORDER BY line.seq DESC LIMIT :limit
+        """,
+        _Row,
         id=session_id,
+        before=before,
         limit=limit,
     )
-    found = (codec.read_chat(body) for body in reversed(bodies))
-    return [message for message in found if message is not None]
+
+
+def _keep_what_counts(rows: Sequence[_Row], before: int, kept: list[_Row]) -> int:
+    """Add the messages that no undo hides, and say before which line to read on."""
+    for row in rows:
+        if row.seq >= before:
+            continue
+        first = revisions.undone_from(row.body) if row.kind == revisions.UNDO else 0
+        before = first or row.seq
+        if row.kind == "message":
+            kept.append(row)
+    return before
+
+
+def _summary(tx: Tx, session_id: str, revision: int) -> str:
+    found = tx.value(
+        "SELECT summary FROM revisions WHERE session_id = :id AND revision = :revision",
+        id=session_id,
+        revision=revision,
+    )
+    return str(found or "")
 
 
 def lines(tx: Tx, session_id: str, *, after: int = 0, limit: int = 1000) -> list[Line]:
@@ -236,6 +342,7 @@ def fork(tx: Tx, source_id: str, session_id: str, key: str, *, title: str, up_to
         """,
         id=session_id,
     )
+    revisions.make_again(tx, session_id)
     tx.run(
         "INSERT INTO lanes (key, session_id) VALUES (:key, :id) ON CONFLICT (key) DO NOTHING", key=key, id=session_id
     )
@@ -257,10 +364,61 @@ def rename(tx: Tx, session_id: str, title: str) -> bool:
 
 
 def delete(tx: Tx, session_id: str) -> bool:
-    """Remove a session and its transcript for good. A key that used it starts fresh."""
+    """Remove a session, its transcript and its list for good. A key that used it starts fresh."""
     tx.run("DELETE FROM transcript WHERE session_id = :id", id=session_id)
+    tx.run("DELETE FROM todos WHERE session_id = :id", id=session_id)
+    tx.run("DELETE FROM revisions WHERE session_id = :id", id=session_id)
     tx.run("UPDATE lanes SET session_id = '' WHERE session_id = :id", id=session_id)
     return tx.run("DELETE FROM sessions WHERE id = :id", id=session_id) == 1
+
+
+def belongs_to(tx: Tx, session_id: str, person_id: str) -> bool:
+    """Whether this person had turns in it and nobody else ever did. A shared talk belongs to nobody alone."""
+    if not person_id:
+        return False
+    who = tx.all("SELECT DISTINCT person_id FROM turns WHERE session_id = :id LIMIT 2", str, id=session_id)
+    return who == [person_id]
+
+
+def of_person(tx: Tx, person_id: str, *, limit: int) -> list[Session]:
+    """The newest sessions that belong to this person alone, wherever they were had."""
+    columns = ", ".join(f"sessions.{name}" for name in COLUMNS.split(", "))
+    return tx.all(
+        f"""
+        SELECT DISTINCT {columns} FROM turns JOIN sessions ON sessions.id = turns.session_id
+        WHERE turns.person_id = :person AND NOT EXISTS (
+            SELECT 1 FROM turns AS other WHERE other.session_id = sessions.id AND other.person_id <> :person)
+        ORDER BY sessions.updated_at DESC LIMIT :limit
+        """,  # noqa: S608
+        Session,
+        person=person_id,
+        limit=limit,
+    )
+
+
+def current(tx: Tx, key: str) -> Session | None:
+    """The session that lives under this key now."""
+    session_id = str(tx.value("SELECT session_id FROM lanes WHERE key = :key", key=key) or "")
+    return get(tx, session_id) if session_id else None
+
+
+def switch(tx: Tx, key: str, session_id: str, *, now: float) -> None:
+    """From now on this session lives under this key; the one before rests, and can be taken up again."""
+    tx.run(
+        """
+        INSERT INTO lanes (key, session_id) VALUES (:key, :id)
+        ON CONFLICT (key) DO UPDATE SET session_id = excluded.session_id
+        """,
+        key=key,
+        id=session_id,
+    )
+    # Touched, so that no reset policy ends at once what somebody has just taken up.
+    tx.run(
+        "UPDATE sessions SET key = :key, ended_at = NULL, end_reason = '', updated_at = :now WHERE id = :id",
+        key=key,
+        id=session_id,
+        now=now,
+    )
 
 
 def is_busy(tx: Tx, session_id: str) -> bool:
@@ -319,6 +477,7 @@ def put_back(tx: Tx, session_id: str, session: Mapping[str, Any], lines: Sequenc
             body=body if isinstance(body, str) else json.dumps(body, ensure_ascii=False),
             at=line["at"],
         )
+    revisions.make_again(tx, session_id)
     if missing:
         tx.run(
             "UPDATE sessions SET seq = (SELECT MAX(seq) FROM transcript WHERE session_id = :id) WHERE id = :id",

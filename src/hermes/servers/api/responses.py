@@ -394,7 +394,8 @@ def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
     last: Any = tx.value(
         """
         SELECT turn_id FROM transcript
-        WHERE session_id = (SELECT session_id FROM lanes WHERE key = :lane) ORDER BY seq DESC LIMIT 1
+        WHERE session_id = (SELECT session_id FROM lanes WHERE key = :lane) AND kind = 'message'
+        ORDER BY seq DESC LIMIT 1
         """,
         lane=lane,
     )

@@ -52,11 +52,13 @@ CREATE TABLE todos (
     updated_at DOUBLE PRECISION NOT NULL
 );
 
--- A shorter form of the lines up to up_to, sent to the model in their place. The lines themselves stay.
+-- A shorter form of the lines up to up_to, sent to the model in their place. The lines themselves stay; one further
+-- line tells of it.
 CREATE TABLE revisions (
     session_id TEXT NOT NULL,
     revision BIGINT NOT NULL,
     up_to BIGINT NOT NULL,
+    line BIGINT NOT NULL,
     summary TEXT NOT NULL,
     model TEXT NOT NULL DEFAULT '',
     created_at DOUBLE PRECISION NOT NULL,
@@ -90,3 +92,6 @@ CREATE TABLE pairing_tries (
     wrong BIGINT NOT NULL DEFAULT 0,
     locked_until DOUBLE PRECISION NOT NULL DEFAULT 0
 );
+
+-- Whose sessions: asked by /sessions, /resume and the search.
+CREATE INDEX turns_person ON turns (person_id, session_id) WHERE person_id <> '';

@@ -1,0 +1,182 @@
+"""Long talks made shorter, beside the turns: a model writes a summary of the older part, stored as a revision.
+
+No lane is held meanwhile: a message that comes goes on with the talk as it is. Whatever goes wrong leaves all as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hermes.agent import compress
+from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
+from hermes.agent.finding import names_found
+from hermes.agent.step import ask_model
+from hermes.config import Config
+from hermes.core.errors import GatewayError, ModelError, StoreIsDownError
+from hermes.core.keys import SessionKey, Target
+from hermes.core.messages import ChatMessage
+from hermes.core.ports import Clock, Model, ModelRequest
+from hermes.store import revisions, rewind, sessions
+from hermes.store.db import Database, Tx
+from hermes.store.rewind import Shorter
+from hermes.store.sessions import HISTORY_ROWS, Context
+
+log = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 2
+CALL_SECONDS = 180.0
+MOST_TOKENS = 2000
+URGENT = 0.9
+"""What was undone is not done again by itself before the talk fills so much of the window."""
+
+
+class NothingToDoError(GatewayError):
+    """The talk is too short, or its summary would not be shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """What became of it: so many lines of so many characters, and the summary. ``revision`` 0: not stored."""
+
+    lines: int
+    characters: int
+    summary: str
+    revision: int = 0
+
+
+class Compression:
+    """``model`` finds the one of a setting and a chat; ``tell`` writes to a chat."""
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        config: Callable[[], Config],
+        model: Callable[[str, SessionKey], Model],
+        tell: Callable[[Target, str], Awaitable[None]],
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._config = config
+        self._model = model
+        self._tell = tell
+        self._running: dict[str, asyncio.Task[Compressed]] = {}
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Own what works in the background: it ends with this."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            tasks = [*self._running.values(), *self._telling]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def window(self, model: str) -> int:
+        return self._config().context_window(model)
+
+    def grown(self, key: SessionKey, session_id: str, history: Sequence[ChatMessage], summary: str, model: str) -> None:
+        """A turn has ended with this talk: begin to make it shorter, if it has grown so long."""
+        settings = self._config().compression
+        if not settings.enabled or session_id in self._running or len(self._running) >= MOST_AT_ONCE:
+            return
+        window = self.window(model)
+        if compress.is_due(history, summary, at=settings.at, window=window, most_lines=HISTORY_ROWS):
+            is_urgent = compress.is_due(
+                history, summary, at=max(URGENT, settings.at), window=window, most_lines=HISTORY_ROWS
+            )
+            self._begin(key, session_id, window, is_wanted=is_urgent)
+
+    def begin(self, key: SessionKey, session_id: str, *, is_preview: bool = False) -> asyncio.Task[Compressed]:
+        """Make this talk shorter now, or join whoever is at it; a preview only says how it would be."""
+        if is_preview:
+            return self._start(f"preview of {session_id}", self._preview(key, session_id))
+        return self._running.get(session_id) or self._begin(key, session_id, self.window(""), is_wanted=True)
+
+    def tell_when_done(
+        self, work: asyncio.Task[Compressed], target: Target, say: Callable[[asyncio.Task[Compressed]], str]
+    ) -> None:
+        """For whoever does not wait for it."""
+
+        async def tell() -> None:
+            await asyncio.wait({work})
+            if not work.cancelled():
+                await self._tell(target, say(work))
+
+        task = asyncio.create_task(tell(), name="tell of a compression")
+        self._telling.add(task)
+        task.add_done_callback(self._told)
+
+    def _told(self, task: asyncio.Task[None]) -> None:
+        self._telling.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("Could not tell of a compression", extra={"reason": str(error)})
+
+    def _begin(self, key: SessionKey, session_id: str, window: int, *, is_wanted: bool) -> asyncio.Task[Compressed]:
+        return self._start(session_id, self._compress(key, session_id, window, is_wanted=is_wanted))
+
+    def _start(self, name: str, work: Coroutine[Any, Any, Compressed]) -> asyncio.Task[Compressed]:
+        task = self._running[name] = asyncio.create_task(work, name=f"compress {name}")
+        task.add_done_callback(lambda _: self._ended(name, task))
+        return task
+
+    def _ended(self, session_id: str, task: asyncio.Task[Compressed]) -> None:
+        self._running.pop(session_id, None)
+        if task.cancelled():
+            return
+        match task.exception():
+            case None:
+                made = task.result()
+                if not made.revision:
+                    return
+                facts = {"lines": made.lines, "characters": made.characters, "now": len(made.summary)}
+                log.info("Compressed", extra={"session": session_id, "revision": made.revision, **facts})
+            case NothingToDoError() as reason:
+                log.debug("Nothing to compress", extra={"session": session_id, "reason": str(reason)})
+            case ModelError() | StoreIsDownError() as error:
+                log.warning("Could not compress", extra={"session": session_id, "reason": str(error)})
+            case error:
+                log.error("Compressing broke", extra={"session": session_id}, exc_info=error)
+
+    async def _compress(self, key: SessionKey, session_id: str, window: int, *, is_wanted: bool) -> Compressed:
+        talk, newest = await self._db.read(_read, session_id)
+        if not is_wanted and newest is not None and newest.undone_at is not None:
+            raise NothingToDoError("It was undone, and there is still room.")
+        made, up_to = await self._summarise(key, talk, window)
+        shorter = Shorter(talk, up_to, made.summary, self._config().compression.model)
+        revision = await self._db.write(rewind.compress, session_id, shorter, now=self._clock.now())
+        if not revision:
+            raise NothingToDoError("The conversation went another way meanwhile.")
+        return Compressed(made.lines, made.characters, made.summary, revision)
+
+    async def _preview(self, key: SessionKey, session_id: str) -> Compressed:
+        talk, _ = await self._db.read(_read, session_id)
+        made, _ = await self._summarise(key, talk, self.window(""))
+        return made
+
+    async def _summarise(self, key: SessionKey, talk: Context, window: int) -> tuple[Compressed, int]:
+        history = talk.messages
+        count = compress.cut(history, window)
+        older = history[:count]
+        size = compress.characters(older) + len(talk.summary)
+        if not count or size < compress.SMALLEST_GAIN:
+            raise NothingToDoError("There is too little here to make it shorter.")
+        route = self._config().compression.model
+        most = int(self.window(route.partition("/")[2]) * BYTES_PER_TOKEN * PROMPT_SHARE)
+        asked = compress.request(older, talk.summary, most=most)
+        request = ModelRequest(asked, max_tokens=MOST_TOKENS, deadline_seconds=CALL_SECONDS)
+        reply = await ask_model(self._model(route, key), request, lambda _: None, lambda _: None)
+        found = names_found([*([summary_message(talk.summary)] if talk.summary else []), *older])
+        summary = compress.as_kept(reply.text, found)
+        if not reply.text.strip() or not compress.is_gain(older, talk.summary, summary):
+            raise NothingToDoError("The summary would be no shorter than what it stands for.")
+        return Compressed(count, size, summary), talk.lines[count - 1].seq
+
+
+def _read(tx: Tx, session_id: str) -> tuple[Context, revisions.Revision | None]:
+    return sessions.context(tx, session_id), revisions.newest(tx, session_id)

@@ -1,0 +1,123 @@
+"""Making a session's context shorter, and taking things back. Nothing is removed: both are lines of their own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from hermes.core.messages import Role
+from hermes.store import revisions, sessions
+from hermes.store.db import Tx
+from hermes.store.revisions import REVISION, UNDO, Revision
+from hermes.store.sessions import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Shorter:
+    """A summary of the lines up to ``up_to``, made from a context as it was read."""
+
+    basis: Context
+    up_to: int
+    summary: str
+    model: str = ""
+
+
+def compress(tx: Tx, session_id: str, shorter: Shorter, *, now: float) -> int:
+    """Store a revision and return its number; 0, and nothing stored, when the session went another way meanwhile.
+
+    That is: another revision was made or undone, or something was taken back. New lines at the end do no harm.
+    """
+    if not _hold(tx, session_id):
+        return 0
+    newest, active = revisions.newest(tx, session_id), revisions.active(tx, session_id)
+    is_same = (active.revision if active else 0) == shorter.basis.revision
+    if not is_same or _undone_since(tx, session_id, shorter.basis.last_seq):
+        return 0
+    number = (newest.revision if newest else 0) + 1
+    told = {"revision": number, "up_to": shorter.up_to, "text": shorter.summary, "model": shorter.model}
+    line = _append(tx, session_id, REVISION, told, now)
+    made = Revision(number, shorter.up_to, line, shorter.summary, shorter.model, now)
+    revisions.put(tx, session_id, made)
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo took back: a revision, or so many exchanges of which ``text`` began the first. Or nothing."""
+
+    revision: int = 0
+    exchanges: int = 0
+    text: str = ""
+    is_busy: bool = False
+
+
+NOTHING = Undone()
+
+
+def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float) -> Undone:
+    """Take back the newest revision if nothing was said since, else the newest exchanges; once for each ``asked``.
+
+    An exchange is a turn: what was said and all that came of it. While a turn is open nothing is taken back.
+    """
+    if not _hold(tx, session_id):
+        return NOTHING
+    if (repeated := _answer_to(tx, session_id, asked)) is not None:
+        return repeated
+    if sessions.is_busy(tx, session_id):
+        return Undone(is_busy=True)
+    active = revisions.active(tx, session_id)
+    talk = sessions.context(tx, session_id)
+    if active is not None and not any(line.seq > active.line for line in talk.lines):
+        _append(tx, session_id, UNDO, {"revision": active.revision, "text": "", "asked": asked}, now)
+        tx.run(
+            "UPDATE revisions SET undone_at = :now WHERE session_id = :id AND revision = :revision",
+            id=session_id,
+            revision=active.revision,
+            now=now,
+        )
+        return Undone(revision=active.revision)
+    return _take_back(tx, session_id, talk, count, asked, now)
+
+
+def _take_back(tx: Tx, session_id: str, talk: Context, count: int, asked: str, now: float) -> Undone:
+    turns = list(dict.fromkeys(line.turn_id for line in talk.lines))[-count:]
+    taken = [line for line in talk.lines if line.turn_id in turns]
+    if not taken:
+        return NOTHING
+    first = min(line.seq for line in taken)
+    text = next((line.message.text for line in taken if line.message.role is Role.USER), "")
+    told = {"from": first, "exchanges": len(turns), "text": text[:200], "asked": asked}
+    _append(tx, session_id, UNDO, told, now)
+    return Undone(exchanges=len(turns), text=text[:200])
+
+
+def _hold(tx: Tx, session_id: str) -> bool:
+    """Written, not read: whoever changes this session at the same moment waits for us, or is here before us."""
+    return tx.run("UPDATE sessions SET seq = seq WHERE id = :id", id=session_id) == 1
+
+
+def _answer_to(tx: Tx, session_id: str, asked: str) -> Undone | None:
+    """What this very request did already, if a crash made it come again."""
+    if not asked:
+        return None
+    last = tx.value(
+        "SELECT body FROM transcript WHERE session_id = :id AND kind = 'undo' ORDER BY seq DESC LIMIT 1", id=session_id
+    )
+    told = revisions.body_of(str(last)) if last else {}
+    if told.get("asked") != asked:
+        return None
+    return Undone(int(told.get("revision", 0)), int(told.get("exchanges", 0)), str(told.get("text", "")))
+
+
+def _undone_since(tx: Tx, session_id: str, seq: int) -> bool:
+    later = tx.value(
+        "SELECT 1 FROM transcript WHERE session_id = :id AND seq > :seq AND kind = 'undo' LIMIT 1",
+        id=session_id,
+        seq=seq,
+    )
+    return later is not None
+
+
+def _append(tx: Tx, session_id: str, kind: str, told: dict[str, Any], now: float) -> int:
+    return sessions.append_line(tx, session_id, kind, json.dumps({"role": kind, **told}, ensure_ascii=False), now=now)
