@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "sessions": "List, show, export, rename and delete conversations",
     "pairing": "See who would like to talk, and let them in",
     "people": "See who is who, give roles, join accounts",
+    "skills": "List, read, install, remove and switch skills: written know-how",
     "config": "Show, set, explain and check the configuration",
     "approvals": "Answer what the agent asks before it acts; see and revoke what is granted",
     "api-key": "Make, list, show and revoke the keys of the API",
@@ -41,7 +42,16 @@ COMMANDS: dict[str, str] = {
     "completion": "Print the completion script for bash, zsh or fish",
 }
 
-BARE = {"gateway": "run", "sessions": "list", "config": "show", "pairing": "list", "people": "list", "approvals": "list"}  # the verb that no verb stands for
+# The verb that no verb stands for.
+BARE = {
+    "gateway": "run",
+    "sessions": "list",
+    "config": "show",
+    "pairing": "list",
+    "people": "list",
+    "approvals": "list",
+    "skills": "list",
+}
 
 USAGE_ERROR = 2
 CONFIG_ERROR = 78  # EX_CONFIG: a supervisor must not start it again before somebody edited something

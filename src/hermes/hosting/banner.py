@@ -18,11 +18,19 @@ def opening() -> list[str]:
 
 
 def facts(
-    *, home: str, is_new: bool, model: str, api: str, chats: Sequence[str] = (), warnings: Sequence[str] = ()
+    *,
+    home: str,
+    is_new: bool,
+    model: str,
+    api: str,
+    skills: str = "",
+    chats: Sequence[str] = (),
+    warnings: Sequence[str] = (),
 ) -> list[str]:
     """What stands, one thing a line. ``chats``: ``telegram @ana_home_bot, connected``."""
     lines = [
         f"Home     {home}{', new' if is_new else ''}, readable by you alone",
+        *([f"Syncing bundled skills into {home}/skills/ ...  {skills}"] if skills else []),
         f"Model    {model}",
         f"API      {api}",
     ]

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 3.0
 NAME_SECONDS = 1.0
+SKILLS_SECONDS = 1.0
 
 NOBODY_ALLOWED = "No user allowlists configured. All unauthorized users will be denied."
 
@@ -51,9 +52,20 @@ async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
         is_new=is_new,
         model=model,
         api=api,
+        skills=await _skills(gateway),
         chats=chats,
         warnings=warnings,
     )
+
+
+async def _skills(gateway: Gateway) -> str:
+    """How the sync went; it runs beside the start, and a disk that is slow keeps nobody waiting."""
+    try:
+        async with asyncio.timeout(SKILLS_SECONDS):
+            await gateway.skills.is_synced.wait()
+    except TimeoutError:
+        return "still at it; the log tells when it is done."
+    return str(gateway.skills.synced)
 
 
 async def _chat(gateway: Gateway, account: Mapping[str, Any]) -> str:

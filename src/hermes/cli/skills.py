@@ -1,0 +1,255 @@
+"""``hermes skills``: written know-how, listed, read, installed, removed, switched on and off. Needs no gateway."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.words import command_name
+from hermes.core.text import one_line
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.agent.skills import Skill, SkillLibrary
+    from hermes.agent.skills.install import Candidate
+    from hermes.config import Loaded
+
+EXAMPLES = """\
+  hermes skills list                              what there is, and what is off (--json for programs)
+  hermes skills show git-work                     read one; a further file: hermes skills show NAME FILE
+  hermes skills scan https://example.org/a/skill  look at one without installing it
+  hermes skills install ./my-skill                from a folder, an archive or a git address (https://, file://)
+  hermes skills install skills.zip --only notes   one of several, after reading its warnings: --yes
+  hermes skills remove notes                      hermes skills remove notes --restore brings it back
+  hermes skills disable git-work --platform telegram
+  hermes skills enable git-work
+  hermes skills sync                              copy the shipped ones now; --reset NAME undoes your changes to one
+"""
+
+VERBS = {
+    "list": "what there is, and what is off",
+    "show": "read one",
+    "install": "install one from a folder, an archive or a git address",
+    "remove": "take one away, or bring it back",
+    "enable": "switch one on",
+    "disable": "switch one off",
+    "sync": "copy the skills that come with Hermes into the home",
+    "scan": "look for what should not be in one",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    for verb in ("show", "remove", "enable", "disable"):
+        added[verb].add_argument("name", help="of the skill, or category/name")
+    added["show"].add_argument("file", nargs="?", default="", help="a further file of it, such as references/x.md")
+    for verb in ("install", "scan"):
+        added[verb].add_argument("source", help="a folder, an archive, or an address with https:// or file://")
+        added[verb].add_argument("--only", default="", metavar="NAME", help="which one, when there are several")
+    added["install"].add_argument("--category", default="", help="the folder it goes to (installed)")
+    added["install"].add_argument("--replace", action="store_true", help="put it in the place of the one of its name")
+    added["install"].add_argument("--yes", action="store_true", help="install it although there are warnings")
+    added["remove"].add_argument("--restore", action="store_true", help="bring it back instead")
+    for verb in ("enable", "disable"):
+        added[verb].add_argument("--platform", default="", help="on this platform alone")
+    added["sync"].add_argument("--reset", default="", metavar="NAME", help="put this one (or all) back as shipped")
+    for of_verb in added.values():
+        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    refuse_foreign(home)
+    loaded = load_config(home)
+    library = _open(home, loaded)
+    match args.verb:
+        case "list":
+            return _list(library, as_json=args.as_json)
+        case "show":
+            return _show(library, args)
+        case "install":
+            return _install(library, args)
+        case "remove":
+            return _remove(library, args)
+        case "enable" | "disable":
+            return _switch(library, loaded, args)
+        case "sync":
+            return _sync(library, args)
+        case _:
+            return _scan(library, args)
+
+
+def _open(home: Path, loaded: Loaded) -> SkillLibrary:
+    from hermes.agent.skills import SkillLibrary
+    from hermes.config import EnvFiles, secret_variables
+    from hermes.store.home import make_home
+
+    make_home(home)
+    files = EnvFiles((home / ".env", Path.cwd() / ".env"))
+    library = SkillLibrary(
+        home,
+        lambda: loaded.config.skills,
+        value_of=lambda name: os.environ.get(name) or files.get(name),
+        own_variables=lambda: secret_variables(loaded),
+        now=time.time,
+    )
+    if not library.all():
+        library.bring_in()  # no gateway has been here yet
+    library.refresh()
+    return library
+
+
+def _print_json(told: Any) -> int:
+    print(json.dumps(told, ensure_ascii=False))
+    return 0
+
+
+def _list(library: SkillLibrary, *, as_json: bool) -> int:
+    from hermes.agent.skills.install import origins
+
+    came = origins(library.folder)
+    if as_json:
+        return _print_json([_told(library, skill, came) for skill in library.all()])
+    width = max((len(skill.name) for skill in library.all()), default=0)
+    category = None
+    for skill in library.all():
+        if skill.category != category:
+            category = skill.category
+            print(f"{category or '(no category)'}")
+        off = f"  [{why}]" if (why := library.why_off(skill)) else ""
+        print(f"  {skill.name:<{width}}  {one_line(skill.description, 80)}{off}")
+    if not library.all():
+        print(f"There are no skills in {library.folder}. The shipped ones: {command_name()} skills sync")
+    for trouble in library.troubles():
+        print(f"! {trouble}", file=sys.stderr)
+    return 0
+
+
+def _told(library: SkillLibrary, skill: Skill, came: Any) -> dict[str, Any]:
+    return {
+        "name": skill.name,
+        "category": skill.category,
+        "description": skill.description,
+        "version": skill.version,
+        "from": "bundled" if skill.is_bundled else came.get(skill.address, "own"),
+        "is_on": not library.why_off(skill),
+        "why_off": library.why_off(skill),
+        "missing_variables": [variable.name for variable in library.missing(skill)],
+        "folder": str(skill.folder),
+    }
+
+
+def _show(library: SkillLibrary, args: argparse.Namespace) -> int:
+    from hermes.agent.skills.showing import view
+
+    skill = library.get(args.name)
+    text = library.read(skill, args.file) if args.file else view(library, skill)
+    if args.as_json:
+        return _print_json({"name": skill.name, "file": args.file or "SKILL.md", "text": text})
+    print(text.rstrip())
+    return 0
+
+
+def _install(library: SkillLibrary, args: argparse.Namespace) -> int:
+    from hermes.agent.skills.install import install
+    from hermes.agent.skills.parse import same_name
+    from hermes.agent.skills.showing import missing_lines
+
+    candidate = install(
+        args.source,
+        library.folder,
+        environ=os.environ,
+        cwd=Path.cwd(),
+        now=time.time(),
+        category=args.category,
+        only=args.only,
+        is_agreed=args.yes,
+        replaces=args.replace,
+        taken=frozenset(same_name(name) for name in _slash_commands()),
+    )
+    library.refresh()
+    skill = library.get(candidate.skill.name)
+    if args.as_json:
+        return _print_json({**_told(library, skill, {}), "warnings": list(map(str, candidate.report.warnings))})
+    _tell_left_out(candidate)
+    print(f"✓ {skill.name} is installed: {one_line(skill.description, 100)}")
+    print(f"  In a chat: /{skill.name}. To take it away: {command_name()} skills remove {skill.name}")
+    for line in missing_lines(library, skill):
+        print(f"! {line}")
+    return 0
+
+
+def _slash_commands() -> list[str]:
+    from hermes.bootstrap import COMMANDS
+    from hermes.services.commands.base import collect
+
+    return list(collect(COMMANDS))
+
+
+def _tell_left_out(candidate: Candidate) -> None:
+    if candidate.left_out:
+        names = ", ".join(one_line(name, 60) for name in candidate.left_out[:5])
+        print(f"  Left out, since hidden files are no part of a skill: {names}")
+
+
+def _remove(library: SkillLibrary, args: argparse.Namespace) -> int:
+    from hermes.agent.skills.install import remove, restore
+
+    if args.restore:
+        place = restore(library.folder, args.name)
+        return _done(args, place.name, f"{place.name} is back.")
+    skill = library.get(args.name)
+    remove(library.folder, skill, now=time.time())
+    again = f"{command_name()} skills remove {skill.name} --restore"
+    return _done(args, skill.name, f"{skill.name} is removed. To bring it back: {again}")
+
+
+def _switch(library: SkillLibrary, loaded: Loaded, args: argparse.Namespace) -> int:
+    from hermes.agent.skills.switches import switch
+
+    skill = library.get(args.name)
+    return _done(args, skill.name, switch(loaded, skill, on=args.verb == "enable", platform=args.platform))
+
+
+def _done(args: argparse.Namespace, name: str, told: str) -> int:
+    if args.as_json:
+        return _print_json({"name": name, "did": args.verb, "told": told})
+    print(f"✓ {told}")
+    return 0
+
+
+def _sync(library: SkillLibrary, args: argparse.Namespace) -> int:
+    from dataclasses import asdict
+
+    from hermes.agent.skills.sync import sync
+
+    synced = sync(library.folder, now=time.time(), reset=args.reset)
+    if args.as_json:
+        return _print_json({**asdict(synced), "total": synced.total})
+    print(f"Syncing bundled skills into {library.folder}/ ...  {synced}")
+    return 0
+
+
+def _scan(library: SkillLibrary, args: argparse.Namespace) -> int:
+    from hermes.agent.skills.install import looked_at
+
+    known = library.find(args.source)
+    source = str(known.folder) if known is not None and not Path(args.source).exists() else args.source
+    with looked_at(source, library.folder, environ=os.environ, cwd=Path.cwd(), only=args.only) as candidate:
+        warnings = candidate.report.warnings
+        if args.as_json:
+            return _print_json({"name": candidate.skill.name, "warnings": list(map(str, warnings))})
+        _tell_left_out(candidate)
+        for warning in warnings:
+            print(f"! {warning}")
+        if not warnings:
+            print(f"✓ {candidate.skill.name}: nothing speaks against it.")
+        return 1 if warnings else 0
