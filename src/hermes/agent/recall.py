@@ -171,18 +171,9 @@ def _visible(tx: Tx, hits: Sequence[Hit], person_id: str, session_id: str) -> li
 
 def _own(tx: Tx, wanted: str, person_id: str, current: str) -> Session | None:
     """The session, if nobody else ever had a turn in it, or if it is the one we are in."""
-    session = sessions.get(tx, wanted)
-    if session is None or wanted == current:
-        return session
-    if not person_id:
+    if wanted != current and not sessions.belongs_to(tx, wanted, person_id):
         return None
-    others = tx.value(
-        "SELECT 1 FROM turns WHERE session_id = :id AND person_id <> :person LIMIT 1", id=wanted, person=person_id
-    )
-    own = tx.value(
-        "SELECT 1 FROM turns WHERE session_id = :id AND person_id = :person LIMIT 1", id=wanted, person=person_id
-    )
-    return session if own is not None and others is None else None
+    return sessions.get(tx, wanted)
 
 
 def _lines_of(tx: Tx, name: str, person_id: str, current: str, after: int, count: int) -> list[IndexedLine]:

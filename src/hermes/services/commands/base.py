@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hermes.agent.toolkit import Parts, ToolContext
-from hermes.config import Config
+from hermes.config import Config, Loaded
 from hermes.core.approval import read_button
 from hermes.core.command import nearest, read_command
 from hermes.core.errors import GatewayError, PlatformError
@@ -92,6 +92,7 @@ class CommandContext:
     event_id: str
     parts: Parts
     reach_of: ReachOf
+    loaded: Callable[[], Loaded]
     sent_at: float = 0.0
     received_at: float = 0.0
     is_edit: bool = False
@@ -118,6 +119,7 @@ class CommandParts:
     tool_parts: Callable[[], Parts]
     reach_of: ReachOf
     pairings: Pairings
+    loaded: Callable[[], Loaded]
 
 
 class Dispatcher:
@@ -171,6 +173,7 @@ class Dispatcher:
             event_id,
             parts.tool_parts(),
             parts.reach_of,
+            parts.loaded,
             event.sent_at.timestamp(),
             row.received_at if row is not None else 0.0,
             event.is_edit,
