@@ -39,9 +39,11 @@ from hermes.config.schema import (
     VisionConfig,
     WebConfig,
 )
+from hermes.config.values import looks_unfilled, parse
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest
+from hermes.core.secret import Secret
 
 if TYPE_CHECKING:
     from hermes.config.layers import Resolved
@@ -216,22 +218,43 @@ class _Builder:
     def _provider(self, name: str) -> ProviderConfig:
         known = KNOWN.get(name, KnownProvider(name, "", ""))
         key_env = self._given("providers", name, "api_key_env", default="")
-        key = self._given("providers", name, "api_key")
-        if key_env and key is None:
-            self._warn(
-                f"providers.{name}.api_key_env",
-                f"names {key_env}, which is not set.",
-                f"Add a line {key_env}=… to .env; it is used at once.",
-            )
+        keys = self._keys(name, key_env.split(",") if key_env else [])
         return ProviderConfig(
             name=name,
             base_url=self._given("providers", name, "base_url", default=known.base_url),
-            api_key=key,
+            api_key=keys[0] if keys else None,
+            api_keys=keys,
             api_key_env=key_env,
-            api_mode=self._given("providers", name, "api_mode", default="chat_completions"),
+            api_mode=self._given("providers", name, "api_mode", default=known.api_mode),
             default_model=self._given("providers", name, "default_model", default=known.default_model),
             proxy=self._given("providers", name, "proxy", default=""),
         )
+
+    def _keys(self, name: str, variables: list[str]) -> tuple[Secret, ...]:
+        """All keys of a provider: those in the variables that are named, else the one; then the further ones."""
+        one = self._given("providers", name, "api_key")
+        named = {variable: self._key_in(name, variable) if len(variables) > 1 else one for variable in variables}
+        for variable, key in named.items():
+            if key is None:
+                self._warn(
+                    f"providers.{name}.api_key_env",
+                    f"names {variable}, which is not set.",
+                    f"Add a line {variable}=… to .env; it is used at once.",
+                )
+        found = [key for key in named.values() if key] or [one] * bool(one)
+        return tuple(dict.fromkeys((*found, *self._given("providers", name, "api_keys", default=()))))
+
+    def _key_in(self, name: str, variable: str) -> Secret | None:
+        """The key that one of several variables holds, in the place that is heard first."""
+        resolved = self._resolved.get(("providers", name, "api_key"))
+        for entry in resolved.entries if resolved else ():
+            if entry.source.written == variable and not looks_unfilled(entry.key, entry.raw):
+                try:
+                    key: Secret = parse(entry.key, entry.raw)
+                except ValueError:  # told when the key itself is resolved
+                    continue
+                return key
+        return None
 
     def _model(self, providers: Mapping[str, ProviderConfig]) -> ModelConfig:
         wanted = self._get("model", "default")
@@ -249,6 +272,7 @@ class _Builder:
             base_url=self._get("model", "base_url"),
             api_mode=self._get("model", "api_mode") or (own.api_mode if own else ""),
             fallbacks=self._get("model", "fallbacks"),
+            users_may_choose=self._get("model", "users_may_choose"),
             context_window=self._get("model", "context_window"),
         )
 

@@ -73,7 +73,7 @@ def _variable(loaded: Loaded, key: Key) -> str:
     for name in key.env:
         if name in there:
             return name
-    return key.env[0] if key.env and key.kind is Kind.SECRET else ""
+    return key.env[0] if key.env and key.kind in (Kind.SECRET, Kind.SECRETS) else ""
 
 
 def _hidden_by(loaded: Loaded, key: Key, rank: Rank) -> str:

@@ -77,7 +77,10 @@ def known_keys(loaded: Loaded) -> dict[str, Key]:
 def secret_variables(loaded: Loaded) -> frozenset[str]:
     """The environment names that hold a secret of the gateway itself."""
     return frozenset(
-        name for key in known_keys(loaded).values() if key.kind in (Kind.SECRET, Kind.URL) for name in key.env
+        name
+        for key in known_keys(loaded).values()
+        if key.kind in (Kind.SECRET, Kind.SECRETS, Kind.URL)
+        for name in key.env
     )
 
 
@@ -123,7 +126,7 @@ def shown(key: Key, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, tuple):
-        return ", ".join(value)
+        return ", ".join(item.hint() if isinstance(item, Secret) else item for item in value)
     return without_password(str(value)) if key.kind is Kind.URL else str(value)
 
 
@@ -164,4 +167,6 @@ def _stated(key: Key, entry: Entry, resolved: Resolved | None) -> Stated:
 def _shown_raw(key: Key, raw: Raw) -> str:
     if key.kind is Kind.SECRET:
         return Secret(raw).hint() if isinstance(raw, str) else HIDDEN
+    if key.kind is Kind.SECRETS:
+        return shown(key, tuple(Secret(item.strip()) for item in (raw.split(",") if isinstance(raw, str) else raw)))
     return shown(key, raw)

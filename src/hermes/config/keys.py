@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 BUSY_MODES = tuple(BusyMode)
 OWNER_TERMINALS = tuple(OwnerTerminal)
 OTHERS_TERMINALS = tuple(OthersTerminal)
-API_MODES = ("chat_completions",)
+API_MODES = ("chat_completions", "responses", "anthropic_messages")
 
 SEARCH_PROVIDERS = ("brave", "tavily", "searxng")
 
@@ -46,6 +46,12 @@ GENERAL: tuple[Key, ...] = (
     ),
     web_address(("model", "base_url"), default="", help="in place of the provider's own address"),
     Key(("model", "api_mode"), Kind.CHOICE, "", choices=API_MODES, help="how the provider is spoken to"),
+    Key(
+        ("model", "users_may_choose"),
+        Kind.FLAG,
+        False,
+        help="whether users, besides admins and the owner, may choose the model of their own chat",
+    ),
     Key(("model", "fallbacks"), Kind.LIST, (), help="`provider/model` to try, in order, when the first fails"),
     Key(
         ("model", "context_window"),
@@ -306,6 +312,9 @@ PROVIDER: tuple[Key, ...] = (
     ),
     Key(("providers", "*", "api_key"), Kind.SECRET, None, ("<NAME>_API_KEY",), help="its key"),
     Key(
+        ("providers", "*", "api_keys"), Kind.SECRETS, (), ("<NAME>_API_KEYS",), help="further keys, used when one fails"
+    ),
+    Key(
         ("providers", "*", "api_key_env"), Kind.VARIABLE, "", help="name of the environment variable that holds the key"
     ),
     Key(("providers", "*", "api_mode"), Kind.CHOICE, "chat_completions", choices=API_MODES, help="how it is spoken to"),
@@ -410,7 +419,7 @@ def provider_keys(name: str, api_key_env: str = "") -> Iterator[Key]:
     for key in PROVIDER:
         env = tuple(variable.replace("<NAME>", env_prefix(name)) for variable in key.env)
         if key.path[2] == "api_key" and api_key_env:
-            env = (api_key_env,)
+            env = tuple(api_key_env.split(","))
         yield replace(key, path=("providers", name, *key.path[2:]), env=env)
 
 

@@ -17,12 +17,17 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True, slots=True)
 class KnownProvider:
-    """``default_model`` answers when a key is all that was given. ``is_relay``: its model names begin with a vendor."""
+    """``default_model`` answers when a key is all that was given. ``is_relay``: its model names begin with a vendor.
+
+    ``is_local``: a server on this machine that asks for no key; used when its address is set or it is named.
+    """
 
     name: str
     base_url: str
     default_model: str
     is_relay: bool = False
+    api_mode: str = "chat_completions"
+    is_local: bool = False
 
 
 # The order is the order of choice when several keys are there and none was named.
@@ -31,6 +36,9 @@ KNOWN: Mapping[str, KnownProvider] = {
     for provider in (
         KnownProvider("openai", "https://api.openai.com/v1", "gpt-4o-mini"),
         KnownProvider("openrouter", "https://openrouter.ai/api/v1", "openai/gpt-4o-mini", is_relay=True),
+        KnownProvider("anthropic", "https://api.anthropic.com/v1", "claude-haiku-5-5", api_mode="anthropic_messages"),
+        KnownProvider("ollama", "http://127.0.0.1:11434/v1", "", is_local=True),
+        KnownProvider("lmstudio", "http://127.0.0.1:1234/v1", "", is_local=True),
         KnownProvider(EMBEDDED, "", "smollm2-135m-instruct"),
     )
 }
@@ -75,8 +83,8 @@ def resolve_key(provider: ProviderConfig, environ: Mapping[str, str], env_files:
     It is looked for in the process environment, then in the `.env` files as they are on disk, and
     after that the loaded key counts. A caller needs no reload to see a key that was added since.
     """
-    name = provider.api_key_env or f"{env_prefix(provider.name)}_API_KEY"
-    for found in (environ.get(name), env_files.get(name)):
+    names = (provider.api_key_env or f"{env_prefix(provider.name)}_API_KEY").split(",")
+    for found in (place for name in names for place in (environ.get(name), env_files.get(name))):
         if found is not None and not is_placeholder(found):
             return Secret(found.strip())
     return provider.api_key

@@ -74,13 +74,14 @@ class ModelConfig:
     base_url: str = ""
     api_mode: str = ""
     fallbacks: tuple[str, ...] = ()
+    users_may_choose: bool = False
     context_window: int = 64_000
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
     """An endpoint that serves models. ``api_key`` is the key as it was at load time; a caller that must
-    see a key added since asks ``resolve_key``."""
+    see a key added since asks ``resolve_key``. ``api_keys`` are all of them, that one first."""
 
     name: str
     base_url: str = ""
@@ -89,6 +90,7 @@ class ProviderConfig:
     api_mode: str = "chat_completions"
     default_model: str = ""
     proxy: str = field(default="", repr=False)
+    api_keys: tuple[Secret, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +315,7 @@ class Config:
         addresses = [self.database_url, self.proxies.https, self.proxies.http, self.proxies.all, self.web.searxng_url]
         for provider in self.providers.values():
             addresses.append(provider.proxy)
-            if provider.api_key:
-                yield provider.api_key
+            yield from provider.api_keys
         for accounts in self.platforms.values():
             for account in accounts.values():
                 addresses.append(account.proxy)

@@ -21,6 +21,7 @@ Raw = str | tuple[str, ...]
 class Kind(StrEnum):
     TEXT = "text"
     SECRET = "secret"  # noqa: S105 - the name of a kind
+    SECRETS = "secrets"
     NUMBER = "number"
     WHOLE = "whole number"
     FLAG = "flag"
@@ -53,7 +54,7 @@ class Key:
         return ".".join(self.path)
 
 
-_GUARDED = frozenset({Kind.SECRET, Kind.LIST, Kind.URL, Kind.TEXT, Kind.VARIABLE})
+_GUARDED = frozenset({Kind.SECRET, Kind.SECRETS, Kind.LIST, Kind.URL, Kind.TEXT, Kind.VARIABLE})
 
 
 def is_placeholder(text: str) -> bool:
@@ -81,6 +82,10 @@ def parse(key: Key, raw: Raw) -> Any:
     """Give the typed value, or raise ValueError with a sentence that repeats no secret."""
     if key.kind is Kind.LIST:
         return _list(raw)
+    if key.kind is Kind.SECRETS:
+        return tuple(_secret(key, item) for item in _list(raw))
+    if key.kind is Kind.VARIABLE and isinstance(raw, tuple):
+        raw = ",".join(raw)
     if isinstance(raw, tuple):
         raise ValueError("takes one value, not a list.")  # noqa: TRY004 - what was typed is wrong, not our call
     return _PARSERS[key.kind](key, raw.strip())
@@ -194,9 +199,10 @@ def _timezone(_: Key, text: str) -> str:
 
 def _variable(_: Key, text: str) -> str:
     # The text is not repeated: people paste the key itself here.
-    if re.fullmatch(r"[A-Z_][A-Z0-9_]*", text) is None:
+    names = [name.strip() for name in text.split(",")]
+    if any(re.fullmatch(r"[A-Z_][A-Z0-9_]*", name) is None for name in names):
         raise ValueError("should be the name of an environment variable in capitals, such as OPENKEY_API_KEY.")
-    return text
+    return ",".join(names)
 
 
 def _shown(text: str) -> str:

@@ -240,13 +240,13 @@ class TestOddValues:
 
     def test_unknown_keys_come_with_the_nearest_known_one(self, home: Home) -> None:
         home.write(
-            env="A=1\nTELEGRAM_ALOWED_USERS=5\nTELEGRAM_SOMETHING_ELSE=1\nOPENAI_API_KEYS=x\nPATH=x",
+            env="A=1\nTELEGRAM_ALOWED_USERS=5\nTELEGRAM_SOMETHING_ELSE=1\nOPENAI_BASE_URLS=x\nPATH=x",
             yaml="platforms:\n  telegram:\n    tokn: x\nagnet: {}\n",
             json='{"always_log_locl": true}',
         )
         assert ".env line 2: TELEGRAM_ALOWED_USERS is unknown. → TELEGRAM_ALLOWED_USERS?" in home.said
         assert ".env line 3: TELEGRAM_SOMETHING_ELSE is unknown." in home.said
-        assert ".env line 4: OPENAI_API_KEYS is unknown. → OPENAI_API_KEY?" in home.said
+        assert ".env line 4: OPENAI_BASE_URLS is unknown. → OPENAI_BASE_URL?" in home.said
         assert "config.yaml line 3: platforms.telegram.tokn: is unknown. → platforms.telegram.token?" in home.said
         assert "config.yaml line 4: agnet: is unknown. → agent?" in home.said
         assert "gateway.json: always_log_locl: is unknown. → always_log_local?" in home.said
