@@ -12,10 +12,9 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from hermes.agent.files import File, NoFileError, place_of
 from hermes.agent.toolkit import ToolContext
@@ -39,8 +38,6 @@ BITE = 200
 BITES_PER_SWEEP = 20
 DAY = 86400.0
 _LOCKS = 64
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +200,7 @@ class Checkpoints:
     async def _carry_out(self, row: Checkpoint, before: File | None, act: Callable[[], None]) -> Checkpoint:
         kept = await self._keep(row, before)
         try:
-            await _to_the_end(asyncio.to_thread(act))
+            await _to_the_end(act)
         except ToolError:
             await self._db.write(rows.withdraw, kept.id)
             raise
@@ -251,7 +248,7 @@ class Checkpoints:
 
         if begun is not None:
             if found == begun.before:  # the crash came before the file was touched
-                await _to_the_end(asyncio.to_thread(act))
+                await _to_the_end(act)
             return
         if found not in (wanted.after, wanted.before) and not force:
             raise ChangedSinceError(changed_since(wanted, is_gone=now is None))
@@ -317,13 +314,15 @@ def _remove(ctx: ToolContext, path: str) -> None:
         place.remove()
 
 
-async def _to_the_end(work: Awaitable[Result]) -> Result:
+async def _to_the_end(act: Callable[[], None]) -> None:
     """A thread cannot be cancelled: whoever is, waits for it, so that no lock is given up while it still writes."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(asyncio.to_thread(act))
     try:
-        return await asyncio.shield(task)
+        await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("A file was not changed", extra={"reason": str(task.exception())})
         raise
 
 

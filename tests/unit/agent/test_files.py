@@ -134,9 +134,9 @@ async def test_a_search_shows_only_what_the_guarded_way_reads(
 
 
 def test_a_missing_file_is_told_apart_from_one_that_is_closed(workspace: Path, context: ToolContext) -> None:
-    with pytest.raises(NoFileError, match="There is no file 'notes/none.txt'"):
+    with pytest.raises(NoFileError, match=r"There is no file 'notes/none.txt'"):
         open_inside(context, "notes/none.txt")
-    with pytest.raises(NoFileError, match="There is no file 'none/none.txt'"):
+    with pytest.raises(NoFileError, match=r"There is no file 'none/none.txt'"):
         open_inside(context, "none/none.txt")
     closed = replace(context, forbidden=(workspace / "notes",))
     with pytest.raises(ToolError, match="closed to tools") as refused:

@@ -7,20 +7,25 @@ import os
 import stat
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.agent import checkpoints as module
-from hermes.agent.checkpoints import Blobs, ChangedSinceError, Checkpoints, hash_of
+from hermes.agent.checkpoints import KEEP_BYTES, Blobs, ChangedSinceError, Checkpoints, hash_of
 from hermes.agent.files import File
 from hermes.agent.toolkit import ToolContext
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.errors import ToolError
 from hermes.store.checkpoints import ABSENT, Checkpoint
-from hermes.store.db import Database
+from hermes.store.db import Database, Job
 from tests.fakes.clock import FakeClock
+
+
+def halves(folder: Path) -> list[Path]:
+    """Files that were left half-written."""
+    return list(folder.rglob(".hermes-*"))
 
 
 class Story:
@@ -91,7 +96,7 @@ async def test_what_somebody_else_changed_since_is_left_alone_unless_forced(work
     file = workspace / "notes" / "plan.txt"
     await story.write("notes/plan.txt", b"one\n")
     file.write_bytes(b"by hand\n")
-    with pytest.raises(ChangedSinceError, match="has been changed by somebody else since change 1.*/rollback 1 force"):
+    with pytest.raises(ChangedSinceError, match=r"has been changed by somebody else since change 1.*/rollback 1 force"):
         await story.undo(1)
     assert file.read_bytes() == b"by hand\n"
     await story.undo(1, force=True)
@@ -109,7 +114,7 @@ async def test_nobody_else_sees_or_undoes_it(story: Story, context: ToolContext,
     ben.count = 100
     assert await ben.listed() == []
     for number in (None, 1):
-        with pytest.raises(ToolError, match="nothing to take back|no such change"):
+        with pytest.raises(ToolError, match=r"nothing to take back|no such change"):
             await ben.undo(number, force=True)
     other_chat = Story(replace(context, session_key=replace(context.session_key, chat="other")), checkpoints)
     other_chat.count = 200
@@ -145,7 +150,7 @@ async def test_a_copy_that_is_gone_or_damaged_is_told(workspace: Path, story: St
     await story.write("notes/plan.txt", b"one\n")
     [blob] = (path for path in (workspace / "hermes" / "checkpoints").rglob("*") if path.is_file())
     blob.write_bytes(b"damaged")
-    with pytest.raises(ToolError, match="'plan.txt' held before change 1 is not kept"):
+    with pytest.raises(ToolError, match=r"'plan.txt' held before change 1 is not kept"):
         await story.undo()
     assert (workspace / "notes" / "plan.txt").read_bytes() == b"one\n"
 
@@ -162,16 +167,57 @@ async def test_a_change_that_fails_is_not_listed(
             await story.write("notes/plan.txt", b"one\n")
     assert await story.listed() == []
     assert (workspace / "notes" / "plan.txt").read_bytes() == b"first\nsecond\nthird\n"
-    assert list(workspace.rglob("*.tmp")) == []
+    assert halves(workspace) == []
 
 
 class _Died(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("where", ["put", "keep", "write", "written"])
+class DyingDatabase(Database):
+    """Ends the process just before or just after it has written."""
+
+    def __init__(self, db: Database, *, is_after: bool) -> None:
+        super().__init__(asyncio.get_running_loop(), None)
+        self._db = db
+        self._is_after = is_after
+
+    def _submit(self, job: Job[Any]) -> None:
+        if job.kind == "read" or self._is_after:
+            self._db._submit(job)
+        if job.kind != "read":
+            raise _Died
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    async def own(self) -> None:
+        await self._db.own()
+
+
+def dies_at(monkeypatch: pytest.MonkeyPatch, call: str, *, is_after: bool) -> None:
+    """The process ends with this call to the system."""
+    real = getattr(os, call)
+
+    def dying(*args: Any, **named: Any) -> None:
+        if is_after:
+            real(*args, **named)
+        raise _Died
+
+    monkeypatch.setattr(os, call, dying)
+
+
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("where", ["copy", "row", "file"])
 async def test_a_crash_at_any_point_and_a_repeat_lose_nothing(
-    workspace: Path, context: ToolContext, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch, where: str
+    workspace: Path,
+    context: ToolContext,
+    checkpoints: Checkpoints,
+    db: Database,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    is_after: bool,
 ) -> None:
     file = workspace / "notes" / "plan.txt"
     story = Story(context, checkpoints)
@@ -181,46 +227,32 @@ async def test_a_crash_at_any_point_and_a_repeat_lose_nothing(
         assert before is not None
         return before.data + b"more\n"
 
-    real_write = module._write
-
-    def dying(*args: object) -> None:
-        if where == "written":
-            real_write(*args)  # type: ignore[arg-type]
-        raise _Died
-
+    at_first = checkpoints
     with monkeypatch.context() as patched:
-        if where == "put":
-            patched.setattr(Blobs, "put", dying)
-        elif where == "keep":
-            patched.setattr(module.rows, "keep", dying)
+        if where == "row":
+            at_first = Checkpoints(DyingDatabase(db, is_after=is_after), clock, workspace / "hermes", CheckpointsConfig)
         else:
-            patched.setattr(module, "_write", dying)
+            dies_at(patched, "replace" if where == "copy" else "rename", is_after=is_after)
         with pytest.raises(_Died):
-            await checkpoints.change(ctx, "patch", "notes/plan.txt", make, repeats=True)
+            await at_first.change(ctx, "patch", "notes/plan.txt", make, repeats=True)
     await checkpoints.change(ctx, "patch", "notes/plan.txt", make, repeats=True)
     assert file.read_bytes() == b"first\nsecond\nthird\nmore\n"
     assert await story.listed() == [(1, "patch", False)]
+    assert halves(workspace) == []
     await story.undo()
     assert file.read_bytes() == b"first\nsecond\nthird\n"
 
 
-@pytest.mark.parametrize("where", ["write", "written"])
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 async def test_an_undo_that_a_crash_cut_goes_on_and_takes_back_nothing_else(
-    workspace: Path, story: Story, monkeypatch: pytest.MonkeyPatch, where: str
+    workspace: Path, story: Story, monkeypatch: pytest.MonkeyPatch, is_after: bool
 ) -> None:
     file = workspace / "notes" / "plan.txt"
     await story.write("notes/plan.txt", b"one\n")
     await story.write("notes/plan.txt", b"two\n")
     command = story.call()
-    real_write = module._write
-
-    def dying(*args: object) -> None:
-        if where == "written":
-            real_write(*args)  # type: ignore[arg-type]
-        raise _Died
-
     with monkeypatch.context() as patched:
-        patched.setattr(module, "_write", dying)
+        dies_at(patched, "rename", is_after=is_after)
         with pytest.raises(_Died):
             await story.checkpoints.undo(command, None, force=False)
     undone = await story.checkpoints.undo(command, None, force=False)
@@ -306,10 +338,10 @@ async def test_copies_left_by_a_crash_are_removed_and_those_in_use_are_not(
 
 async def test_a_huge_file_is_left_alone(workspace: Path, story: Story) -> None:
     with (workspace / "huge.bin").open("wb") as file:
-        file.truncate(module.KEEP_BYTES + 1)  # sparse: takes no room
+        file.truncate(KEEP_BYTES + 1)  # sparse: takes no room
     with pytest.raises(ToolError, match="too large"):
         await story.write("huge.bin", b"x")
-    assert (workspace / "huge.bin").stat().st_size == module.KEEP_BYTES + 1
+    assert (workspace / "huge.bin").stat().st_size == KEEP_BYTES + 1
 
 
 def test_no_file_has_a_hash_of_its_own() -> None:

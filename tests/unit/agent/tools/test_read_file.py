@@ -42,7 +42,7 @@ async def test_a_very_long_line_is_read_on_and_no_character_is_torn(workspace: P
         at = int(more.rstrip("]")) if more else None
     assert "".join(pieces) == line
     assert len(pieces) == 4
-    with pytest.raises(ToolError, match="Line 2 of 'wide.txt' has fewer than 9 bytes"):
+    with pytest.raises(ToolError, match=r"Line 2 of 'wide.txt' has fewer than 9 bytes"):
         await read_file(context, "wide.txt", first_line=2, from_byte=9)
 
 

@@ -79,11 +79,11 @@ async def test_a_question_comes_with_numbered_choices_and_ends_the_turn(context:
 @pytest.mark.parametrize("platform", ["api", "task"])
 async def test_where_nobody_can_answer_the_model_decides_itself(context: ToolContext, platform: str) -> None:
     alone = replace(context, session_key=SessionKey(platform, ChatKind.DM, "x"))
-    with pytest.raises(ToolError, match="Nobody can answer here. Decide yourself"):
+    with pytest.raises(ToolError, match=r"Nobody can answer here. Decide yourself"):
         await clarify(alone, "Which colour?")
 
 
 @pytest.mark.parametrize("question,choices", [("  ", None), ("x" * 2001, None), ("x", ["a"] * 7), ("x", ["a" * 301])])
 async def test_a_question_that_is_none_is_told(context: ToolContext, question: str, choices: list[str] | None) -> None:
-    with pytest.raises(ToolError, match="question|choices"):
+    with pytest.raises(ToolError, match=r"question|choices"):
         await clarify(context, question, choices)
