@@ -7,6 +7,7 @@ became of a request is read from the store, so it can be told after a restart to
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from hermes.store.turns import Begun, Ending, Turn, TurnState
 
 PLATFORM = "api"
 CLIENT_GONE = "client gone"
+LOOK_AGAIN_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -38,31 +40,49 @@ class Ticket:
     lane: str
     is_new: bool = True
     turn_id: str = ""
-    _events: asyncio.Queue[TurnEvent] = field(default_factory=asyncio.Queue)
+    _events: deque[TurnEvent] = field(default_factory=deque)
+    _waiter: asyncio.Future[None] | None = None
 
     def saw(self, event: TurnEvent) -> None:
         """Called on the bus for everything in the lane; only the turn of this request is kept."""
         if isinstance(event, TurnStarted) and self.event_id in event.event_ids:
             self.turn_id = event.turn_id
         if event.turn_id == self.turn_id:
-            self._events.put_nowait(event)
+            self._events.append(event)
+            if self._waiter is not None:
+                _wake(self._waiter)
 
-    async def next(self) -> TurnEvent:
-        return await self._events.get()
+    async def within(self, seconds: float) -> TurnEvent | None:
+        """The next event; None when nothing came for so long. One waits at a time."""
+        if not self._events:
+            # By hand, because this is done for every piece of every stream: asyncio.timeout costs more than the rest.
+            loop = asyncio.get_running_loop()
+            self._waiter = waiter = loop.create_future()
+            timer = loop.call_later(seconds, _wake, waiter)
+            try:
+                await waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        return self._events.popleft() if self._events else None
 
     def ready(self) -> list[TurnEvent]:
         """What has come since the last look, without waiting."""
-        events = []
-        while not self._events.empty():
-            events.append(self._events.get_nowait())
+        events = list(self._events)
+        self._events.clear()
         return events
 
     async def result(self) -> TurnResult:
         """Wait for the end of the turn, passing over what happens before."""
         while True:
-            event = await self._events.get()
+            event = await self.within(LOOK_AGAIN_SECONDS)
             if isinstance(event, TurnEnded):
                 return event.result
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkErro
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
 from hermes.agent.models.sse import LineTooLongError
-from hermes.agent.models.watch import Crowd, Expired, Watchdog, let_gather
+from hermes.agent.models.watch import Crowd, Expired, Watchdog, hold_back
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
@@ -110,7 +110,7 @@ class Call:
                     is_ending = True
                     watch.allow(timeouts.after_finish)
                 if not reader.is_done and (pause := crowd.pause_seconds(loop.time() - first_at)):
-                    await let_gather(response, pause)
+                    hold_back(response, pause)
             if reader.is_done:
                 await _read_to_end(content)
         except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:

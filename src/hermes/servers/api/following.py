@@ -10,47 +10,40 @@ from hermes.services.door import Ticket
 from hermes.services.events import TextArrived, TurnEnded, TurnEvent
 
 BATCH_SECONDS = 0.05
-SLACK_SECONDS = 0.003
-"""So little too early is no reason to go to sleep again: what is read from the model comes at the same pace."""
+LEAST_SECONDS = 0.025
+"""Between two pieces of text. Less than the pause between two reads from a model, so that each of those is passed on
+when it comes: waiting longer would mean to wake twice for each, and to be late."""
 KEEP_ALIVE_SECONDS = 10.0
 
 
 async def follow(
-    ticket: Ticket, *, batch_seconds: float = BATCH_SECONDS, keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    ticket: Ticket, *, least_seconds: float = LEAST_SECONDS, keep_alive_seconds: float = KEEP_ALIVE_SECONDS
 ) -> AsyncIterator[TurnEvent | None]:
     """The turn's events until its end, which is the last one; None is a pause in which nothing happened.
 
-    The first text goes on at once. After that, text is gathered for ``batch_seconds``: 500 tokens a second become
-    20 events, and nobody sees the difference.
+    The first text goes on at once. After that, text is gathered for ``least_seconds``, or as long as whoever reads
+    from the model gathers it: 500 tokens a second become some 15 events, and nobody sees the difference.
     """
     waiting: deque[TurnEvent] = deque()
     next_text_at = 0.0
     loop = asyncio.get_running_loop()
     while True:
         if not waiting:
-            event = await _within(ticket, keep_alive_seconds)
+            event = await ticket.within(keep_alive_seconds)
             if event is None:
                 yield None
                 continue
             waiting.append(event)
         event = waiting.popleft()
         if isinstance(event, TextArrived):
-            if (pause := next_text_at - loop.time()) > SLACK_SECONDS:
+            if (pause := next_text_at - loop.time()) > 0:
                 await asyncio.sleep(pause)
             waiting.extend(ticket.ready())
             event = _gathered(event, waiting)
-            next_text_at = loop.time() + batch_seconds
+            next_text_at = loop.time() + least_seconds
         yield event
         if isinstance(event, TurnEnded):
             return
-
-
-async def _within(ticket: Ticket, seconds: float) -> TurnEvent | None:
-    try:
-        async with asyncio.timeout(seconds):
-            return await ticket.next()
-    except TimeoutError:
-        return None
 
 
 def _gathered(first: TextArrived, waiting: deque[TurnEvent]) -> TextArrived:

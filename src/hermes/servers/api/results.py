@@ -126,10 +126,8 @@ def approval_required(asked: ApprovalAsked, names: SessionNames) -> ApiError:
 async def end_of(ticket: Ticket, door: Door, names: SessionNames, *, look_seconds: float = LOOK_SECONDS) -> TurnResult:
     """Wait for the end of the turn; an approval it meets on the way is raised."""
     while True:
-        try:
-            async with asyncio.timeout(look_seconds):
-                first = await ticket.next()
-        except TimeoutError:
+        first = await ticket.within(look_seconds)
+        if first is None:
             if (result := await end_in_store(ticket, door)) is not None:
                 return result
             continue

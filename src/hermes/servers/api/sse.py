@@ -14,6 +14,7 @@ DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
 WRITE_SECONDS = 60.0
 """A client that reads nothing for so long counts as gone: it may not hold a place for ever."""
+LARGEST_UNTIMED = 16 * 1024  # well below what makes aiohttp wait until the client has read
 LARGEST_RECORDING = 4 * 1024 * 1024
 
 RECORDING = web.RequestKey("recording", bytearray)
@@ -48,8 +49,11 @@ class EventStream:
 
     async def write(self, raw: bytes) -> None:
         try:
-            async with asyncio.timeout(WRITE_SECONDS):
+            if self._takes_at_once(raw):
                 await self.response.write(raw)
+            else:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await self.response.write(raw)
         except TimeoutError as error:
             self.forget()
             if self._transport is not None:
@@ -62,6 +66,11 @@ class EventStream:
             self._recording += raw
             if len(self._recording) > LARGEST_RECORDING:
                 self.forget()
+
+    def _takes_at_once(self, raw: bytes) -> bool:
+        """Whether the client cannot hold up this write. A deadline for each piece would cost as much as the piece."""
+        transport = self._transport
+        return transport is not None and len(raw) < LARGEST_UNTIMED and not transport.get_write_buffer_size()
 
     def forget(self) -> None:
         """What was streamed is not to be repeated: it is only a part, or too much."""

@@ -1,10 +1,15 @@
-"""How long a stream lets its tokens gather."""
+"""How long a stream lets its tokens gather, and how it does so."""
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import ExitStack
 
-from hermes.agent.models.watch import Crowd
+import aiohttp
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from hermes.agent.models.watch import Crowd, hold_back
 
 
 def test_the_more_streams_there_are_the_longer_each_lets_its_tokens_gather() -> None:
@@ -26,5 +31,32 @@ def test_a_lone_stream_is_read_as_it_comes_at_first_and_never_held_up_for_long()
     crowd = Crowd()
     with crowd.joined():
         assert crowd.pause_seconds(0.0) == 0.0
-        assert crowd.pause_seconds(0.02) == 0.01
-        assert crowd.pause_seconds(1.0) == 0.05
+        assert crowd.pause_seconds(0.02) == 0.02
+        assert crowd.pause_seconds(1.0) == 0.08
+
+
+async def test_what_comes_while_it_is_held_back_is_read_in_one_piece_and_what_comes_later_as_ever() -> None:
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first")
+        await held.wait()
+        for _ in range(5):
+            await response.write(b"x")
+            await asyncio.sleep(0.002)
+        await said.wait()
+        await response.write(b"last")
+        return response
+
+    held, said = asyncio.Event(), asyncio.Event()
+    app = web.Application()
+    app.router.add_get("/", trickle)
+    async with TestServer(app) as server, aiohttp.ClientSession() as http, http.get(server.make_url("/")) as response:
+        assert await response.content.readany() == b"first"
+        hold_back(response, 0.1)
+        held.set()
+        assert await response.content.readany() == b"xxxxx"
+        said.set()
+        assert await response.content.readany() == b"last"
+        assert await response.content.readany() == b""
+        hold_back(response, 0.1)  # all has come: nothing to hold back, and the connection is another's now

@@ -29,6 +29,9 @@ class Line(web.StreamResponse):
 class Cut(asyncio.Transport):
     is_aborted = False
 
+    def get_write_buffer_size(self) -> int:
+        return 70_000
+
     def abort(self) -> None:
         self.is_aborted = True
 
