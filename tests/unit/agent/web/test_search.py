@@ -22,7 +22,7 @@ from hermes.services.http import make_session
 from tests.fakes.web import FakeBrave, FakeSearch, FakeSearXng, FakeTavily
 
 PAGE = "https://example.org/a"
-FOUND = {
+FOUND: dict[type[FakeSearch], dict[str, object]] = {
     FakeBrave: {"title": "A <strong>title</strong>", "url": PAGE, "description": "Some &amp; words", "age": "May 2"},
     FakeTavily: {"title": "A title", "url": PAGE, "content": "Some & words", "published_date": "May 2", "score": 0.9},
     FakeSearXng: {"title": "A title", "url": PAGE, "content": "Some &amp; words", "publishedDate": "May 2"},
@@ -38,7 +38,7 @@ KEYED = pytest.mark.parametrize("kind", [FakeBrave, FakeTavily])
 
 @asynccontextmanager
 async def searching(kind: type[FakeSearch], key: str = "") -> AsyncIterator[tuple[FakeSearch, Search]]:
-    async with kind([FOUND[kind]] * 30) as fake:  # type: ignore[index]  # the base class is no key, its children are
+    async with kind([FOUND[kind]] * 30) as fake:
         yield fake, Search(WebConfig, make_session, lambda _: [MAKE[kind](fake, key)])
 
 
