@@ -1,0 +1,72 @@
+"""What a back end is: a place where a command runs. Others (singularity, modal) join by having the same few names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from hermes.agent.backends.output import Output
+
+
+class BackendName(StrEnum):
+    LOCAL = "local"
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
+    DOCKER = "docker"
+    SSH = "ssh"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to run. ``arguments`` reach the program as they are; ``environment`` is all that it gets of ours.
+
+    ``folder`` is ``workspace`` or lies in it: both as this machine knows them.
+    """
+
+    arguments: tuple[str, ...]
+    folder: Path
+    workspace: Path
+    environment: Mapping[str, str]
+
+
+class Running(Protocol):
+    """A command that was started. Its output goes into the ``Output`` it was started with."""
+
+    @property
+    def group(self) -> int:
+        """The process group on this machine that stands for it."""
+
+    @property
+    def had_leftovers(self) -> bool:
+        """Whether it left processes behind, which were ended with it."""
+
+    async def wait(self) -> int:
+        """Its exit code, once it and all that it started have ended and its output is complete."""
+
+    async def end(self) -> None:
+        """SIGTERM to all of it, SIGKILL after a second; returns when nothing of it is left. Harmless when repeated."""
+
+
+class Backend(Protocol):
+    """``touches_host``: what runs here reaches beyond a person's own sandbox and workspace.
+
+    ``shares_files``: the workspace of this machine is there, under the same path.
+    """
+
+    @property
+    def name(self) -> BackendName: ...
+
+    @property
+    def touches_host(self) -> bool: ...
+
+    @property
+    def shares_files(self) -> bool: ...
+
+    def where(self, folder: Path) -> str:
+        """The back end and the folder, for whoever is asked to approve: ``bubblewrap, in /srv/work``."""
+
+    async def start(self, work: Work, output: Output) -> Running:
+        """Start it. Whatever happens to this process, what was started ends with it. ToolError says why not."""

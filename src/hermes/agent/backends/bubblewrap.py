@@ -1,0 +1,78 @@
+"""The sandbox: bubblewrap shows the system read-only and the workspace, and nothing else of the machine."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from hermes.agent.backends import system
+from hermes.agent.backends.base import BackendName, Work
+from hermes.agent.backends.child import Child, Launch
+from hermes.agent.backends.environment import at_home_in
+from hermes.agent.backends.lease import leased
+from hermes.agent.backends.output import Output
+
+PROBE_SECONDS = 5.0
+# New namespaces for users, processes, IPC, names and the network; no privilege inside; gone when we are gone.
+_ALONE = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox")
+
+
+class BubblewrapBackend:
+    """``home`` is the gateway's own folder: of it, a command sees its workspace and no more."""
+
+    name = BackendName.BUBBLEWRAP
+    touches_host = False
+    shares_files = True
+
+    def __init__(self, home: Path, *, network: bool) -> None:
+        self._home = home.resolve()
+        self._network = network
+
+    def where(self, folder: Path) -> str:
+        return f"in a sandbox ({'with' if self._network else 'without'} network), in {folder}"
+
+    async def start(self, work: Work, output: Output) -> Child:
+        arguments = (*self._sandbox(work), "--", *leased(work.arguments))
+        # The processes inside have a session of their own; a SIGTERM to bwrap would kill them without a word.
+        variables = at_home_in(work.workspace, work.environment)
+        return await Child.start(Launch(arguments, variables, takes_term=False), output)
+
+    def _sandbox(self, work: Work) -> tuple[str, ...]:
+        workspace = work.workspace.resolve()
+        arguments = ["bwrap", *_ALONE, *(["--share-net"] if self._network else []), *_system(self._home)]
+        arguments += ["--bind", str(workspace), str(workspace)]
+        if self._home != workspace and self._home.is_relative_to(workspace):
+            arguments += ["--tmpfs", str(self._home)]  # the owner gave everybody a folder in which it lies
+        arguments += ["--remount-ro", "/", "--chdir", str(work.folder.resolve())]
+        return tuple(arguments)
+
+
+def _system(home: Path) -> list[str]:
+    arguments: list[str] = []
+    for path in system.programs(home):
+        if path.is_symlink():  # /bin is usr/bin nowadays
+            arguments += ["--symlink", str(path.readlink()), str(path)]
+        else:
+            arguments += ["--ro-bind", str(path), str(path)]
+    for path in system.settings():
+        # The real file under the usual name: resolv.conf is a link into /run, which is not shown.
+        arguments += ["--ro-bind-try", str(path.resolve()), str(path)]
+    for folder in ("/tmp", "/var/tmp", "/run"):  # noqa: S108 - its own, empty ones
+        arguments += ["--tmpfs", folder]
+    return [*arguments, "--proc", "/proc", "--dev", "/dev"]
+
+
+def why_not() -> str:
+    """Why there is no sandbox here; '' when there is. Tried, not guessed: some systems forbid what it needs."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed"
+    trial = ["bwrap", *_ALONE, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]
+    try:
+        tried = subprocess.run(trial, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not work ({type(error).__name__})"
+    if tried.returncode:
+        said = tried.stderr.decode("utf-8", "replace").strip().splitlines()
+        return f"bubblewrap does not work ({said[-1][:200] if said else f'exit code {tried.returncode}'})"
+    return ""

@@ -1,0 +1,74 @@
+"""Who works where: one rule over the configuration, what this machine can do, and a person's role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from hermes.agent.backends.base import BackendName
+from hermes.config.schema import OthersTerminal, OwnerTerminal, TerminalConfig
+from hermes.core.people import PersonRole
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Why a back end cannot be used here, in half a sentence; '' where it can."""
+
+    bubblewrap: str = ""
+    landlock: str = ""
+    docker: str = ""
+    ssh: str = ""
+
+    def why_not(self, name: BackendName) -> str:
+        match name:
+            case BackendName.LOCAL:
+                return ""
+            case BackendName.BUBBLEWRAP:
+                return self.bubblewrap
+            case BackendName.LANDLOCK:
+                return self.landlock
+            case BackendName.DOCKER:
+                return self.docker
+            case BackendName.SSH:
+                return self.ssh
+            case _:
+                assert_never(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The back end, or None and a sentence that says why there is no terminal."""
+
+    backend: BackendName | None
+    why: str = ""
+
+
+def choose(config: TerminalConfig, available: Availability, role: PersonRole) -> Choice:
+    """Nobody but the owner ever works outside a sandbox, and what is missing is never replaced by something weaker."""
+    if role is PersonRole.GUEST:
+        return Choice(None, "Guests have no terminal.")
+    if role is PersonRole.OWNER:
+        named = BackendName.LOCAL if config.backend is OwnerTerminal.AUTO else BackendName(config.backend.value)
+        return _if_available(named, available, "terminal.backend")
+    match config.others:
+        case OthersTerminal.NONE:
+            return Choice(None, "The terminal is for the owner alone here (terminal.others is none).")
+        case OthersTerminal.AUTO:
+            return _some_sandbox(available)
+        case _:
+            return _if_available(BackendName(config.others.value), available, "terminal.others")
+
+
+def _if_available(name: BackendName, available: Availability, key: str) -> Choice:
+    why_not = available.why_not(name)
+    if why_not:
+        return Choice(None, f"There is no terminal: {key} is {name}, and {why_not}.")
+    return Choice(name)
+
+
+def _some_sandbox(available: Availability) -> Choice:
+    for name in (BackendName.BUBBLEWRAP, BackendName.LANDLOCK):
+        if not available.why_not(name):
+            return Choice(name)
+    why = f"There is no terminal for you: it needs a sandbox, but {available.bubblewrap}, and {available.landlock}."
+    return Choice(None, f"{why} The owner can install bubblewrap.")

@@ -1,0 +1,80 @@
+"""The docker back end: a container of its own for each command, with the workspace in it. podman does as well."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from hermes.agent.backends.base import BackendName, Work
+from hermes.agent.backends.child import Child, Launch
+from hermes.agent.backends.environment import at_home_in
+from hermes.agent.backends.lease import leased
+from hermes.agent.backends.output import Output
+from hermes.store.ids import new_id
+
+PROGRAMS = ("docker", "podman")
+MOST_PROCESSES = 1024
+# What the program itself may need to find its server; the command inside sees none of it.
+OF_THE_PROGRAM = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY",
+                  "CONTAINER_HOST", "CONTAINERS_CONF", "XDG_RUNTIME_DIR", "HOME", "PATH")  # fmt: skip
+ALWAYS_GIVEN = ("PATH",)
+
+
+class DockerBackend:
+    """``environ`` is the gateway's own, for the docker program alone."""
+
+    name = BackendName.DOCKER
+    touches_host = False
+    shares_files = True
+
+    def __init__(self, home: Path, image: str, environ: Mapping[str, str], *, network: bool) -> None:
+        self._home = home.resolve()
+        self._image = image
+        self._environ = environ
+        self._network = network
+
+    def where(self, folder: Path) -> str:
+        return f"in a container of {self._image} ({'with' if self._network else 'without'} network), in {folder}"
+
+    async def start(self, work: Work, output: Output) -> Child:
+        program = find_program(self._environ) or PROGRAMS[0]
+        name = new_id("hermes").replace("_", "-")
+        variables = at_home_in(work.workspace, work.environment)
+        inside = {key: value for key, value in variables.items() if key not in ALWAYS_GIVEN}
+        own = {key: self._environ[key] for key in OF_THE_PROGRAM if key in self._environ}
+        arguments = (program, *self._run(work, name, inside), self._image, *leased(work.arguments))
+        launch = Launch(
+            arguments,
+            {**own, **{key: value for key, value in inside.items() if key not in own}},
+            takes_term=False,  # it would end the program here and leave the container
+            last_resort=(program, "kill", name),
+        )
+        return await Child.start(launch, output)
+
+    def _run(self, work: Work, name: str, inside: Mapping[str, str]) -> list[str]:
+        workspace = work.workspace.resolve()
+        arguments = ["run", "--rm", "--interactive", "--name", name, "--label", "hermes=terminal", "--pull", "never"]
+        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", str(MOST_PROCESSES)]
+        arguments += ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", str(work.folder.resolve())]
+        arguments += ["--volume", f"{workspace}:{workspace}"]
+        if not self._network:
+            arguments += ["--network", "none"]
+        if self._home != workspace and self._home.is_relative_to(workspace):
+            arguments += ["--tmpfs", str(self._home)]
+        for key, value in inside.items():
+            # Named, not told: the value stays out of the machine's list of processes. HOME means another one out here.
+            arguments += ["--env", f"{key}={value}" if key in OF_THE_PROGRAM else key]
+        return arguments
+
+
+def find_program(environ: Mapping[str, str]) -> str:
+    path = environ.get("PATH")
+    return next((found for name in PROGRAMS if (found := shutil.which(name, path=path))), "")
+
+
+def why_not(image: str, environ: Mapping[str, str]) -> str:
+    if not image:
+        return "terminal.docker_image is not set"
+    return "" if find_program(environ) else "neither docker nor podman is installed"

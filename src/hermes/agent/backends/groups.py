@@ -1,0 +1,57 @@
+"""Process groups of tools: told apart by their birth, so that a reused number is never killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+
+def birth_of(pid: int) -> str:
+    """The kernel's start time of a process, or '' when it is gone or the system does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    # The name in parentheses may hold spaces; the start time is the 20th field after it.
+    return stat.rpartition(")")[2].split()[19]
+
+
+def kill_group(group: int, born: str) -> bool:
+    """SIGKILL the group if it is still the one that was recorded."""
+    if group <= 1 or not born or birth_of(group) != born:
+        return False
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+        os.killpg(group, signal.SIGKILL)
+    return True
+
+
+def is_alive(group: int) -> bool:
+    """Whether anything of a group still runs. What is dead and not yet reaped, by whoever inherited it, does not."""
+    if not signal_group(group, 0):
+        return False
+    if not os.path.isdir("/proc/self"):
+        return True
+    return any(_group_of(name) == group for name in os.listdir("/proc") if name.isdigit())
+
+
+def _group_of(pid: str) -> int:
+    """The group of a process that runs; 0 for one that is dead or gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            state, _, group = file.read().rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return 0
+    return 0 if state in "ZX" else int(group)
+
+
+def signal_group(group: int, number: int) -> bool:
+    """Signal a group of ours that was just there. False when nothing of it is left."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # some of it runs as somebody else, by sudo: the others got the signal
+        return True
+    return True

@@ -1,0 +1,316 @@
+"""The terminals of everybody: which back end is whose, what runs, and what goes on in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import assert_never
+
+from hermes.agent.backends import bubblewrap, docker, environment, landlock, ssh
+from hermes.agent.backends.base import Backend, BackendName, Running, Work
+from hermes.agent.backends.child import to_the_end
+from hermes.agent.backends.choose import Availability, choose
+from hermes.agent.backends.groups import birth_of, kill_group
+from hermes.agent.backends.local import LocalBackend
+from hermes.agent.backends.output import Output, read_file
+from hermes.agent.toolkit import ToolContext
+from hermes.config import Config
+from hermes.config.schema import TerminalConfig
+from hermes.core.errors import StoreIsDownError, ToolError
+from hermes.core.people import PersonRole, at_least
+from hermes.core.ports import Clock
+from hermes.store import processes
+from hermes.store.db import Database
+from hermes.store.ids import new_id
+from hermes.store.processes import Process
+
+log = logging.getLogger(__name__)
+
+OUTPUTS = "outputs"
+LOOK_SECONDS = 300.0
+KEPT_SECONDS = 7 * 86400.0
+MOST_RUNNING = 16  # of one person, in the background
+MOST_LISTED = 50
+LONGEST_ARGUMENT = 120_000  # bytes; the kernel takes 128 KiB in one argument
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What is asked for. ``arguments`` is what runs; ``shown`` is how it is listed."""
+
+    arguments: tuple[str, ...]
+    shown: str
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that was waited for. Its ``exit_code`` None: its time was over, and it was ended.
+
+    Whoever gets this closes ``output``.
+    """
+
+    process: Process
+    output: Output
+    had_leftovers: bool = False
+
+
+@dataclass(slots=True)
+class _Job:
+    process: Process
+    running: Running
+    output: Output
+    over: asyncio.Task[None] | None = None
+
+
+class Terminals:
+    """What the terminal tools work with. ``more_variables`` names what a person's skills need of the environment.
+
+    Whatever it started has ended when ``close`` returns; if this process dies, what it started ends by itself.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        environ: Mapping[str, str],
+        config: Callable[[], Config],
+        db: Database,
+        clock: Clock,
+        *,
+        look_up: Callable[[str], str | None] = lambda _: None,
+        more_variables: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._home = home
+        self._environ = environ
+        self._config = config
+        self._db = db
+        self._clock = clock
+        self._look_up = look_up
+        self._more_variables = more_variables
+        self._host = platform.node()
+        self._available: tuple[TerminalConfig, Availability] | None = None
+        self._jobs: dict[str, _Job] = {}
+
+    async def run(self) -> None:
+        """Look now and then what this machine can do, and forget what ended long ago; until cancelled."""
+        while True:
+            config = self._config().terminal
+            self._available = config, await asyncio.to_thread(look_around, config, self._environ)
+            try:
+                await self._forget_old()
+            except StoreIsDownError as error:
+                log.warning("Store is down", extra={"while": "forgetting old commands", "reason": str(error)})
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def close(self) -> None:
+        """End all that runs in the background: it lives as long as the gateway does."""
+        jobs = list(self._jobs.values())
+        await asyncio.gather(*(job.running.end() for job in jobs))
+        await asyncio.gather(*(job.over for job in jobs if job.over is not None), return_exceptions=True)
+
+    # Whose is which
+
+    def backend(self, ctx: ToolContext) -> Backend:
+        """The back end of whoever asks; ToolError with a sentence when they have none."""
+        config = self._config().terminal
+        choice = choose(config, self._look(config), ctx.role)
+        if choice.backend is None:
+            raise ToolError(choice.why)
+        return self._make(choice.backend, config)
+
+    def _look(self, config: TerminalConfig) -> Availability:
+        """What is known since the last look; another look when somebody is quicker, or the configuration is new."""
+        if self._available is None or self._available[0] != config:
+            self._available = config, look_around(config, self._environ)
+        return self._available[1]
+
+    def _make(self, name: BackendName, config: TerminalConfig) -> Backend:
+        match name:
+            case BackendName.LOCAL:
+                return LocalBackend()
+            case BackendName.BUBBLEWRAP:
+                return bubblewrap.BubblewrapBackend(self._home, network=config.network)
+            case BackendName.LANDLOCK:
+                return landlock.LandlockBackend(self._home, network=config.network)
+            case BackendName.DOCKER:
+                return docker.DockerBackend(self._home, config.docker_image, self._environ, network=config.network)
+            case BackendName.SSH:
+                return ssh.SshBackend(config, self._environ)
+            case _:
+                assert_never(name)
+
+    def timeout_seconds(self) -> float:
+        return self._config().terminal.timeout_seconds
+
+    # Running
+
+    async def finish(self, ctx: ToolContext, command: Command, seconds: float) -> Finished:
+        """Run it and wait for it. Whatever ends the waiting has ended the command before this returns."""
+        job = await self._start(ctx, command)
+        try:
+            if ctx.started_group is not None:
+                await ctx.started_group(job.running.group)
+            exit_code = await _wait(job.running, seconds)
+        except BaseException:
+            await to_the_end(_drop(job))
+            raise
+        ended = replace(job.process, ended_at=self._clock.now(), exit_code=exit_code)
+        return Finished(ended, job.output, job.running.had_leftovers)
+
+    async def begin(self, ctx: ToolContext, command: Command) -> Process:
+        """Start something that goes on by itself. It is known by its id from then on, and ends with the gateway."""
+        mine = [job for job in self._jobs.values() if _is_of(job.process, ctx)]
+        if len(mine) >= MOST_RUNNING:
+            raise ToolError(f"{MOST_RUNNING} commands of yours run already. End one with process(action='kill').")
+        job = await self._start(ctx, command)
+        try:
+            await self._db.write(processes.record, job.process)
+        except BaseException:
+            await to_the_end(_drop(job))
+            raise
+        self._jobs[job.process.id] = job
+        job.over = asyncio.create_task(self._see_to_its_end(job), name=f"process {job.process.id}")
+        return job.process
+
+    async def _start(self, ctx: ToolContext, command: Command) -> _Job:
+        backend = self.backend(ctx)
+        work = self._work(ctx, backend, command)
+        process_id = new_id("p")
+        output = Output(self._home / OUTPUTS / f"{process_id}.log")
+        running = await backend.start(work, output)
+        process = Process(
+            id=process_id,
+            session_id=ctx.session_id,
+            lane=str(ctx.session_key),
+            person_id=ctx.person_id,
+            command=command.shown,
+            backend=backend.name,
+            folder=str(work.folder),
+            log=output.path.name,
+            host=self._host,
+            process_group=running.group,
+            process_started=birth_of(running.group),
+            started_at=self._clock.now(),
+        )
+        return _Job(process, running, output)
+
+    def _work(self, ctx: ToolContext, backend: Backend, command: Command) -> Work:
+        for argument in command.arguments:
+            check_length(argument)
+            if "\0" in argument:
+                raise ToolError("A command cannot hold a NUL character.")
+        workspace = ctx.workspace.resolve()
+        folder = ctx.inside(command.folder or ".")
+        if folder == workspace:
+            workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if backend.shares_files and not folder.is_dir():
+            raise ToolError(f"There is no folder {command.folder!r} in the workspace.")
+        return Work(command.arguments, folder, workspace, self._environment(ctx))
+
+    def _environment(self, ctx: ToolContext) -> dict[str, str]:
+        # What the owner lets through may be a key of theirs: not for users, who would only have to print it.
+        is_trusted = at_least(ctx.role, PersonRole.ADMIN)
+        passed = (*self._config().terminal.env_passthrough, *self._more_variables()) if is_trusted else ()
+        return environment.scrubbed(self._environ, passed=passed, look_up=self._look_up)
+
+    async def _see_to_its_end(self, job: _Job) -> None:
+        try:
+            exit_code = await job.running.wait()
+            await job.output.close(keep=True)
+            await self._db.write(processes.end, job.process.id, exit_code=exit_code, now=self._clock.now())
+        except StoreIsDownError as error:  # the next start writes it down
+            log.warning("Store is down", extra={"command": job.process.id, "reason": str(error)})
+        finally:
+            self._jobs.pop(job.process.id, None)
+
+    # What goes on, or was kept
+
+    async def listed(self, ctx: ToolContext) -> list[Process]:
+        return await self._db.read(
+            processes.listed, person_id=ctx.person_id, session_id=ctx.session_id, limit=MOST_LISTED
+        )
+
+    async def find(self, ctx: ToolContext, process_id: str) -> Process:
+        """One of this person's own; ToolError when there is none of that id, whoever else has it."""
+        found = await self._db.read(processes.get, process_id, person_id=ctx.person_id, session_id=ctx.session_id)
+        if found is None:
+            raise ToolError(f"There is no process {process_id!r}. See process(action='list').")
+        return found
+
+    async def read(self, process: Process, offset: int, count: int) -> tuple[bytes, int]:
+        """A piece of its output, and how much there is of it so far."""
+        job = self._jobs.get(process.id)
+        if job is not None:
+            return await job.output.read(offset, count), job.output.size
+        path = self._home / OUTPUTS / process.log
+        return await asyncio.to_thread(lambda: (read_file(path, offset, count), _size(path)))
+
+    async def wait(self, process: Process, seconds: float) -> None:
+        """Until it has ended or the time is over."""
+        job = self._jobs.get(process.id)
+        if job is not None and job.over is not None:
+            await asyncio.wait({job.over}, timeout=seconds)
+
+    async def kill(self, process: Process) -> None:
+        job = self._jobs.get(process.id)
+        if job is None or job.over is None:
+            raise ToolError(f"{process.id} does not run here any more.")
+        await to_the_end(job.running.end())
+        await asyncio.wait({job.over}, timeout=5)
+
+    async def _forget_old(self) -> None:
+        before = self._clock.now() - KEPT_SECONDS
+        for name in await self._db.write(processes.forget, host=self._host, before=before):
+            await asyncio.to_thread((self._home / OUTPUTS / name).unlink, missing_ok=True)
+
+
+async def end_leftovers(db: Database, *, now: float) -> None:
+    """What a gateway that died left running here, should anything have outlived its lease; and how it ended."""
+    for left in await db.read(processes.left_open, platform.node()):
+        if kill_group(left.process_group, left.process_started):
+            log.warning("Killed a process left by a crash", extra={"group": left.process_group, "command": left.id})
+        await db.write(processes.end, left.id, exit_code=None, now=now)
+
+
+def check_length(argument: str) -> None:
+    if len(argument.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
+        raise ToolError(f"This is longer than {LONGEST_ARGUMENT:,} bytes. Write it into a file, and run that.")
+
+
+def look_around(config: TerminalConfig, environ: Mapping[str, str]) -> Availability:
+    """Try what can be used on this machine."""
+    return Availability(
+        bubblewrap=bubblewrap.why_not(),
+        landlock=landlock.why_not(),
+        docker=docker.why_not(config.docker_image, environ),
+        ssh=ssh.why_not(config),
+    )
+
+
+async def _wait(running: Running, seconds: float) -> int | None:
+    try:
+        async with asyncio.timeout(seconds):
+            return await running.wait()
+    except TimeoutError:
+        await to_the_end(running.end())
+        return None
+
+
+async def _drop(job: _Job) -> None:
+    await job.running.end()
+    await job.output.close(keep=False)
+
+
+def _is_of(process: Process, ctx: ToolContext) -> bool:
+    return process.person_id == ctx.person_id and (bool(ctx.person_id) or process.session_id == ctx.session_id)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,33 @@
+"""The tool that runs a piece of Python."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Literal
+
+from hermes.agent.backends.terminals import Command
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.tools.terminal import CALL_SECONDS, LONGEST_SECONDS, may_run, run_and_tell
+from hermes.core.errors import ToolError
+
+PYTHON = ("python3", "-c")
+
+
+def may_execute(ctx: ToolContext, code: str, **_: object) -> ApprovalNeed | None:
+    """Judged as the command line that it amounts to."""
+    return may_run(ctx, shlex.join((*PYTHON, code)))
+
+
+@tool(toolset="terminal", repeatable=False, approval=may_execute, seconds=CALL_SECONDS)
+async def execute_code(
+    ctx: ToolContext, code: str, language: Literal["python"] = "python", timeout: int = 0
+) -> ToolOutput:
+    """Run a Python script in the workspace and return what it prints.
+
+    It runs where terminal commands run, with a small environment: no keys and no tokens. Print what you want to see.
+    """
+    if not code.strip():
+        raise ToolError("'code' is empty.")
+    if not 0 <= timeout <= LONGEST_SECONDS:
+        raise ToolError(f"'timeout' is 1 to {LONGEST_SECONDS} seconds.")
+    return await run_and_tell(ctx, Command((*PYTHON, code), f"{language}: {code}"), timeout)

@@ -1,0 +1,78 @@
+"""The tool that looks after what runs in the background."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hermes.agent.backends.output import as_text
+from hermes.agent.backends.terminals import Terminals
+from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.tools.terminal import ending
+from hermes.core.errors import ToolError
+from hermes.store.processes import Process
+
+LOG_BYTES = 20_000
+LONGEST_WAIT = 600
+CALL_SECONDS = LONGEST_WAIT + 30.0
+
+
+@tool(toolset="terminal", seconds=CALL_SECONDS)
+async def process(
+    ctx: ToolContext, action: Literal["list", "log", "wait", "kill"], id: str = "", offset: int = 0, seconds: int = 60
+) -> str:
+    """See to commands started with terminal(background=true), and read on in long outputs.
+
+    `list` names yours. `log` shows output from byte `offset` on. `wait` waits up to `seconds` for the end; `kill`
+    ends one.
+    """
+    terminals = ctx.parts.get(Terminals)
+    if action == "list":
+        found = await terminals.listed(ctx)
+        return "\n".join(map(_line, found)) or "You have started nothing in the background."
+    if not id:
+        raise ToolError(f"{action} needs the 'id' of a process. See process(action='list').")
+    wanted = await terminals.find(ctx, id)
+    if action == "log":
+        return await _log(terminals, wanted, offset)
+    if action == "wait":
+        if not 0 < seconds <= LONGEST_WAIT:
+            raise ToolError(f"'seconds' is 1 to {LONGEST_WAIT}.")
+        await terminals.wait(wanted, seconds)
+    elif wanted.is_running:
+        await terminals.kill(wanted)
+    return await _tail(terminals, await terminals.find(ctx, id))
+
+
+def _line(process: Process) -> str:
+    command = process.command if len(process.command) <= 100 else f"{process.command[:100]}…"
+    return f"{process.id}  {_state(process)}  {process.backend}  {' '.join(command.split())}"
+
+
+def _state(process: Process) -> str:
+    if process.is_running:
+        return "running"
+    return "ended with the gateway or its time" if process.exit_code is None else ending(process.exit_code).rstrip(".")
+
+
+async def _log(terminals: Terminals, process: Process, offset: int) -> str:
+    if offset < 0:
+        raise ToolError("'offset' counts from 0.")
+    raw, size = await terminals.read(process, offset, LOG_BYTES)
+    if not raw:
+        return f"(Nothing from byte {offset:,} on; there are {size:,} bytes. {process.id}: {_state(process)}.)"
+    if offset + len(raw) < size:
+        raw = raw[: raw.rfind(b"\n") + 1] or raw
+        more = f"[{size:,} bytes in all; read on with offset={offset + len(raw)}.]"
+    else:
+        more = f"[That is all so far. {process.id}: {_state(process)}.]"
+    return f"{as_text(raw).rstrip(chr(10))}\n{more}"
+
+
+async def _tail(terminals: Terminals, process: Process) -> str:
+    """How it is, and the last it said."""
+    _, size = await terminals.read(process, 0, 0)
+    start = max(0, size - LOG_BYTES // 4)
+    raw, size = await terminals.read(process, start, LOG_BYTES)
+    said = as_text(raw).rstrip("\n") or "(No output.)"
+    before = f"[{start:,} bytes before this; see them with action='log'.]\n" if start else ""
+    return f"{process.id}: {_state(process)}.\n{before}{said}"

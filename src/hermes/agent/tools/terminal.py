@@ -1,0 +1,135 @@
+"""The tool that runs a command line."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from hermes.agent.backends.base import BackendName
+from hermes.agent.backends.lease import in_shell
+from hermes.agent.backends.output import as_text
+from hermes.agent.backends.terminals import Command, Terminals, check_length
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.core.dangers import CLASSES, Danger, judge
+from hermes.core.errors import ToolError
+from hermes.store import processes
+from hermes.store.db import Tx
+
+LONGEST_SECONDS = 3600
+CALL_SECONDS = LONGEST_SECONDS + 60.0
+FIRST_BYTES = 8_000
+LAST_BYTES = 12_000
+AT_ONCE_SECONDS = 0.5
+
+
+def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> ApprovalNeed | None:
+    """What must be asked before this command runs where it would run."""
+    backend = ctx.parts.get(Terminals).backend(ctx)
+    check_length(command)  # before it is read word by word
+    start_in = ctx.inside(folder or ".")
+    verdict = judge(command, touches_host=backend.touches_host, folder=str(start_in), home=str(Path.home()))
+    if verdict.is_refused:
+        raise ToolError(f"This is refused to everybody: {verdict.refusal} Do not try it in another form.")
+    says_home = backend.name is BackendName.LOCAL and names_home(ctx, command)
+    if not verdict.asks and not says_home:
+        return None
+    words = CLASSES[Danger.HERMES_HOME].words if says_home else ""
+    return ApprovalNeed(
+        verdict.words if words in verdict.words else f"{verdict.words} {words}".strip(),
+        touches_host=backend.touches_host,
+        subject="" if says_home else verdict.subject(backend.name),
+        where=backend.where(start_in),
+    )
+
+
+def names_home(ctx: ToolContext, command: str) -> bool:
+    """Whether a command speaks of our own folder, as far as its words tell."""
+    names = {".hermes", "HERMES_HOME"}
+    for folder in ctx.forbidden:
+        names |= {str(folder), str(folder.resolve()), folder.name}
+    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", command) for name in names)
+
+
+@tool(toolset="terminal", repeatable=False, approval=may_run, seconds=CALL_SECONDS, is_at_hand=True)
+async def terminal(
+    ctx: ToolContext, command: str, background: bool = False, folder: str = "", timeout: int = 0
+) -> ToolOutput:
+    """Run a shell command in the workspace and return its output and exit code.
+
+    `folder` is a folder of the workspace to run it in. `timeout` is in seconds. With `background`, the command goes on
+    by itself: you get its id at once, for the tool `process` (list, log, wait, kill).
+    """
+    if not command.strip():
+        raise ToolError("'command' is empty.")
+    if not 0 <= timeout <= LONGEST_SECONDS:
+        raise ToolError(f"'timeout' is 1 to {LONGEST_SECONDS} seconds. For more, use background=true.")
+    wanted = Command(in_shell(command), command, folder)
+    if background:
+        return await _in_background(ctx, wanted)
+    return await run_and_tell(ctx, wanted, timeout)
+
+
+async def run_and_tell(ctx: ToolContext, command: Command, timeout: int) -> ToolOutput:
+    terminals = ctx.parts.get(Terminals)
+    seconds = float(timeout or terminals.timeout_seconds())
+    finished = await terminals.finish(ctx, command, seconds)
+    process, output = finished.process, finished.output
+    is_long = output.size > FIRST_BYTES + LAST_BYTES
+    await output.close(keep=is_long)
+    notes = [_STOPPED.format(seconds=seconds) if process.exit_code is None else ending(process.exit_code)]
+    if finished.had_leftovers and process.exit_code is not None:
+        notes.append(_LEFTOVERS)
+
+    def keep(tx: Tx) -> None:
+        processes.record(tx, process)
+
+    text = await shown(output.read, output.size, process.id)
+    return ToolOutput("\n".join([*notes, text]), effect=keep if is_long else None)
+
+
+async def shown(read: Callable[[int, int], Awaitable[bytes]], size: int, process_id: str) -> str:
+    """An output as the model gets it: of a long one the beginning and the end, and how to read what is between."""
+    if size <= FIRST_BYTES + LAST_BYTES:
+        return as_text(await read(0, size)).rstrip("\n") or "(No output.)"
+    first, last = await read(0, FIRST_BYTES), await read(size - LAST_BYTES, LAST_BYTES)
+    first = first[: first.rfind(b"\n") + 1] or first
+    last = last[last.find(b"\n") + 1 :] or last
+    left_out = size - len(first) - len(last)
+    how = f"process(action='log', id='{process_id}', offset={len(first)})"
+    mark = f"[… {left_out:,} of {size:,} bytes left out; read on with {how} …]"
+    return f"{as_text(first)}\n{mark}\n{as_text(last)}".rstrip("\n")
+
+
+def ending(code: int) -> str:
+    """``Exit code 0.``; of one that a signal ended, which."""
+    if 128 < code < 128 + signal.NSIG:
+        with contextlib.suppress(ValueError):
+            return f"Exit code {code} ({signal.Signals(code - 128).name})."
+    return f"Exit code {code}."
+
+
+async def _in_background(ctx: ToolContext, command: Command) -> ToolOutput:
+    if _ENDS_WITH_AND.search(command.shown):
+        raise ToolError("Leave out the & at the end: with background=true the command goes on by itself.")
+    terminals = ctx.parts.get(Terminals)
+    process = await terminals.begin(ctx, command)
+    await terminals.wait(process, AT_ONCE_SECONDS)
+    process = await terminals.find(ctx, process.id)
+    raw, size = await terminals.read(process, 0, FIRST_BYTES)
+    said = as_text(raw).rstrip("\n")
+    if process.is_running:
+        notes = [f"Running in the background as {process.id}. It ends with the gateway at the latest."]
+        notes += [f"It says so far:\n{said}"] if said else []
+    else:
+        notes = [f"{process.id} has ended already. {ending(process.exit_code or 0)}", said or "(No output.)"]
+    if size > len(raw):
+        notes.append(f"[Read on with process(action='log', id='{process.id}', offset={len(raw)}).]")
+    return ToolOutput("\n".join(notes))
+
+
+_ENDS_WITH_AND = re.compile(r"(?<!&)&\s*$")
+_STOPPED = "Stopped: it had not ended after {seconds:g} s. For long work use background=true or a longer timeout."
+_LEFTOVERS = "What it had left running was ended with it. Use background=true for what must go on."
