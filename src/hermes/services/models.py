@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
 
+from hermes.agent.models.anthropic_messages import AnthropicMessages
 from hermes.agent.models.chain import Chain
 from hermes.agent.models.chat_completions import ChatCompletions
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.endpoint import Endpoint, bare_model
+from hermes.agent.models.http_model import HttpModel
+from hermes.agent.models.keys import KeyRing
+from hermes.agent.models.responses import Responses
 from hermes.config import EMBEDDED, Config, ProviderConfig
 from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock, Model
-from hermes.core.secret import Secret
 from hermes.services.http import ProxyRules, make_session
+
+DIALECTS: Mapping[str, Callable[[Endpoint, aiohttp.ClientSession], HttpModel]] = {
+    "chat_completions": ChatCompletions,
+    "responses": Responses,
+    "anthropic_messages": AnthropicMessages,
+}
 
 
 class Models:
@@ -32,17 +41,21 @@ class Models:
         self._clock = clock
         self._built_from: object = None
         self._built: dict[str, Model] = {}
+        self._rings: dict[str, KeyRing] = {}
         self._sessions: dict[ProxyRules, aiohttp.ClientSession] = {}
         self._answered_at: float | None = None
         self._failure = ""
 
-    def model_for(self, _key: SessionKey | None = None, name: str = "") -> Model:
-        """The model that answers. ``name`` is what a request asked for; one without a route means the default."""
+    def model_for(self, _key: SessionKey | None = None, name: str = "", chosen: str = "") -> Model:
+        """The model that answers. ``name`` is what a request asked for; one without a route means the default.
+
+        ``chosen`` is what the chat chose, as ``provider/model``; it counts while there is such a provider.
+        """
         config = self._config()
         basis = (config.model, config.providers, config.proxies, config.model_routes)
         if self._built_from != basis:
-            self._built, self._built_from = {}, basis
-        route = config.model_routes.get(name, "")
+            self._built, self._rings, self._built_from = {}, {}, basis
+        route = config.model_routes.get(name, "") or (chosen if is_there(chosen, config) else "")
         if route not in self._built:
             self._built[route] = self._build(config, route)
         return self._built[route]
@@ -67,8 +80,15 @@ class Models:
 
     def status(self) -> dict[str, Any]:
         age = None if self._answered_at is None else self._clock.monotonic() - self._answered_at
-        note = f"the newest call failed ({self._failure}): hermes doctor" if self._failure else ""
-        return {"label": self.model_for().label, "last_answer_age": age, "note": note}
+        label = self.model_for().label
+        notes = [f"the newest call failed ({self._failure}): hermes doctor"] if self._failure else []
+        keys = {name: [str(key) for key in ring.states()] for name, ring in self._rings.items() if ring.has_several}
+        notes += [f"keys of {name}: {', '.join(states)}" for name, states in keys.items()]
+        return {"label": label, "last_answer_age": age, "note": "; ".join(notes), "keys": keys}
+
+    def only(self, provider: str, model: str) -> Model:
+        """One model with nobody to stand in for it: what is tried when somebody asks whether it works."""
+        return self._one(self._config(), provider, model)
 
     def _build(self, config: Config, route: str) -> Model:
         names = [_split(route, config) if route else (config.model.provider, config.model.default)]
@@ -83,18 +103,16 @@ class Models:
         if provider == EMBEDDED or known is None:
             return self._embedded
         is_first = provider == config.model.provider
+        ring = self._rings.setdefault(provider, KeyRing(provider, known.api_keys, self._clock))
         endpoint = Endpoint(
             provider=provider,
             base_url=(config.model.base_url if is_first else "") or known.base_url,
             model=bare_model(model or known.default_model, provider, config.providers),
-            key=lambda: self._key(provider),
+            key=ring.current,
+            other_key=ring.after,
         )
-        return ChatCompletions(endpoint, self._session(config, known))
-
-    def _key(self, provider: str) -> Secret | None:
-        """The key as the configuration has it now: a key added to `.env` is in it within a second."""
-        known = self._config().providers.get(provider)
-        return known.api_key if known else None
+        mode = config.model.api_mode if is_first else known.api_mode
+        return DIALECTS[mode or known.api_mode](endpoint, self._session(config, known))
 
     def _session(self, config: Config, provider: ProviderConfig) -> aiohttp.ClientSession:
         """One session for each way out, kept until the end."""
@@ -107,6 +125,13 @@ class Models:
         """Close what this opened; the embedded model belongs to its maker."""
         for session in self._sessions.values():
             await session.close()
+
+
+def is_there(name: str, config: Config) -> bool:
+    """Whether ``provider/model`` names a provider that can be asked."""
+    provider = name.partition("/")[0]
+    known = config.providers.get(provider)
+    return provider == EMBEDDED or (known is not None and bool(known.base_url))
 
 
 def _split(fallback: str, config: Config) -> tuple[str, str]:

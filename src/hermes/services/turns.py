@@ -145,7 +145,7 @@ class TurnParts:
     letters: Letters
     previews: Previews
     config: Callable[[], Config]
-    model: Callable[[SessionKey, str], Model]
+    model: Callable[[SessionKey, str, str], Model]
     toolbox: Toolbox
     prompts: PromptBuilder
     context: Callable[[SessionKey, str, str], ToolContext]
@@ -295,10 +295,11 @@ class TurnRunner:
     async def _call_model(self, work: Work, *, wants_summary: bool) -> ModelReply:
         await self._take_steering(work)
         options = work.options
-        model = self._parts.model(work.key, options.model)
+        choices = work.begun.choices
+        model = self._parts.model(work.key, options.model, choices.model)
         tools = () if wants_summary or not model.has_tools else self._offered(work)
         last = [ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST)] if wants_summary else []
-        most = int(self._parts.config().context_window(options.model) * BYTES_PER_TOKEN * PROMPT_SHARE)
+        most = int(self._parts.config().context_window(options.model or choices.model) * BYTES_PER_TOKEN * PROMPT_SHARE)
         scene = Scene(work.key, work.turn.session_id, work.role, work.begun.person_name)
         work.partial = ""
 
@@ -326,6 +327,7 @@ class TurnRunner:
                 max_tokens=options.max_tokens,
                 temperature=options.temperature,
                 tool_choice=options.tool_choice if tools and work.steps == 0 else "",
+                reasoning=choices.reasoning,
             )
             reply = await ask_model(model, request, arrived, noticed)
             work.spent = plus(work.spent, reply.usage)
@@ -361,7 +363,7 @@ class TurnRunner:
         return busy_mode_of(self._parts.config(), work.key, chosen)
 
     async def _add_step(self, work: Work, reply: ModelReply) -> None:
-        message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls)
+        message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls, thought=reply.thought)
         theirs = {tool.name for tool in work.options.tools}
         ours = [call for call in reply.tool_calls if call.name not in theirs]
         new_calls = [self._new_call(work, call, position) for position, call in enumerate(ours)]
@@ -574,7 +576,8 @@ class TurnRunner:
             text = words.EMPTY_REPLY
         shown = "\n\n".join([*work.notices, text]).strip()
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
-        said = [] if is_stored else [ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls)]
+        answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
+        said = [] if is_stored else [answer]
         return await self._end(work, TurnState.DONE, "", text=shown, messages=said, reply=reply)
 
     async def _end_interrupted(self, work: Work, reason: StopReason) -> bool:

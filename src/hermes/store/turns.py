@@ -14,6 +14,7 @@ from typing import Protocol
 from hermes.core.messages import Attachment, ChatMessage, Image, Role, ToolCall, Usage
 from hermes.core.requests import TurnOptions
 from hermes.store import approvals, claims, grants, inbox, outbox, people, sessions
+from hermes.store.choices import NO_CHOICES, Choices
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState
@@ -134,6 +135,7 @@ class Begun:
     role: str = ""
     person_name: str = ""
     summary: str = ""
+    choices: Choices = NO_CHOICES
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -159,6 +161,12 @@ class _Lane:
     turn_id: str
     session_id: str
     busy_mode: str
+    model: str
+    reasoning: str
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(self.model, self.reasoning) if self.model or self.reasoning else NO_CHOICES
 
 
 def take(
@@ -182,7 +190,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
                 continue
             begun = _resume(tx, held, turn, rules, now)
             if begun is not None:
-                return begun
+                return replace(begun, choices=lane.choices)
             sleep_until = approvals.pending_until(tx, lane.turn_id)
         else:
             pick = rules.pick(inbox.queued(tx, held.key), lane.busy_mode, now)
@@ -201,7 +209,18 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
     event_ids = tuple(row.id for row in pick.rows)
     person = _person(tx, turn)
     return Begun(
-        held, turn, talk.messages, [], False, renewed, prompt, event_ids, person.role, person.name, talk.summary
+        held,
+        turn,
+        talk.messages,
+        [],
+        False,
+        renewed,
+        prompt,
+        event_ids,
+        person.role,
+        person.name,
+        talk.summary,
+        lane.choices,
     )
 
 
@@ -240,7 +259,7 @@ def _is_broken(compose: Compose, row: InboxRow) -> bool:
 def _lane(tx: Tx, held: Claim) -> _Lane:
     lane = tx.one(
         """
-        SELECT seq, turn_id, session_id, busy_mode FROM lanes
+        SELECT seq, turn_id, session_id, busy_mode, model, reasoning FROM lanes
         WHERE key = :key AND token = :token AND owner IS NOT NULL
         """,
         _Lane,
