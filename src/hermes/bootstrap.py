@@ -67,7 +67,19 @@ from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.cards import Cards
 from hermes.services.clock import SystemClock
-from hermes.services.commands import about, approve, busy, places, rollback, session, sessions, skills
+from hermes.services.commands import (
+    about,
+    approve,
+    busy,
+    compress,
+    places,
+    rollback,
+    session,
+    sessions,
+    skills,
+    tools,
+    undo,
+)
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.compression import Compression
 from hermes.services.delivery import Delivery
@@ -123,7 +135,19 @@ TOOLS: tuple[ModuleType, ...] = (
     web_search,
     write_file,
 )
-COMMANDS: tuple[ModuleType, ...] = (about, approve, busy, places, rollback, session, sessions, skills)
+COMMANDS: tuple[ModuleType, ...] = (
+    about,
+    approve,
+    busy,
+    compress,
+    places,
+    rollback,
+    session,
+    sessions,
+    skills,
+    tools,
+    undo,
+)
 
 
 @dataclass(frozen=True, slots=True)
