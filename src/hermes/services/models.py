@@ -15,7 +15,9 @@ from hermes.agent.models.endpoint import Endpoint, bare_model
 from hermes.agent.models.http_model import HttpModel
 from hermes.agent.models.keys import KeyRing
 from hermes.agent.models.responses import Responses
-from hermes.config import EMBEDDED, Config, ProviderConfig
+from hermes.config import EMBEDDED, KNOWN, Config, Loaded, ProviderConfig
+from hermes.config.providers import env_prefix
+from hermes.core.errors import ConfigError
 from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock, Model
 from hermes.services.http import ProxyRules, make_session
@@ -132,6 +134,43 @@ def is_there(name: str, config: Config) -> bool:
     provider = name.partition("/")[0]
     known = config.providers.get(provider)
     return provider == EMBEDDED or (known is not None and bool(known.base_url))
+
+
+def ready(loaded: Loaded) -> list[ProviderConfig]:
+    """The providers that can be asked: with a key, with an address that the owner wrote, or on this machine."""
+    config = loaded.config
+    return [
+        provider
+        for name, provider in config.providers.items()
+        if provider.api_keys
+        or name in (EMBEDDED, config.model.provider)
+        or ("providers", name, "base_url") in loaded.sources
+    ]
+
+
+def meant(name: str, loaded: Loaded) -> str:
+    """What somebody who types the name of a model means, as ``provider/model``. Raises ConfigError in words.
+
+    It may be a route, a provider and one of its models, a provider alone, or a model of the provider in use.
+    """
+    config = loaded.config
+    if name in config.model_routes:
+        return config.model_routes[name]
+    provider, _, model = name.partition("/")
+    known = config.providers.get(provider)
+    is_ready = known is not None and (known in ready(loaded) or is_local(provider))
+    current = KNOWN.get(config.model.provider)
+    if known is None or (not is_ready and model and current is not None and current.is_relay):
+        return f"{config.model.provider}/{name}"
+    if not is_ready:
+        raise ConfigError(f"{provider} has no key. Set {env_prefix(provider)}_API_KEY, or choose another model.")
+    if not (model or known.default_model):
+        raise ConfigError(f"Which model of {provider}? Write {provider}/MODEL.")
+    return f"{provider}/{model or known.default_model}"
+
+
+def is_local(provider: str) -> bool:
+    return provider in KNOWN and KNOWN[provider].is_local
 
 
 def _split(fallback: str, config: Config) -> tuple[str, str]:
