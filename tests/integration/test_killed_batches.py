@@ -1,4 +1,4 @@
-"""Five calls in one batch, the process killed at every state of every one of them: it goes on, and does nothing twice."""
+"""Five calls in one batch, killed at every state of every one of them: it goes on, and nothing happens twice."""
 
 from __future__ import annotations
 
