@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,16 +104,15 @@ def read_skill(folder: Path, category: str = "") -> Skill:
 
 def read_bounded(path: Path, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a plain file of at most ``limit``. A link as its last part is refused; a pipe is not waited for."""
-    import stat
-
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         reason = "it is a link" if path.is_symlink() else str(error.strerror).lower()
         raise SkillError(f"{path.name} cannot be read: {reason}") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise SkillError(f"{path.name} is not a plain file")
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise SkillError(f"{path.name} is not a plain file")
         content = file.read(limit + 1)
     if len(content) > limit:
         raise SkillError(f"{path.name} is longer than {limit:,} bytes")

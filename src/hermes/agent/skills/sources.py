@@ -129,7 +129,7 @@ def _clone(address: str, staging: Path, environ: Mapping[str, str]) -> Path:
         finally:
             _kill(process)
     if process.returncode != 0:
-        raise SkillError(f"git could not fetch it: {_last_line(log)}")
+        raise SkillError(f"git could not fetch it: {_reason(log)}")
     return place
 
 
@@ -176,9 +176,11 @@ def _size(folder: Path) -> int:
     return total
 
 
-def _last_line(log: Path) -> str:
+def _reason(log: Path) -> str:
+    """What git said of its failure: the line that names it, else the last one."""
     lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    return one_line(lines[-1], 300) if lines else "it said nothing"
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith(("fatal:", "error:"))]
+    return one_line((named or lines[-1:] or ["it said nothing"])[0], 300)
 
 
 # Archives
