@@ -32,3 +32,17 @@ async def test_a_file_that_cannot_be_fetched_is_told_to_the_model(
     told = [message["content"] for message in model.last_request["messages"] if message["role"] == "user"]
     assert "could not be fetched" in told[-1]
     assert "file is too big" in told[-1]
+
+
+async def test_a_link_in_the_workspace_does_not_lead_a_file_out(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    async with start():
+        (tmp_path / "work" / "hermes-files").symlink_to(tmp_path / "elsewhere")
+        telegram.user_sends(b"dear diary", "notes.txt", caption="read this")
+        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    told = [message["content"] for message in model.last_request["messages"] if message["role"] == "user"]
+    assert "could not be fetched" in told[-1]
+    assert "outside the workspace" in told[-1]

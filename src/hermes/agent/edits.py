@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 
 from hermes.core.errors import ToolError
 
 SHOWN_LINES = 12
 SHOWN_CHARACTERS = 200
 COMPARED_LINES = 20_000
+COUNTED = 1000
 CANDIDATES = 20
 LIKE_ENOUGH = 0.5
 
@@ -47,8 +50,7 @@ def _apply_one(text: str, edit: Edit, ends: Ends, name: str, where: str) -> str:
         raise ToolError(f"{name} has no 'old' text. To make or replace a whole file, use write_file.")
     if edit.old == edit.new:
         raise ToolError(f"{name} changes nothing: 'old' and 'new' are the same.")
-    fitting = with_ends(text, edit, ends)
-    places = positions(text, fitting.old)
+    places = positions(text, edit.old)
     if not places:
         raise ToolError(
             f"{name} does not fit: its 'old' text is not in {where}. Nothing was written.{hint(text, edit)}"
@@ -56,21 +58,34 @@ def _apply_one(text: str, edit: Edit, ends: Ends, name: str, where: str) -> str:
     if len(places) > 1 and not edit.all:
         lines = ", ".join(str(text.count("\n", 0, place) + 1) for place in places[:SHOWN_LINES])
         more = ", …" if len(places) > SHOWN_LINES else ""
+        count = f"{len(places)} times" if len(places) < COUNTED else f"{COUNTED} times or more"
         raise ToolError(
-            f"{name} is not clear: its 'old' text is in {where} {len(places)} times (lines {lines}{more}). "
+            f"{name} is not clear: its 'old' text is in {where} {count} (lines {lines}{more}). "
             "Nothing was written. Add lines around it, or set 'all' to change every one."
         )
-    return text.replace(fitting.old, fitting.new)
+
+    def new(found: re.Match[str]) -> str:
+        is_windows = ends is Ends.WINDOWS or (ends is Ends.BOTH and "\r\n" in found[0])
+        return _unix(edit.new).replace("\n", "\r\n") if is_windows else edit.new
+
+    return re.sub(_pattern(edit.old), new, text)
 
 
 def positions(text: str, part: str) -> list[int]:
-    """Where a text begins in another, places that overlap included: of those, too, one would have to be chosen."""
-    found = []
-    at = text.find(part)
-    while at >= 0:
-        found.append(at)
-        at = text.find(part, at + 1)
-    return found
+    """Where a text begins in another, places that overlap included: of those, too, one would have to be chosen.
+
+    Lines may end either way: whoever reads lines does not see how. Not more than COUNTED places.
+    """
+    found = re.finditer(f"(?={_pattern(part)})", text)
+    return [match.start() for match in islice(found, COUNTED)]
+
+
+def _pattern(part: str) -> str:
+    return re.escape(_unix(part)).replace("\\\n", r"(?:\r\n|(?<!\r)\n)")
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def ends_of(text: str) -> Ends:
@@ -78,17 +93,6 @@ def ends_of(text: str) -> Ends:
     if crlf == 0:
         return Ends.UNIX
     return Ends.WINDOWS if crlf == text.count("\n") else Ends.BOTH
-
-
-def with_ends(text: str, edit: Edit, ends: Ends) -> Edit:
-    """The edit with the line ends that the file has: a model reads lines and does not see how they end."""
-    if ends is Ends.UNIX or (ends is Ends.BOTH and edit.old in text):
-        return edit
-    return Edit(_windows(edit.old), _windows(edit.new), edit.all)
-
-
-def _windows(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
 # What to say when nothing fits

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,7 +105,9 @@ class Place:
             raise ToolError(f"{self.path!r} is too large for this ({size:,} bytes; at most {limit:,}).")
         return File(data, stat.S_IMODE(about.st_mode), (about.st_uid, about.st_gid))
 
-    def write(self, data: bytes, *, token: str, mode: int | None = None, owner: tuple[int, int] | None = None) -> None:
+    def write(
+        self, data: bytes | BinaryIO, *, token: str, mode: int | None = None, owner: tuple[int, int] | None = None
+    ) -> None:
         """Put the bytes there in one step: whoever reads sees all of the old or all of the new.
 
         Also a file of several names gets a new one of its own: the others keep what they were. ``token`` names the
@@ -114,7 +118,7 @@ class Place:
             self.refuse_odd(found)
         half = f".hermes-{hashlib.sha256(token.encode()).hexdigest()[:16]}.tmp"
         try:
-            self._write_half(half, data, mode, owner)
+            self._write_half(half, io.BytesIO(data) if isinstance(data, bytes) else data, mode, owner)
             try:
                 os.rename(half, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
             except BaseException:
@@ -124,12 +128,12 @@ class Place:
         except OSError as error:
             raise ToolError(f"{self.path!r} cannot be written: {error.strerror}.") from error
 
-    def _write_half(self, half: str, data: bytes, mode: int | None, owner: tuple[int, int] | None) -> None:
+    def _write_half(self, half: str, data: BinaryIO, mode: int | None, owner: tuple[int, int] | None) -> None:
         self._remove(half)
         handle = os.open(half, _NEW_FILE, 0o666 if mode is None else 0o600, dir_fd=self.folder)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                shutil.copyfileobj(data, file)
                 file.flush()
                 if owner is not None and owner != (os.geteuid(), os.getegid()):
                     with contextlib.suppress(PermissionError):  # then it is ours from now on, as with any editor

@@ -271,8 +271,7 @@ class TurnRunner:
         files = prompt.attachments if prompt is not None and work.steps == 0 else ()
         if not files or work.history[-1].text.startswith(attachments.MARK):
             return
-        workspace = self._context(work, "").workspace
-        note = await self._parts.attachments.fetch(work.key.target, files, workspace, work.turn.id)
+        note = await self._parts.attachments.fetch(work.key.target, files, self._context(work, ""))
         await self._db.write(turns.add_message, work.begun.claim, work.turn, note, now=self._parts.clock.now())
         work.history.append(note)
 

@@ -22,16 +22,19 @@ def texts(draw: st.DrawFn) -> str:
 @given(text=texts(), old=st.text(alphabet="ab \n€", min_size=1, max_size=4), new=st.text(alphabet="abx\n", max_size=4))
 def test_an_edit_fits_one_place_or_nothing_changes(text: str, old: str, new: str) -> None:
     assume(old != new)
+    seen = text.replace("\r\n", "\n")  # as a model sees it
+    count = sum(seen.startswith(old, at) for at in range(len(seen)))
     try:
         after = apply(text, [Edit(old, new)], where="the text")
     except ToolError:
-        candidates = {old, old.replace("\n", "\r\n")}
-        assert all(len(positions(text, candidate)) != 1 for candidate in candidates) or "\r\n" in text
+        assert count != 1
         return
-    [start] = {start for part in {old, old.replace("\n", "\r\n")} for start in positions(text, part)}
+    assert count == 1
+    assert after.replace("\r\n", "\n") == seen.replace(old, new)
+    start = positions(text, old)[0]
     assert after.startswith(text[:start])
     rest = text[start:]
-    assert any(after.endswith(rest[len(part) :]) for part in (old, old.replace("\n", "\r\n")))
+    assert any(after.endswith(rest[length:]) for length in range(len(old), len(old) * 2 + 1))
 
 
 @given(text=texts(), data=st.data())
@@ -40,8 +43,8 @@ def test_what_was_replaced_and_replaced_back_is_what_was_there(text: str, data: 
     start = data.draw(st.integers(0, len(text) - 1))
     old = text[start : data.draw(st.integers(start + 1, len(text)))]
     mark = "§mark§"
+    assume(not {"\r", "\n"} & set(old) or "\r\n" not in text)  # the ends of lines follow the text as it is then
     assume(len(positions(text, old)) == 1)
-    assume("\r\n" not in text or not {"\r", "\n"} & set(old))  # the ends of lines follow the text as it is then
     there = apply(text, [Edit(old, mark)], where="the text")
     assert apply(there, [Edit(mark, old)], where="the text") == text
 
@@ -52,6 +55,12 @@ def test_all_changes_every_place(text: str, old: str) -> None:
     after = apply(text, [Edit(old, "§", all=True)], where="the text")
     assert old not in after
     assert after.count("§") == text.count(old)
+
+
+def test_both_kinds_of_line_ends_look_the_same_and_are_not_clear() -> None:
+    with pytest.raises(ToolError, match=r"2 times \(lines 1, 2\)"):
+        apply("a\na\r\n", [Edit("a\n", "b\n")], where="the text")
+    assert apply("a\na\r\n", [Edit("a\n", "b\n", all=True)], where="the text") == "b\nb\r\n"
 
 
 def test_places_that_overlap_are_not_clear() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from collections.abc import Callable
@@ -194,7 +195,7 @@ def test_no_handle_is_left_open(workspace: Path, context: ToolContext) -> None:
 def test_a_half_written_file_of_a_dead_process_is_taken_over(workspace: Path, context: ToolContext) -> None:
     for _ in range(2):
         with place_of(context, "new.txt", makes_folders=True) as place:
-            place._write_half(".hermes-0.tmp", b"half", None, None)
+            place._write_half(".hermes-0.tmp", io.BytesIO(b"half"), None, None)
             place.write(b"whole", token="t")
             place._remove(".hermes-0.tmp")
     assert sorted(path.name for path in workspace.iterdir()) == ["new.txt", "notes"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hermes.agent.checkpoints import UNDO, Checkpoints
 from hermes.agent.toolkit import ToolContext
+from hermes.core.errors import ToolError
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of
@@ -25,7 +26,10 @@ async def rollback(ctx: CommandContext) -> str:
         return f"I did not understand that. {USAGE}: /rollback alone shows the numbers."
     number = None if which == "last" else int(which[:15])
     tools = _tools(ctx)
-    undone = await ctx.parts.get(Checkpoints).undo(tools, number, force=bool(more.strip()))
+    try:
+        undone = await ctx.parts.get(Checkpoints).undo(tools, number, force=bool(more.strip()))
+    except ToolError as refused:
+        return str(refused)
     name = _name(tools, undone)
     what = f"{name} is removed again" if undone.before == ABSENT else f"{name} is as it was before"
     return f"Change {undone.number} is taken back: {what}. /rollback shows all; this one can be taken back too."

@@ -43,7 +43,7 @@ CREATE TABLE checkpoints (
 );
 CREATE INDEX checkpoints_lane ON checkpoints (lane, number);
 CREATE INDEX checkpoints_call ON checkpoints (call_id);
-CREATE INDEX checkpoints_blob ON checkpoints (before_hash);
+CREATE INDEX checkpoints_blob ON checkpoints (before_hash, size);
 CREATE INDEX checkpoints_age ON checkpoints (created_at);
 
 CREATE TABLE todos (
