@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, pairwise
 
 DEEPEST = 12
-LONGEST = 200_000
+LONGEST = 30_000  # a longer one is asked about: judging must not hold up the event loop
 MOST_BRACES = 256
 _SEPARATORS = frozenset({";", ";;", "&", "&&", "||", "(", ")", "\n", ";&", ";;&"})
 _PIPES = frozenset({"|", "|&"})
@@ -19,6 +19,7 @@ _OPERATORS = (
     "<<<", ";;&", "&>>", "<<-", "&&", "||", ";;", ";&", "|&", "<<", ">>", "<&", ">&", "<>", ">|", "&>",
     "|", "&", ";", "(", ")", "<", ">", "\n",
 )  # fmt: skip
+_OPERATOR_STARTS = frozenset(operator[0] for operator in _OPERATORS)
 _BLANKS = " \t\r"
 _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 _KNOWN_VARIABLES = {"HOME": "~", "IFS": " "}
@@ -59,7 +60,10 @@ Pipeline = tuple[Simple, ...]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All pipelines of a text in order, those inside substitutions and subshells too. ``trouble``: it is not readable."""
+    """All pipelines of a text in order, those inside substitutions and subshells too.
+
+    ``trouble`` says why it cannot be read to its end.
+    """
 
     pipelines: tuple[Pipeline, ...] = ()
     trouble: str = ""
@@ -81,6 +85,16 @@ def read(text: str) -> Script:
 
 class _UnreadableError(Exception):
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A here-document that was announced and stands below the line. ``name`` marks the command it is for."""
+
+    name: str
+    end: str
+    is_quoted: bool
+    strips_tabs: bool
 
 
 @dataclass(slots=True)
@@ -115,7 +129,7 @@ class _Reader:
         self._redirects: list[Redirect] = []
         self._assigns: list[tuple[str, Word]] = []
         self._fed: str | None = None
-        self._waiting_documents: list[tuple[str, bool, bool]] = []  # end word, is quoted, strips tabs
+        self._waiting_documents: list[_Document] = []
         if depth > DEEPEST:
             raise _UnreadableError("it is nested too deeply")
 
@@ -135,6 +149,8 @@ class _Reader:
     # Commands
 
     def _operator(self) -> str:
+        if self.text[self.at] not in _OPERATOR_STARTS:
+            return ""
         for operator in _OPERATORS:
             if self.text.startswith(operator, self.at):
                 is_process = operator in ("<", ">") and self.text.startswith("(", self.at + 1)
@@ -166,7 +182,9 @@ class _Reader:
         words = self._read_word() if self.at < len(self.text) and not self._operator() else []
         target = words[0] if words else Word("", is_known=False)
         if operator in ("<<", "<<-"):
-            self._waiting_documents.append((target.text, not target.is_bare, operator == "<<-"))
+            name = f"\0document {len(self._waiting_documents)}"
+            self._waiting_documents.append(_Document(name, target.text, not target.is_bare, operator == "<<-"))
+            self._fed = name
         elif operator == "<<<":
             self._fed = target.text if target.is_known else None
             if not target.is_known:
@@ -196,7 +214,7 @@ class _Reader:
         """What was assigned is known to the commands that follow, so that ``X=rm; $X -rf /`` hides nothing."""
         given = self._assigns if not self._words else []
         if self._words and self._words[0].text in ("export", "declare", "local", "readonly", "typeset"):
-            pairs = (word.text.partition("=") + (word,) for word in self._words[1:])
+            pairs = ((*word.text.partition("="), word) for word in self._words[1:])
             given = given + [(name, replace(word, text=value)) for name, equals, value, word in pairs if equals]
         for name, value in given:
             self.variables[name] = value
@@ -213,19 +231,20 @@ class _Reader:
             self._waiting_documents = []
 
     def _read_documents(self) -> None:
-        for end, is_quoted, strips in self._waiting_documents:
+        for document in self._waiting_documents:
             lines: list[str] = []
             while self.at < len(self.text):
-                line, _, _ = self.text[self.at :].partition("\n")
+                end = self.text.find("\n", self.at)
+                line = self.text[self.at : end if end >= 0 else len(self.text)]
                 self.at += len(line) + 1
-                bare = line.lstrip("\t") if strips else line
-                if bare == end:
+                bare = line.lstrip("\t") if document.strips_tabs else line
+                if bare == document.end:
                     break
                 lines.append(bare)
             body = "\n".join(lines)
-            if not is_quoted and ("$(" in body or "`" in body):
+            if not document.is_quoted and ("$(" in body or "`" in body):
                 self._substitutions_in(body)
-            self._feed_last(body)
+            self._feed(document, body)
         self._waiting_documents = []
 
     def _substitutions_in(self, body: str) -> None:
@@ -238,12 +257,12 @@ class _Reader:
                 inner.at += 1
         self.pipelines.extend(inner.pipelines)
 
-    def _feed_last(self, body: str) -> None:
-        """The document belongs to the line just read: to the last command that is a candidate for it."""
-        if not self.pipelines:
-            return
-        *before, last = self.pipelines[-1]
-        self.pipelines[-1] = (*before, replace(last, fed_text=body))
+    def _feed(self, document: _Document, body: str) -> None:
+        """Hand the document to the command that asked for it."""
+        self.pipelines = [
+            tuple(replace(one, fed_text=body) if one.fed_text == document.name else one for one in pipeline)
+            for pipeline in self.pipelines
+        ]
 
     # Words
 
@@ -425,7 +444,7 @@ class _Reader:
             return []
         whole = building.word()
         cuts = [0, *building.breaks, len(whole.text)]
-        texts = [whole.text[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+        texts = [whole.text[start:end] for start, end in pairwise(cuts)]
         texts = [text for text in texts if text] if building.breaks else texts
         return [replace(whole, text=spread) for text in texts for spread in islice(_braces(text, whole), MOST_BRACES)]
 
