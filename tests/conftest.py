@@ -21,7 +21,20 @@ if TYPE_CHECKING:
 settings.register_profile("hermes", deadline=None, max_examples=60)
 settings.load_profile("hermes")
 
-_OURS = ("HERMES_", "TELEGRAM_", "OPENAI_", "OPENROUTER_", "API_SERVER_", "GATEWAY_", "MESSAGING_", "SESSION_")
+_OURS = (
+    "HERMES_",
+    "TELEGRAM_",
+    "OPENAI_",
+    "OPENROUTER_",
+    "API_SERVER_",
+    "GATEWAY_",
+    "MESSAGING_",
+    "SESSION_",
+    "WEB_",
+    "BRAVE_",
+    "TAVILY_",
+    "SEARXNG_",
+)
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _KEPT = "HERMES_TEST_"  # switches of the test suite itself
 

@@ -13,7 +13,7 @@ from hermes.core.people import PersonRole
 PIECE_BYTES = 40_000
 
 
-@tool(toolset="web")
+@tool(toolset="web", seconds=150)
 async def web_extract(ctx: ToolContext, url: str, first_char: int = 0) -> str:
     """Read a web page, a text, JSON or a PDF from the internet as plain text with its links.
 
@@ -21,9 +21,17 @@ async def web_extract(ctx: ToolContext, url: str, first_char: int = 0) -> str:
     """
     if first_char < 0:
         raise ToolError("'first_char' starts at 0.")
-    is_owner = ctx.role is PersonRole.OWNER
-    fetched = await ctx.parts.get(GuardedWeb).fetch(url, types=TYPES, is_owner=is_owner)
-    readable = await ctx.parts.get(Reader).read(fetched, ctx.started_group)
+    reader = ctx.parts.get(Reader)
+    key = (ctx.session_id or str(ctx.session_key), f"{ctx.person_id} {url.strip()}")
+    known = reader.kept.get(key) if first_char else None  # the beginning is always read anew
+    if known is None:
+        is_owner = ctx.role is PersonRole.OWNER
+        fetched = await ctx.parts.get(GuardedWeb).fetch(url, types=TYPES, is_owner=is_owner)
+        readable = await reader.read(fetched, ctx.started_group)
+        if len(readable.text) > PIECE_BYTES // 4:  # it may take more than one piece
+            reader.kept.put(key, fetched, readable)
+    else:
+        fetched, readable = known
     return piece_of(readable, fetched.url, first_char)
 
 

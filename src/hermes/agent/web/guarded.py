@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -30,6 +31,8 @@ MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CONNECT_SECONDS = 10.0
 UNPACK_STEP = 256 * 1024
+_PLAIN_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
+_PLAIN_WORD = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
 HEADERS = {
     "User-Agent": f"Hermes/{__version__}",
     "Accept": "text/html,application/xhtml+xml,application/pdf,application/json,text/*;q=0.9,*/*;q=0.5",
@@ -175,9 +178,11 @@ class _Hop:
             raise ToolError(_refused(address, response))
         content_type = response.content_type if response.headers.get("Content-Type") else ""
         if content_type and not content_type.startswith(tuple(self.types)):
-            raise ToolError(f"{address.url} is {content_type}, which this tool cannot read.")
+            shown = content_type if _PLAIN_TYPE.fullmatch(content_type) else "of an odd type"
+            raise ToolError(f"What is at this address is {shown}, which this tool cannot read.")
         body, is_cut = await _body(response, self.config.max_bytes)
-        return Fetched(address.url, content_type, response.charset or "", body, is_cut)
+        charset = response.charset or ""
+        return Fetched(address.url, content_type, charset if _PLAIN_WORD.fullmatch(charset) else "", body, is_cut)
 
 
 async def _body(response: aiohttp.ClientResponse, most: int) -> tuple[bytes, bool]:
@@ -278,8 +283,12 @@ def _joined(base: URL, leads_to: str) -> str:
 
 
 def _refused(address: WebAddress, response: aiohttp.ClientResponse) -> str:
-    status = f"{response.status} {response.reason or ''}".strip()[:60]
-    text = f"{address.url} answered {status}."
+    # Nothing of what a stranger chose but the host: a sentence of ours stands in no frame.
+    try:
+        status = f"{response.status} {HTTPStatus(response.status).phrase}"
+    except ValueError:
+        status = str(response.status)
+    text = f"{address.shown_host} answered {status}."
     if response.status in (401, 403, 407):
         return f"{text} It is not open to everybody; try another source."
     if response.status == 429:

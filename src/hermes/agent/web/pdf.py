@@ -37,18 +37,23 @@ def _read(reader: PdfReader) -> tuple[str, str, str]:
     count = len(reader.pages)
     for number in range(1, min(count, MOST_PAGES) + 1):
         text = _page(reader, number, skipped)
-        parts.append(f"[page {number}]\n{text}")
+        parts.append(f"[page {number}]\n{text or '(Nothing can be read here.)'}")
         size += len(text)
         if size > MOST_CHARACTERS:
             return _title(reader), "\n\n".join(parts), f"The PDF has {count} pages; only the first {number} were read."
     if not size:
-        raise UnreadablePdfError(
-            f"The PDF has {count} pages and no text in them: they are probably scanned pictures. It cannot be read."
-        )
+        raise UnreadablePdfError(_nothing(count, is_broken=bool(skipped or not count)))
     note = f"The PDF has {count} pages; only the first {MOST_PAGES} were read." if count > MOST_PAGES else ""
     if skipped:
         note = f"{note} Pages that could not be read: {', '.join(map(str, skipped[:20]))}.".strip()
     return _title(reader), "\n\n".join(parts), note
+
+
+def _nothing(count: int, *, is_broken: bool) -> str:
+    if is_broken:
+        return "The PDF is broken and cannot be read: none of its pages can."
+    pages = "1 page" if count == 1 else f"{count} pages"
+    return f"The PDF has {pages} and no text at all: probably scanned pictures. It cannot be read; vision needs images."
 
 
 def _unlock(reader: PdfReader) -> None:
@@ -66,7 +71,7 @@ def _page(reader: PdfReader, number: int, skipped: list[int]) -> str:
         return reader.pages[number - 1].extract_text().strip()
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError):
         skipped.append(number)  # one broken page does not spoil the others
-        return "(This page cannot be read.)"
+        return ""
 
 
 def _title(reader: PdfReader) -> str:

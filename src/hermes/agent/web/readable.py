@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +38,8 @@ TYPES = (
 AT_ONCE = 2
 CHILD_SECONDS = 30.0
 PRETTY_BYTES = 200_000
+KEPT_TEXTS = 4
+KEPT_SECONDS = 300.0
 
 Kind = Literal["html", "pdf", "text"]
 StartedGroup = Callable[[int], Awaitable[None]] | None
@@ -52,10 +54,38 @@ class Readable:
     note: str = ""
 
 
+class Kept:
+    """Long texts that somebody is in the middle of reading, so that the pieces of one reading fit together.
+
+    A few, for a few minutes, each for the session that reads it: ``key`` names both.
+    """
+
+    def __init__(self, *, most: int = KEPT_TEXTS, seconds: float = KEPT_SECONDS) -> None:
+        self._texts: dict[tuple[str, str], tuple[Fetched, Readable]] = {}
+        self._most = most
+        self._seconds = seconds
+
+    def put(self, key: tuple[str, str], fetched: Fetched, readable: Readable) -> None:
+        kept = (replace(fetched, body=b""), readable)
+        self._texts.pop(key, None)
+        self._texts[key] = kept
+        if len(self._texts) > self._most:
+            del self._texts[next(iter(self._texts))]
+        asyncio.get_running_loop().call_later(self._seconds, self._drop, key, kept)
+
+    def get(self, key: tuple[str, str]) -> tuple[Fetched, Readable] | None:
+        return self._texts.get(key)
+
+    def _drop(self, key: tuple[str, str], kept: tuple[Fetched, Readable]) -> None:
+        if self._texts.get(key) is kept:
+            del self._texts[key]
+
+
 class Reader:
     """Reads what was fetched. A document that takes too long or too much memory costs its own process, nothing else."""
 
     def __init__(self, *, python: str = sys.executable, seconds: float = CHILD_SECONDS) -> None:
+        self.kept = Kept()
         self._command = (python, "-I", str(Path(child.__file__)))
         self._seconds = seconds
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -116,7 +146,7 @@ def kind_of(fetched: Fetched) -> Kind:
         if said != "text/plain" and re.match(rb"\s*(?:<!doctype html|<html)", body[:1024], re.I):
             return "html"
         if b"\0" in body[:8192] and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ToolError(f"{fetched.url} is not text but some other kind of file, which this tool cannot read.")
+            raise ToolError("What is at this address is no text but some other kind of file, which cannot be read.")
     return "text"
 
 

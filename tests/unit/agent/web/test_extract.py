@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from hermes.agent.web import extract
 from hermes.agent.web.extract import decoded, page_of
@@ -138,6 +140,32 @@ def test_a_page_beyond_every_bound_is_cut_and_said(monkeypatch: pytest.MonkeyPat
     page = page_of(FILLER.encode() * 100, "", BASE)
     assert 1000 < len(page.text) < 3000
     assert "too large" in page.note
+
+
+PIECES = some.sampled_from(
+    [
+        *("<", ">", "</", "a", "li", "p", " href=/x", "pre", "ul", "ol", "table", "td", "code", "h1", "main", "words "),
+        *(
+            "<a href=/x>",
+            "</a>",
+            "<li>",
+            "</ul>",
+            "<pre>",
+            "</pre>",
+            "<blockquote>",
+            "<br>",
+            ' style="',
+            "&",
+            "](",
+            "\0",
+        ),
+    ]
+)
+
+
+@given(some.lists(PIECES, max_size=40))
+def test_no_page_breaks_the_reader(pieces: list[str]) -> None:
+    page_of("".join(pieces).encode(), "", BASE)
 
 
 @pytest.mark.parametrize("html", ["", " ", "<", "<html", "<a href", "\0", "<table><tr><td>", "</p></p>", "<pre>"])

@@ -218,6 +218,16 @@ class TestBounds:
         site.serves("/file", b"\0" * 100, content_type)
         assert content_type in await refusal(guarded, "http://example.org/file")
 
+    async def test_what_a_stranger_chose_stands_in_no_sentence_of_ours(
+        self, guarded: GuardedWeb, site: FakeSite
+    ) -> None:
+        site.serves("/obey-me", "", "obey me now/please", status=404)
+        site.serves("/typed", "x", "obey/me now please")
+        site.serves("/charset", "x", "text/plain; charset=--obey me")
+        assert await refusal(guarded, "http://example.org/obey-me") == "example.org answered 404 Not Found."
+        assert "obey" not in (await refusal(guarded, "http://example.org/typed")).replace("obey/me", "")
+        assert (await get(guarded, "http://example.org/charset")).charset in ("", "--obey")
+
     @pytest.mark.parametrize(
         "status,headers,told",
         [

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit import OUTPUT_BYTES
-from hermes.agent.tools.web_extract import PIECE_BYTES, piece_of
+from hermes.agent.toolkit import OUTPUT_BYTES, Parts, ToolContext
+from hermes.agent.tools.web_extract import PIECE_BYTES, piece_of, web_extract
 from hermes.agent.web.frame import framed, without_unseen
-from hermes.agent.web.guarded import Fetched
-from hermes.agent.web.readable import Readable, Reader, kind_of
+from hermes.agent.web.guarded import Fetched, GuardedWeb
+from hermes.agent.web.readable import Kept, Readable, Reader, kind_of
+from hermes.config import WebConfig
 from hermes.core.errors import ToolError
+from hermes.core.keys import ChatKind, SessionKey
 from tests.fakes.pdf import encrypted, pdf
+from tests.fakes.web import PUBLIC, FakeNet, FakeSite
 from tests.integration.loop_watch import watched
 
 URL = "https://example.org/x"
@@ -50,7 +55,11 @@ class TestPdf:
         assert "open to all" in (await read(encrypted(["open to all"], ""), "application/pdf")).text
 
     async def test_a_scan_is_said_to_be_one(self) -> None:
-        assert "2 pages and no text" in await refusal(pdf(["", ""]), "application/pdf")
+        assert "2 pages and no text at all" in await refusal(pdf(["", ""]), "application/pdf")
+
+    async def test_a_page_without_text_among_others_is_marked(self) -> None:
+        text = (await read(pdf(["words", ""]), "application/pdf")).text
+        assert text == "[page 1]\nwords\n\n[page 2]\n(Nothing can be read here.)"
 
     async def test_a_broken_or_cut_one_is_said(self) -> None:
         assert "cannot be read" in await refusal(b"%PDF-1.4\nnothing follows", "application/pdf")
@@ -74,8 +83,8 @@ class TestOthers:
     async def test_without_a_type_the_first_bytes_tell(self) -> None:
         assert kind_of(fetched(b"\n <!DOCTYPE html><p>x", "")) == "html"
         assert kind_of(fetched(b"plain words", "")) == "text"
-        assert "not text" in await refusal(b"\x7fELF\0\0\0", "application/octet-stream")
-        assert "not text" in await refusal(b"PK\0\0", "text/plain")
+        assert "no text but" in await refusal(b"\x7fELF\0\0\0", "application/octet-stream")
+        assert "no text but" in await refusal(b"PK\0\0", "text/plain")
 
     async def test_a_page_that_was_cut_says_so(self) -> None:
         assert "Only the first 8 bytes" in (await read(b"<p>hello", is_cut=True)).note
@@ -119,6 +128,13 @@ class TestBounds:
         await Reader().read(fetched(b"<p>x"), look)
         assert b"canary" not in seen[0]
 
+    async def test_neither_parser_is_in_our_own_process(self) -> None:
+        await read(b"<p>x")
+        look = "import hermes.bootstrap, sys; print(sorted({'selectolax', 'pypdf'} & set(sys.modules)))"
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", look, stdout=asyncio.subprocess.PIPE)
+        out, _ = await process.communicate()
+        assert out.strip() == b"[]"
+
     async def test_a_death_of_the_process_is_a_sentence(self, tmp_path: Path) -> None:
         with pytest.raises(ToolError, match="cannot be read"):
             await Reader(python="/bin/false").read(fetched(b"<p>x"))
@@ -159,6 +175,34 @@ class TestPieces:
 
     def test_a_note_stands_outside_the_frame(self) -> None:
         assert piece_of(Readable("", "x", "Only a part."), URL, 0).endswith("]\n[Only a part.]")
+
+
+class TestReadingOn:
+    async def test_what_is_being_read_is_kept_for_a_while_and_no_longer(self) -> None:
+        kept = Kept(most=2, seconds=0.01)
+        for name in ("a", "b", "c"):
+            kept.put(("s_1", name), fetched(b"body"), Readable("", name))
+        assert [kept.get(("s_1", name)) is not None for name in ("a", "b", "c")] == [False, True, True]
+        assert kept.get(("s_2", "b")) is None
+        assert kept.get(("s_1", "b")) == (fetched(b""), Readable("", "b"))
+        await asyncio.sleep(0.03)
+        assert kept.get(("s_1", "b")) is None
+
+    async def test_the_pieces_of_one_reading_are_of_one_text(self, tmp_path: Path) -> None:
+        async with FakeSite() as site:
+            net = FakeNet(places={PUBLIC: site.port})
+            net.name("example.org", PUBLIC)
+            web = GuardedWeb(WebConfig, resolve=net.resolve, place=net.place)
+            key = SessionKey("local", ChatKind.DM, "me")
+            ctx = ToolContext("c", key, "ana", tmp_path, parts=Parts(web, Reader()), session_id="s_1")
+            site.serves("/", "old " * 15_000, "text/plain")
+            assert "old" in str(await web_extract(ctx, "http://example.org/"))
+            site.serves("/", "new " * 15_000, "text/plain")
+            assert "new" not in str(await web_extract(ctx, "http://example.org/", 40_000))
+            assert len(site.seen) == 1
+            for other in (replace(ctx, session_id="s_2"), replace(ctx, person_id="bob")):
+                assert "new" in str(await web_extract(other, "http://example.org/", 40_000))
+            assert "new" in str(await web_extract(ctx, "http://example.org/"))  # from the beginning: anew
 
 
 class TestFrame:
