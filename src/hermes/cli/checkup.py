@@ -42,12 +42,12 @@ def examine(home: Path, command: str) -> list[Finding]:
     facts = lifecycle.look(home, command)
     findings = [home_check(home), config_check(loaded)]
     if inspect_home(home).whose is Whose.FOREIGN:
-        findings += _outside_checks(home, loaded, command)
+        findings += _outside_checks(home, loaded, command, facts)
     else:
         store = _ask_store(home, loaded.config, is_stalled=facts.is_held and facts.snapshot is None)
         findings += [
             stores_check(store, command),
-            *_outside_checks(home, loaded, command),
+            *_outside_checks(home, loaded, command, facts),
             people_check(store, loaded.config),
         ]
     return [*findings, service_check(facts)]
@@ -160,11 +160,22 @@ def people_check(store: Store, config: Config) -> Finding:
 # Outside
 
 
-def _outside_checks(home: Path, loaded: Loaded, command: str) -> list[Finding]:
+def _outside_checks(home: Path, loaded: Loaded, command: str, facts: status.Facts) -> list[Finding]:
     from hermes.cli.reaching import reach_all
 
     reached = reach_all(loaded)
-    return [model_check(home, loaded, reached.pop("model", None), command), network_check(reached)]
+    model = model_check(home, loaded, reached.pop("model", None), command)
+    return [replace(model, more=(*model.more, *keys_told(loaded.config, facts))), network_check(reached)]
+
+
+def keys_told(config: Config, facts: status.Facts) -> list[str]:
+    """How the keys stand where a provider has several: as the running gateway knows it, else only which there are."""
+    told = (facts.snapshot or {}).get("model", {}).get("keys") or {
+        name: [key.hint() for key in provider.api_keys]
+        for name, provider in config.providers.items()
+        if len(provider.api_keys) > 1
+    }
+    return [f"keys of {name}: {', '.join(keys)}" for name, keys in told.items()]
 
 
 def model_check(home: Path, loaded: Loaded, reached: Reached | None, command: str) -> Finding:

@@ -59,8 +59,18 @@ def _model_call(loaded: Loaded) -> Iterator[Call]:
     base_url = config.model.base_url or provider.base_url
     if base_url:
         key = provider.api_key.reveal() if provider.api_key else ""
-        headers = (("Authorization", f"Bearer {key}"),) if key else ()
-        yield Call("model", f"{base_url.rstrip('/')}/models", ProxyRules.of(config.proxies, provider.proxy), headers)
+        url, headers = _list_of(config.model.api_mode, base_url.rstrip("/"), key)
+        yield Call("model", url, ProxyRules.of(config.proxies, provider.proxy), headers)
+
+
+def _list_of(api_mode: str, base_url: str, key: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The address of a provider's list of models, and what goes with the call."""
+    if api_mode != "anthropic_messages":
+        return f"{base_url}/models", (("Authorization", f"Bearer {key}"),) if key else ()
+    from hermes.agent.models.anthropic_messages import AnthropicDialect
+
+    dialect = AnthropicDialect("")
+    return dialect.url(base_url).removesuffix("messages") + "models", tuple(dialect.headers(key).items())
 
 
 def _platform_calls(loaded: Loaded) -> Iterator[Call]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,21 +31,28 @@ def set_value(loaded: Loaded, name: str, text: str) -> Change:
     The file is replaced as a whole by one that only its owner can read. Raises ConfigError, and writes
     nothing, when the value is not usable or the file cannot be changed without disturbing the rest of it.
     """
-    key = find_key(loaded, name)
-    _check(key, text)
-    home = loaded.config.home
-    variable = _variable(loaded, key)
-    if variable:
-        file = home / ".env"
-        _replace(file, _with_env_line(_read(file), variable, text))
-    else:
-        file = home / "config.yaml"
-        _replace(file, _with_yaml_value(_read(file), key, text))
-    return Change(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML))
+    return set_values(loaded, {name: text})[0]
+
+
+def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[Change]:
+    """Several settings that belong together: whoever watches a file sees all that changes in it at once."""
+    contents: dict[Path, str] = {}
+    changes = []
+    for name, text in values.items():
+        key = find_key(loaded, name)
+        _check(key, text)
+        variable = _variable(loaded, key)
+        file = loaded.config.home / (".env" if variable else "config.yaml")
+        content = contents[file] if file in contents else _read(file)
+        contents[file] = _with_env_line(content, variable, text) if variable else _with_yaml_value(content, key, text)
+        changes.append(Change(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML)))
+    for file, content in contents.items():
+        _replace(file, content)
+    return changes
 
 
 def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> Change:
-    """Write a list into `config.yaml`, also an empty one. Raises ConfigError and writes nothing as ``set_value`` does."""
+    """Write a list into `config.yaml`, also an empty one. Raises ConfigError, and writes nothing, as ``set_value``."""
     if items:
         return set_value(loaded, name, ", ".join(items))
     key = find_key(loaded, name)

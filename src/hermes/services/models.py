@@ -84,9 +84,13 @@ class Models:
         age = None if self._answered_at is None else self._clock.monotonic() - self._answered_at
         label = self.model_for().label
         notes = [f"the newest call failed ({self._failure}): hermes doctor"] if self._failure else []
-        keys = {name: [str(key) for key in ring.states()] for name, ring in self._rings.items() if ring.has_several}
+        keys = self.keys()
         notes += [f"keys of {name}: {', '.join(states)}" for name, states in keys.items()]
         return {"label": label, "last_answer_age": age, "note": "; ".join(notes), "keys": keys}
+
+    def keys(self) -> dict[str, list[str]]:
+        """How the keys stand of every provider with several: which is in use, which ones rest."""
+        return {name: [str(key) for key in ring.states()] for name, ring in self._rings.items() if ring.has_several}
 
     def only(self, provider: str, model: str) -> Model:
         """One model with nobody to stand in for it: what is tried when somebody asks whether it works."""
