@@ -107,6 +107,8 @@ REFUSED = [
     "http://127。0。0。1/",
     "http://ⓛocalhost/",
     "http://ｌocalhost/",
+    "http://ｅxample.org/",
+    "http://exam℗le.org/",
     "http://loc\u00adalhost/",
     "http://local\u200bhost/",
     "http://faß.example/",
