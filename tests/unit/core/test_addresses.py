@@ -108,7 +108,6 @@ REFUSED = [
     "http://ⓛocalhost/",
     "http://ｌocalhost/",
     "http://ｅxample.org/",
-    "http://exam℗le.org/",
     "http://loc\u00adalhost/",
     "http://local\u200bhost/",
     "http://faß.example/",
