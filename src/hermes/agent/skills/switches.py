@@ -18,7 +18,7 @@ def switch(loaded: Loaded, skill: Skill, *, on: bool, platform: str = "") -> str
     names = settings.platform_disabled.get(platform, ()) if platform else settings.disabled
     mine = {same_name(skill.name), same_name(skill.address)}
     others = [name for name in names if same_name(name) not in mine]
-    where = f" on {platform}" if platform else ""
+    where = f" for {platform}" if platform else ""
     if on and len(others) == len(names):
         still = _still_off(loaded, mine, platform)
         return still or f"{skill.name} was on{where} already."
