@@ -136,6 +136,9 @@ class FakeModel:
         self._script: deque[Answer] = deque()
         self._rules: list[tuple[re.Pattern[str], Answer]] = []
         self._result_rules: list[tuple[re.Pattern[str], Answer]] = []
+        self._system_rules: list[tuple[re.Pattern[str], Answer]] = []
+        self._let_go = asyncio.Event()
+        self._let_go.set()
         self._released = asyncio.Event()
         self._released.set()
         self._is_silent = False
@@ -174,6 +177,13 @@ class FakeModel:
         found = Reply(text=answer) if isinstance(answer, str) else answer
         self._result_rules.insert(0, (re.compile(pattern, re.IGNORECASE | re.DOTALL), found))
 
+    def when_instructed(self, pattern: str, answer: Answer | str, *, is_held: bool = False) -> None:
+        """Whenever the system message matches; counts before scripts. ``is_held``: not before ``release``."""
+        found = Reply(text=answer) if isinstance(answer, str) else answer
+        self._system_rules.insert(0, (re.compile(pattern, re.IGNORECASE | re.DOTALL), found))
+        if is_held:
+            self._let_go.clear()
+
     def fails_next(
         self,
         status: int,
@@ -198,6 +208,7 @@ class FakeModel:
 
     def release(self) -> None:
         self._released.set()
+        self._let_go.set()
 
     async def is_holding(self, within_seconds: float = 5.0) -> None:
         """Wait until an answer is being held."""
@@ -253,7 +264,11 @@ class FakeModel:
             return refused
         if complaint := speech.complaint_about(body):
             return _json(400, speech.error(400, complaint))
-        answer = self._answer_to(body)
+        answer = self._instructed(body)
+        if answer is not None and not self._let_go.is_set():
+            self._holding.set()
+            await self._let_go.wait()
+        answer = answer or self._answer_to(body)
         self.open_now += 1
         self.most_open = max(self.most_open, self.open_now)
         try:
@@ -340,6 +355,11 @@ class FakeModel:
 
     def _call_prefix(self) -> str:
         return f"call_{self._serial}_{len(self.requests)}"  # never the same twice, as a provider's ids
+
+    def _instructed(self, body: Json) -> Answer | None:
+        first = body["messages"][0]
+        told = str(first["content"]) if first["role"] == "system" else ""
+        return next((answer for pattern, answer in self._system_rules if pattern.search(told)), None)
 
     def _answer_to(self, body: Json) -> Answer:
         if self._script:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from os.path import commonprefix
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from hermes.agent.prompt import DEFAULT_PERSONA
-from hermes.bootstrap import TOOLS
 from hermes.core.people import PersonRole
+from hermes.services.gateway import Gateway
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
-from tests.integration.watching import answered, make
+from tests.integration.watching import answered, make, until
 
 HELLO_BYTES = 6144
-PLAIN = len(TOOLS)
 
 
 @pytest.mark.parametrize("role", [PersonRole.OWNER, PersonRole.USER])
@@ -27,10 +26,20 @@ async def test_a_hello_sends_at_most_six_kilobytes_beside_the_persona(
 ) -> None:
     async with start() as gateway:
         await make(gateway, USER, role)
+        await skills_are_read(gateway)
         telegram.user_says("hello")
         await answered(telegram, "echo: hello")
     sent = len(model.newest_bodies[-1]) - len(DEFAULT_PERSONA)
     assert sent <= HELLO_BYTES, f"{sent} bytes: {[tool['function']['name'] for tool in model.last_request['tools']]}"
+
+
+async def skills_are_read(gateway: Gateway) -> None:
+    """They are brought in beside the start, and what is sent tells of them from then on."""
+
+    async def look() -> bool:
+        return bool(gateway.skills.index("telegram", PersonRole.USER))
+
+    await until(look)
 
 
 def messages_of(body: bytes) -> bytes:
@@ -55,7 +64,8 @@ async def test_two_requests_of_a_session_begin_with_the_same_bytes(
 ) -> None:
     clock = FakeClock()
     model.script([calls_tools(("read_file", {"path": "a.txt"})), "First.", "Second.", "Third."])
-    async with start(clock=clock):
+    async with start(clock=clock) as gateway:
+        await skills_are_read(gateway)
         telegram.user_says("one")
         await answered(telegram, "First.")
         # What is switched on meanwhile is no part of a talk that has begun.
@@ -63,17 +73,18 @@ async def test_two_requests_of_a_session_begin_with_the_same_bytes(
         config.write_text("platforms:\n  telegram:\n    home_channel: '99'\n    home_channel_name: Garden\n")
         telegram.user_says("two")
         await answered(telegram, "Second.")
-    async with start(clock=clock):
+    async with start(clock=clock) as gateway:
+        await skills_are_read(gateway)
         telegram.user_says("three")
         await answered(telegram, "Third.")
     requests, bodies = model.requests, list(model.newest_bodies)
     assert len(requests) == 4
-    for earlier, later in zip(requests, requests[1:], strict=False):
+    for earlier, later in pairwise(requests):
         assert later["messages"][: len(earlier["messages"])] == earlier["messages"]
         assert later["tools"] == earlier["tools"]
-    for one, next_one in zip(bodies, bodies[1:], strict=False):
-        shared = messages_of(one)
-        assert shared in commonprefix([one, next_one])
+    for one, next_one in pairwise(bodies):
+        begun = one[: one.index(messages_of(one)) + len(messages_of(one))]
+        assert next_one.startswith(begun)
 
 
 async def test_found_tools_are_offered_from_the_next_step_on_also_after_a_restart(

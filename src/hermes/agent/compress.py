@@ -14,6 +14,9 @@ PROMPT_SHARE = 0.8
 KEPT_SHARE = 0.25
 """Of the window, at most so much of the newest part stays as it was."""
 
+LAST_SHARE = 0.5
+"""The newest exchange stays whole, unless it alone is longer than this."""
+
 LONGEST_SUMMARY = 12_000
 LONGEST_LINE = 6000
 LONGEST_RESULT = 1500
@@ -69,6 +72,8 @@ def cut(history: Sequence[ChatMessage], window: int) -> int:
     keep = min(int(window * KEPT_SHARE), tokens_of(history) // 3)
     persons = [index for index, message in enumerate(history) if index and message.role is Role.USER]
     fitting = [index for index in persons if tokens_of(history[index:]) <= keep]
+    if not fitting and persons and tokens_of(history[persons[-1] :]) <= window * LAST_SHARE:
+        fitting = persons[-1:]
     if fitting:
         return fitting[0]
     steps = [index for index in _steps(history) if not persons or index > persons[-1]]

@@ -125,4 +125,3 @@ def _spread(names: Iterable[str], config: Config) -> Iterable[str]:
 def known_names(config: Config, tools: Iterable[str]) -> list[str]:
     """Everything that may stand in ``enabled`` and ``disabled``."""
     return [*GROUPS, *TOOLSETS, *config.toolsets, *tools]
-

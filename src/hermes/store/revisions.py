@@ -89,7 +89,10 @@ def told_by(lines: Iterable[tuple[int, str, str, float]]) -> list[Revision]:
 def make_again(tx: Tx, session_id: str) -> None:
     """Write the rows that the session's lines tell of."""
     lines = tx.all(
-        "SELECT seq, kind, body, at FROM transcript WHERE session_id = :id AND kind IN ('revision', 'undo') ORDER BY seq",
+        """
+        SELECT seq, kind, body, at FROM transcript
+        WHERE session_id = :id AND kind IN ('revision', 'undo') ORDER BY seq
+        """,
         lambda seq, kind, body, at: (int(seq), str(kind), str(body), float(at)),
         id=session_id,
     )

@@ -12,6 +12,9 @@ from hermes.store.db import Tx
 from hermes.store.revisions import REVISION, UNDO, Revision
 from hermes.store.sessions import Context
 
+TAKEN = "Taken back: everything from line {} to here."
+TAKEN_BACK = "Taken back: the newest summary. The lines it stood for count again."
+
 
 @dataclass(frozen=True, slots=True)
 class Shorter:
@@ -69,7 +72,7 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
     active = revisions.active(tx, session_id)
     talk = sessions.context(tx, session_id)
     if active is not None and not any(line.seq > active.line for line in talk.lines):
-        _append(tx, session_id, UNDO, {"revision": active.revision, "text": "", "asked": asked}, now)
+        _append(tx, session_id, UNDO, {"revision": active.revision, "text": TAKEN_BACK, "asked": asked}, now)
         tx.run(
             "UPDATE revisions SET undone_at = :now WHERE session_id = :id AND revision = :revision",
             id=session_id,
@@ -87,7 +90,7 @@ def _take_back(tx: Tx, session_id: str, talk: Context, count: int, asked: str, n
         return NOTHING
     first = min(line.seq for line in taken)
     text = next((line.message.text for line in taken if line.message.role is Role.USER), "")
-    told = {"from": first, "exchanges": len(turns), "text": text[:200], "asked": asked}
+    told = {"from": first, "exchanges": len(turns), "text": TAKEN.format(first), "said": text[:200], "asked": asked}
     _append(tx, session_id, UNDO, told, now)
     return Undone(exchanges=len(turns), text=text[:200])
 
@@ -107,7 +110,7 @@ def _answer_to(tx: Tx, session_id: str, asked: str) -> Undone | None:
     told = revisions.body_of(str(last)) if last else {}
     if told.get("asked") != asked:
         return None
-    return Undone(int(told.get("revision", 0)), int(told.get("exchanges", 0)), str(told.get("text", "")))
+    return Undone(int(told.get("revision", 0)), int(told.get("exchanges", 0)), str(told.get("said", "")))
 
 
 def _undone_since(tx: Tx, session_id: str, seq: int) -> bool:
