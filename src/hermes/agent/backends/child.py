@@ -30,7 +30,8 @@ class Launch:
     """The child process of a back end. Its standard input is the lease; ``preface`` is written into it first.
 
     ``takes_term``: the command's processes are in the child's own group, so that a SIGTERM to this reaches them; where
-    they are elsewhere, only the end of the lease does. ``last_resort`` is run when they did not end.
+    they are elsewhere, only the end of the lease does. ``clean_up`` ends and removes what is elsewhere: it is run when
+    that did not end in time, and in any case at the end.
     """
 
     arguments: tuple[str, ...]
@@ -38,7 +39,7 @@ class Launch:
     folder: Path | None = None
     preface: bytes = b""
     takes_term: bool = True
-    last_resort: tuple[str, ...] = ()
+    clean_up: tuple[str, ...] = ()
 
 
 class Child:
@@ -96,8 +97,7 @@ class Child:
         patience = TERM_SECONDS if self._launch.takes_term else TERM_SECONDS + 0.2
         await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
-            if self._launch.last_resort:
-                await _run_quietly(self._launch.last_resort, self._launch.environment)
+            await self._clean_up()
             signal_group(self.group, signal.SIGKILL)
         await asyncio.wait({self._over}, timeout=GONE_SECONDS + LAST_OUTPUT_SECONDS)
         if not self._over.done():
@@ -108,6 +108,7 @@ class Child:
         try:
             code = await self._process.wait()
             await self._end_leftovers()
+            await self._clean_up()
             await asyncio.wait({reading}, timeout=LAST_OUTPUT_SECONDS)
         finally:
             self._end_lease()
@@ -125,6 +126,10 @@ class Child:
         if not await _is_gone(self.group, TERM_SECONDS):
             signal_group(self.group, signal.SIGKILL)
             await _is_gone(self.group, GONE_SECONDS)
+
+    async def _clean_up(self) -> None:
+        if self._launch.clean_up:
+            await _run_quietly(self._launch.clean_up, self._launch.environment)
 
     def _end_lease(self) -> None:
         if self._lease >= 0:

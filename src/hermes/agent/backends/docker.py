@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,8 +20,10 @@ from hermes.store.ids import new_id
 PROGRAMS = ("docker", "podman")
 MOST_PROCESSES = 1024
 # What the program itself may need to find its server; the command inside sees none of it.
-OF_THE_PROGRAM = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY",
-                  "CONTAINER_HOST", "CONTAINERS_CONF", "XDG_RUNTIME_DIR", "HOME", "PATH")  # fmt: skip
+OF_THE_PROGRAM = (
+    "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
+    "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "XDG_RUNTIME_DIR", "HOME", "PATH",
+)  # fmt: skip
 ALWAYS_GIVEN = ("PATH",)
 
 
@@ -49,13 +54,14 @@ class DockerBackend:
             arguments,
             {**own, **{key: value for key, value in inside.items() if key not in own}},
             takes_term=False,  # it would end the program here and leave the container
-            last_resort=(program, "kill", name),
+            clean_up=(program, "rm", "--force", name),
         )
         return await Child.start(launch, output)
 
     def _run(self, work: Work, name: str, inside: Mapping[str, str]) -> list[str]:
         workspace = work.workspace.resolve()
-        arguments = ["run", "--rm", "--interactive", "--name", name, "--label", "hermes=terminal", "--pull", "never"]
+        # Not --rm: through podman's socket the docker program then tells 0 for every exit code.
+        arguments = ["run", "--interactive", "--name", name, "--label", label_of(self._home), "--pull", "never"]
         arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", str(MOST_PROCESSES)]
         arguments += ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", str(work.folder.resolve())]
         arguments += ["--volume", f"{workspace}:{workspace}"]
@@ -67,6 +73,21 @@ class DockerBackend:
             # Named, not told: the value stays out of the machine's list of processes. HOME means another one out here.
             arguments += ["--env", f"{key}={value}" if key in OF_THE_PROGRAM else key]
         return arguments
+
+
+def label_of(home: Path) -> str:
+    """What marks the containers of one gateway."""
+    return f"hermes.home={hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]}"
+
+
+def sweep(home: Path, environ: Mapping[str, str]) -> None:
+    """Remove containers that ended with a gateway which died. Asked at the start, when none of ours can be young."""
+    program = find_program(environ)
+    if program:
+        command = [program, "container", "prune", "--force", "--filter", f"label={label_of(home)}"]
+        own = {key: environ[key] for key in OF_THE_PROGRAM if key in environ}
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # its server is down: nothing to remove now
+            subprocess.run(command, env=own, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
 
 
 def find_program(environ: Mapping[str, str]) -> str:

@@ -97,6 +97,8 @@ class Terminals:
 
     async def run(self) -> None:
         """Look now and then what this machine can do, and forget what ended long ago; until cancelled."""
+        if "docker" in (self._config().terminal.backend.value, self._config().terminal.others.value):
+            await asyncio.to_thread(docker.sweep, self._home, self._environ)
         while True:
             config = self._config().terminal
             self._available = config, await asyncio.to_thread(look_around, config, self._environ)
