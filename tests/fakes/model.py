@@ -357,15 +357,16 @@ class FakeModel:
         return f"call_{self._serial}_{len(self.requests)}"  # never the same twice, as a provider's ids
 
     def _instructed(self, body: Json) -> Answer | None:
-        first = body["messages"][0]
-        told = str(first["content"]) if first["role"] == "system" else ""
+        first = messages_in(body)[0]
+        own = str(first["content"]) if first.get("role") == "system" else ""
+        told = own or str(body.get("instructions") or body.get("system") or "")
         return next((answer for pattern, answer in self._system_rules if pattern.search(told)), None)
 
     def _answer_to(self, body: Json) -> Answer:
         if self._script:
             return self._script.popleft()
         said = last_user_text(body)
-        last = (body.get("messages") or body["input"])[-1]
+        last = messages_in(body)[-1]
         if last.get("role") == "tool":
             for pattern, answer in self._result_rules:
                 if pattern.search(str(last["content"])):
@@ -454,9 +455,14 @@ def paced(tokens: int | Sequence[str], tokens_per_second: float = 0.0, *, is_sta
     return Reply(tokens=words, tokens_per_second=tokens_per_second, is_stamped=is_stamped, usage=usage)
 
 
+def messages_in(body: Json) -> list[Json]:
+    """The talk, by whichever name the dialect gives it."""
+    return list(body.get("messages") or body["input"])
+
+
 def last_user_text(body: Json) -> str:
     """What the user said last, in whichever dialect."""
-    for message in reversed(body.get("messages") or body["input"]):
+    for message in reversed(messages_in(body)):
         if message.get("role") == "user":
             content = message["content"]
             if isinstance(content, str):

@@ -186,8 +186,9 @@ def _test(home: Path, name: str, *, as_json: bool) -> int:
 
 async def _tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[str, Any]:
     from hermes.agent.models.embedded import EmbeddedModel
-    from hermes.agent.models.fetch import Fetcher
+    from hermes.agent.models.fetch import Fetcher, find_installed
     from hermes.agent.step import ask_model
+    from hermes.config import EMBEDDED
     from hermes.core.errors import ModelError, ModelErrorKind
     from hermes.core.messages import ChatMessage, Role
     from hermes.core.ports import ModelRequest
@@ -199,6 +200,10 @@ async def _tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[
     models = Models(lambda: loaded.config, embedded, clock)
     request = ModelRequest([ChatMessage(Role.USER, TEST_PROMPT)], max_tokens=TEST_TOKENS, deadline_seconds=TEST_SECONDS)
     told: dict[str, Any] = {"ok": True, "provider": provider, "model": model}
+    if provider == EMBEDDED and not (find_installed(fetcher.folder) or find_installed(None)):
+        text = "The built-in model is not on this machine yet; the first message fetches it."
+        advice = f"Ask it something: {command_name()} -z hello"
+        return {**told, "ok": False, "failed": "model", "text": text, "advice": advice, "keys": []}
     began = clock.monotonic()
     try:
         reply = await ask_model(models.only(provider, model), request, _unheard, _unheard)

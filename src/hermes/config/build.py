@@ -285,7 +285,13 @@ class _Builder:
         if prefix in providers and self._is_configured(providers[prefix]):
             return prefix
         owners_own = [name for name in providers if name not in KNOWN and self._is_configured(providers[name])]
-        ready = [name for name in KNOWN if name != EMBEDDED and self._is_configured(providers[name])]
+        ready = [
+            name
+            for name in KNOWN
+            if name != EMBEDDED
+            and self._is_configured(providers[name])
+            and (wanted or providers[name].default_model)  # a local server alone names no model
+        ]
         return next(iter((*owners_own, *ready)), EMBEDDED)
 
     def _known_or_warned(self, named: str, providers: Mapping[str, ProviderConfig]) -> str:

@@ -164,6 +164,8 @@ def meant(name: str, loaded: Loaded) -> str:
     known = config.providers.get(provider)
     is_ready = known is not None and (known in ready(loaded) or is_local(provider))
     current = KNOWN.get(config.model.provider)
+    if known is None and model and current is not None and not (current.is_relay or current.is_local):
+        raise ConfigError(f"There is no provider {provider!r}. Known: {', '.join(config.providers)}.")
     if known is None or (not is_ready and model and current is not None and current.is_relay):
         return f"{config.model.provider}/{name}"
     if not is_ready:
