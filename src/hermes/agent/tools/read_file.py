@@ -17,7 +17,7 @@ SHOWN_BYTES = 40_000
 SCANNED_BYTES = 500_000_000
 
 
-@tool(toolset="files")
+@tool(toolset="files", is_at_hand=True)
 async def read_file(ctx: ToolContext, path: str, first_line: int = 1, count: int = 200, from_byte: int = 0) -> str:
     """Read lines of a text file in the workspace.
 

@@ -15,7 +15,7 @@ def ask_first(ctx: ToolContext, path: str, content: str) -> ApprovalNeed | None:
     return ask_for_sensitive(ctx, path)
 
 
-@tool(toolset="files", approval=ask_first)
+@tool(toolset="files", approval=ask_first, is_at_hand=True)
 async def write_file(ctx: ToolContext, path: str, content: str) -> str:
     """Write a text file in the workspace: `content` becomes all that is in it. Missing folders are made.
 
