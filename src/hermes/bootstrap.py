@@ -159,6 +159,7 @@ class Setting:
     """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all).
 
     ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
+    ``skills_wait``: whoever opens the gateway says when the skills may be brought in, so that they hold up no start.
     """
 
     home: Path
@@ -175,6 +176,7 @@ class Setting:
     store_is_down: Callable[[str], bool] = lambda _: False
     store_limits: Limits = field(default_factory=Limits)
     set_log_level: Callable[[str], None] = lambda _: None
+    skills_wait: bool = False
 
 
 @asynccontextmanager
@@ -491,7 +493,7 @@ class _Builder:
     def _skills(self) -> SkillLibrary:
         setting = self._setting
         files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
-        return SkillLibrary(
+        library = SkillLibrary(
             setting.home,
             lambda: self._config().skills,
             value_of=lambda name: setting.environ.get(name) or files.get(name),
@@ -499,6 +501,9 @@ class _Builder:
             learn=setting.redactor.learn,
             now=setting.clock.now,
         )
+        if not setting.skills_wait:
+            library.may_begin.set()
+        return library
 
     def _terminals(self, db: Database, skills: SkillLibrary) -> Terminals:
         setting = self._setting

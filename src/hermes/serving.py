@@ -55,6 +55,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         paused_because=options.safe_reason,
         store_is_down=_Waiting(options).goes_on,
         set_log_level=logging.getLogger().setLevel,
+        skills_wait=True,
         # Another gateway has the database: end here, and let the supervisor find out when it is free again.
         on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
     )
@@ -62,6 +63,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         if gateway.config.model.provider == EMBEDDED:
             gateway.fetcher.begin()
         http = await _listen(gateway, options, stack)
+        gateway.skills.may_begin.set()  # now that it answers
         options.heartbeat.describe = lambda: _describe(gateway)
         stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
         await stack.enter_async_context(lag.sampling(os.environ))

@@ -87,6 +87,7 @@ class SkillLibrary:
         self.folder = home / "skills"
         self.synced = sync.Synced()
         self.is_synced = asyncio.Event()
+        self.may_begin = asyncio.Event()
         self._settings = settings
         self._value_of = value_of
         self._own_variables = own_variables
@@ -243,7 +244,11 @@ class SkillLibrary:
         return self.synced
 
     async def run(self) -> None:
-        """Bring the shipped skills in, then follow the disk until cancelled. The looking is done by a thread."""
+        """Once it ``may_begin``: bring the shipped skills in, then follow the disk until cancelled.
+
+        The looking is done by a thread.
+        """
+        await self.may_begin.wait()
         loop = asyncio.get_running_loop()
         stop = threading.Event()
         broken: asyncio.Future[None] = loop.create_future()

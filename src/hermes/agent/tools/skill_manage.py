@@ -7,8 +7,6 @@ from typing import Literal
 
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import SkillError
-from hermes.agent.skills.scan import scan_text
-from hermes.agent.skills.writing import SkillWriter
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
@@ -28,6 +26,8 @@ def ask_first(
 
     A skill is read again in later conversations, so what a web page slipped in would stay.
     """
+    from hermes.agent.skills.scan import scan_text  # 5 ms of patterns that most days nobody needs
+
     report = scan_text(file or "SKILL.md", content)
     if report.refusals:
         raise ToolError("This text cannot be a skill: " + "; ".join(map(str, report.refusals[:3])))
@@ -47,6 +47,8 @@ async def skill_manage(
     it, in one line), then the steps. `write_file` adds a file such as `references/limits.md`. `delete` is undone by
     `restore`.
     """
+    from hermes.agent.skills.writing import SkillWriter  # it knows archives and git: 10 ms
+
     library = ctx.parts.get(SkillLibrary)
     writer = SkillWriter(library)
     try:

@@ -7,7 +7,6 @@ import os
 import shlex
 from pathlib import Path
 
-from hermes.agent.skills import install as installing
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import Skill, same_name
 from hermes.agent.skills.showing import listed, missing_lines, view
@@ -67,6 +66,8 @@ async def _show(ctx: CommandContext, library: SkillLibrary, name: str) -> str:
 
 async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str:
     """``SOURCE [--yes] [--replace]``, as in the command line. What was found is shown before anything is installed."""
+    from hermes.agent.skills.install import install  # it knows archives and git, and is seldom needed
+
     try:
         typed = shlex.split(rest)
     except ValueError:
@@ -75,7 +76,7 @@ async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str
     if len(typed) - len(flags) != 1 or not flags <= {"--yes", "--replace"}:
         return "Name one folder, archive or git address: /skills install SOURCE [--yes] [--replace]"
     candidate = await asyncio.to_thread(
-        installing.install,
+        install,
         next(word for word in typed if word not in flags),
         library.folder,
         environ=os.environ,

@@ -165,6 +165,7 @@ def test_variables_are_let_through_while_the_skill_is_on_and_never_our_own(folde
 async def test_a_home_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "skills").write_text("a file where the folder should be")
     library = SkillLibrary(tmp_path)
+    library.may_begin.set()
     running = asyncio.create_task(library.run())
     async with asyncio.timeout(5):
         await library.is_synced.wait()
