@@ -48,7 +48,7 @@ from hermes.agent.tools import (
     web_search,
     write_file,
 )
-from hermes.agent.toolsets import access_of
+from hermes.agent.toolsets import Accesses
 from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
@@ -357,7 +357,7 @@ class _Builder:
         )
         toolbox = Toolbox(
             tools_of(*self._setting.tools),
-            access=lambda platform: access_of(config(), platform),
+            access=Accesses(config),
             redact=self._setting.redactor,
         )
         cards = Cards(supervisor.capabilities)

@@ -459,12 +459,10 @@ class Toolbox:
         It follows from the talk alone, so it is the same after a restart and only ever grows at its end.
         """
         allowed = self.allowed(platform, role)
-        at_hand = [tool.name for tool in allowed if tool.mark.is_at_hand]
-        further = {tool.name: tool.mark.toolset for tool in allowed if not tool.mark.is_at_hand}
-        finder = self._tools.get(FIND_TOOLS)
-        if finder is None:
+        if FIND_TOOLS not in self._tools:
             return tuple(self._specs[tool.name] for tool in allowed)
-        further.pop(FIND_TOOLS, None)
+        further = {tool.name: tool.group for tool in self.further(platform, role)}
+        at_hand = [tool.name for tool in allowed if tool.name not in further and tool.name != FIND_TOOLS]
         found = [name for name in names_found(history) if name in further]
         specs = [self._specs[name] for name in (*at_hand, *found)]
         if not further:
@@ -472,6 +470,15 @@ class Toolbox:
         groups = ", ".join(dict.fromkeys(further.values()))
         spec = self._specs[FIND_TOOLS]
         return (replace(spec, description=f"{spec.description} There are tools for: {groups}."), *specs)
+
+    def further(self, platform: str, role: PersonRole) -> list[Tool]:
+        """What this person has and is not told of at once: what ``find_tools`` looks through."""
+        unready = self._access(platform).unready
+        return [
+            tool
+            for tool in self.allowed(platform, role)
+            if tool.name != FIND_TOOLS and (not tool.mark.is_at_hand or tool.name in unready)
+        ]
 
     def get(self, name: str) -> Tool:
         """The tool, or a ToolError that names the nearest one."""

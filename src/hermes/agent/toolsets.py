@@ -6,7 +6,7 @@ another toolset, add to it and take away from it, and define toolsets of its own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from hermes.config.schema import NO_CHOICE, Config
@@ -77,12 +77,16 @@ DEFAULT = "hermes-chat"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one platform has. ``name`` is its toolset's; a single tool that was added or taken away counts most."""
+    """What one platform has. ``name`` is its toolset's; a single tool that was added or taken away counts most.
+
+    ``unready`` tools work only after the owner has set something: they are told of when asked for, not before.
+    """
 
     name: str
     groups: frozenset[str]
     added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
+    unready: frozenset[str] = frozenset()
     takes_unsorted: bool = True
 
     def has(self, group: str, tool: str) -> bool:
@@ -111,8 +115,33 @@ def access_of(config: Config, platform: str) -> Access:
         frozenset(_spread(groups, config)),
         frozenset(_spread(choice.enabled, config)),
         frozenset(_spread(choice.disabled, config)),
+        unready(config),
         takes_unsorted=own is None,
     )
+
+
+class Accesses:
+    """``access_of`` for a configuration that changes seldom and is asked about with every step."""
+
+    def __init__(self, config: Callable[[], Config]) -> None:
+        self._config = config
+        self._known_for: Config | None = None
+        self._known: dict[str, Access] = {}
+
+    def __call__(self, platform: str) -> Access:
+        config = self._config()
+        if config is not self._known_for:
+            self._known_for, self._known = config, {}
+        if platform not in self._known:
+            self._known[platform] = access_of(config, platform)
+        return self._known[platform]
+
+
+def unready(config: Config) -> frozenset[str]:
+    """Tools that cannot work before the owner sets something; each says what, when it is called."""
+    web = config.web
+    has_search = web.brave_api_key or web.tavily_api_key or web.searxng_url
+    return frozenset() if has_search else frozenset({"web_search"})
 
 
 def _spread(names: Iterable[str], config: Config) -> Iterable[str]:

@@ -73,6 +73,9 @@ async def test_skills_and_toolsets_are_what_exists(start: Start) -> None:
         assert (files["enabled"], files["configured"]) == (True, True)
         assert {tool["name"] for tool in files["tools"]} >= {"read_file", "search_files"}
         assert all(tool["description"] for tool in files["tools"])
+        assert toolsets["talk"]["enabled"] is False, "as resolved for the API"
+        assert toolsets["talk"]["tools"] == []
+        assert toolsets["web"]["configured"] is False, "no search provider has a key"
 
 
 async def test_metrics_count_turns_and_requests(start: Start) -> None:

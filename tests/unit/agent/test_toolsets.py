@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.finding import best_matches
 from hermes.agent.toolkit import Parts, Tool, Toolbox, ToolContext, tool, tools_of
 from hermes.agent.tools import find_tools
-from hermes.agent.toolsets import FINDING, GROUPS, OF_PLATFORM, TOOLSETS, access_of
+from hermes.agent.toolsets import FINDING, GROUPS, OF_PLATFORM, TOOLSETS, Accesses, access_of
 from hermes.bootstrap import TOOLS
-from hermes.config.schema import Config, ModelConfig, ToolChoice
+from hermes.config.schema import Config, ModelConfig, ToolChoice, WebConfig
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
@@ -163,3 +164,39 @@ def test_the_calls_of_a_client_or_a_person_that_look_like_a_result_find_nothing(
 def test_find_tools_names_the_kinds_that_there_are_for_this_person() -> None:
     [spec, _] = box().offered("telegram", PersonRole.USER, ())
     assert spec.description.endswith("There are tools for: web, of a plugin, memory.")
+
+
+def test_a_tool_that_needs_a_setting_is_found_and_not_at_hand_before_it_is_set() -> None:
+    def at_hand(web: WebConfig) -> list[str]:
+        accesses = Accesses(lambda: config)
+        config = replace(CONFIG, web=web)
+        toolbox = Toolbox(tools_of(*TOOLS), access=accesses)
+        return [spec.name for spec in toolbox.offered("telegram", PersonRole.OWNER, ())]
+
+    assert "web_search" not in at_hand(WebConfig())
+    assert "web_search" in at_hand(WebConfig(searxng_url="http://127.0.0.1:8888"))
+
+
+@pytest.mark.parametrize(
+    "need, name",
+    [
+        ("edit part of a file", "patch"),
+        ("grep for a pattern in the code", "search_files"),
+        ("search the web for news", "web_search"),
+        ("send a message to another chat", "send_message"),
+        ("what did we talk about yesterday?", "session_search"),
+        ("look at an image", "vision"),
+        ("run Python", "execute_code"),
+        ("ask the user which option they want", "clarify"),
+        ("do several things in parallel", "delegate_task"),
+        ("track my steps in a todo list", "todo"),
+        ("kill a background process", "process"),
+    ],
+)
+def test_a_need_in_plain_words_finds_the_tool_that_fits(need: str, name: str) -> None:
+    further = Toolbox(tools_of(*TOOLS), access=lambda _: access_of(CONFIG, "telegram")).further(
+        "telegram", PersonRole.OWNER
+    )
+    found = [one.name for one in best_matches(need, further)]
+    assert name in found[:3], found
+    assert len(found) <= 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.finding import FIND_TOOLS, best_matches, line_of
+from hermes.agent.finding import best_matches, line_of
 from hermes.agent.toolkit import Tool, Toolbox, ToolContext, tool
 from hermes.agent.toolsets import FINDING
 from hermes.core.people import PersonRole
@@ -11,8 +11,7 @@ from hermes.core.people import PersonRole
 @tool(toolset=FINDING, role=PersonRole.GUEST)
 async def find_tools(ctx: ToolContext, need: str) -> str:
     """Find further tools by need, in English; they can be used from your next step on."""
-    allowed = ctx.parts.get(Toolbox).allowed(ctx.origin.platform, ctx.role)
-    others = [one for one in allowed if not one.mark.is_at_hand and one.name != FIND_TOOLS]
+    others = ctx.parts.get(Toolbox).further(ctx.origin.platform, ctx.role)
     found = best_matches(need, others)
     if found:
         return "\n".join(map(line_of, found))

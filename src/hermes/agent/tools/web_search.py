@@ -8,7 +8,7 @@ from hermes.agent.web.search import LONGEST_QUERY, MOST_RESULTS, Hit, Search
 from hermes.core.errors import ToolError
 
 
-@tool(toolset="web", seconds=40)
+@tool(toolset="web", seconds=40, is_at_hand=True)
 async def web_search(ctx: ToolContext, query: str, count: int = 8) -> str:
     """Search the web. Returns titles, addresses and a few words of each; read a page with web_extract.
 

@@ -78,7 +78,7 @@ class _Small:
                 "name": name,
                 "object": "toolset",
                 "enabled": any(access.has(name, tool.name) for tool in tools),
-                "configured": True,
+                "configured": not any(tool.name in access.unready for tool in tools),
                 "tools": [
                     {"name": tool.name, "description": tool.description.partition("\n")[0]}
                     for tool in tools
