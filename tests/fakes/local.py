@@ -81,7 +81,7 @@ class FakeLocal:
     def user_answers(self, sent: Sent, text: str) -> Said:
         raise NotImplementedError("a terminal does not quote")
 
-    def user_presses(self, sent: Sent, data: str) -> Said:
+    def user_presses(self, sent: Sent, data: str, *, user: int | None = None, name: str = "Ana") -> Said:
         raise NotImplementedError("a terminal has no buttons")
 
     def user_sends(self, data: bytes, name: str, caption: str = "") -> Said:

@@ -129,7 +129,9 @@ class FakeServer(Protocol):
     def user_answers(self, sent: Sent, text: str) -> Said:
         """The user replies to a message of ours, quoting it."""
 
-    def user_presses(self, sent: Sent, data: str) -> Said: ...
+    def user_presses(self, sent: Sent, data: str, *, user: int | None = None, name: str = "Ana") -> Said:
+        """A button is pressed by whoever it was sent to, or by the user with this id."""
+
     def user_sends(self, data: bytes, name: str, caption: str = "") -> Said: ...
     def redeliver(self, said: Said) -> None:
         """Hand the same message out once more, by another event."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
 from hermes.store.db import Tx
 
 DONE = "danger.txt"
 GO_ON = "go-on.txt"
+NEVER = "never"
 
 
 def ask_first(_: ToolContext, text: str) -> ApprovalNeed:
@@ -19,6 +21,25 @@ def ask_first(_: ToolContext, text: str) -> ApprovalNeed:
 @tool(toolset="test", repeatable=False, approval=ask_first)
 async def danger(ctx: ToolContext, text: str) -> str:
     """Append a line to danger.txt in the workspace. Somebody has to allow it first."""
+
+    def append() -> None:
+        with ctx.inside(DONE).open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+    await asyncio.to_thread(append)
+    return f"Wrote {text!r}."
+
+
+def ask_by_kind(_: ToolContext, text: str, host: bool = True) -> ApprovalNeed:
+    if text == NEVER:
+        raise ToolError("That is refused to everybody.")
+    where = "on local in the workspace"
+    return ApprovalNeed(f"May I write {text!r}?", touches_host=host, subject="test: write", where=where)
+
+
+@tool(toolset="test", repeatable=False, approval=ask_by_kind)
+async def scribble(ctx: ToolContext, text: str, host: bool = True) -> str:
+    """Append a line to danger.txt in the workspace. Its kind can be allowed for longer."""
 
     def append() -> None:
         with ctx.inside(DONE).open("a", encoding="utf-8") as file:

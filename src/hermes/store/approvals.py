@@ -8,7 +8,6 @@ from enum import StrEnum
 from hermes.store import claims
 from hermes.store.db import Tx
 
-
 MOST_AT_ONCE = 200
 
 

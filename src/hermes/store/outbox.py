@@ -16,6 +16,7 @@ from hermes.store.db import Tx
 
 MAX_REPEATS = 3
 LOOKED_AT = 100
+IS_DEAD_LETTER = "state = 'dead' AND kind NOT IN ('preview', 'edit')"  # what only refreshes is no loss
 TOLD_TO_WAIT = "told to wait"  # how the reason of a rate limit begins
 
 
@@ -407,7 +408,7 @@ def waiting_count(tx: Tx) -> int:
 def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:
     return tx.all(
         f"""
-        SELECT {COLUMNS} FROM outbox WHERE state = 'dead' AND kind NOT IN ('preview', 'edit') ORDER BY settled_at DESC LIMIT :limit
+        SELECT {COLUMNS} FROM outbox WHERE {IS_DEAD_LETTER} ORDER BY settled_at DESC LIMIT :limit
         """,  # noqa: S608
         OutboxRow,
         limit=limit,

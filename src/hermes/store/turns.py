@@ -533,7 +533,7 @@ class Cards(Protocol):
     def __call__(self, tx: Tx, approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]: ...
 
 
-def no_cards(_tx: Tx, _approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]:
+def no_cards(_tx: Tx, _approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]:  # noqa: ARG001
     return ()
 
 

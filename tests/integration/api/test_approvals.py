@@ -22,6 +22,7 @@ BO = Caller("bo", PersonRole.USER)
 ANN = Caller("ann", PersonRole.ADMIN)
 GUEST = Caller("guest", PersonRole.GUEST)
 DANGER = calls_tools(("danger", {"text": "bang"}))
+SCRIBBLE = calls_tools(("scribble", {"text": "milk"}))
 NOTE = calls_tools(("note", {"text": "milk"}))
 
 
@@ -69,6 +70,41 @@ async def test_a_denial_is_told_to_the_model(api: Api, model: FakeModel, tmp_pat
     await run_is(api, run_id, "completed")
     assert "not now" in model.last_request["messages"][-1]["content"]
     assert dangers(tmp_path) == []
+
+
+@pytest.mark.parametrize("way", ["/api/approvals/{approval_id}", "/v1/runs/{run_id}/approval"])
+async def test_an_answer_with_a_scope_asks_no_more(api: Api, model: FakeModel, tmp_path: Path, way: str) -> None:
+    run_id, approval_id = await ask(api, model, SCRIBBLE)
+    seen = (await api.get(f"/api/approvals/{approval_id}")).json
+    assert (seen["scopes"], seen["where"]) == (["once", "session", "always"], "on local in the workspace")
+    body = {"decision": "approve", "scope": "session"}
+    answer = await api.post(way.format(approval_id=approval_id, run_id=run_id), body)
+    assert (answer.status, answer.json["scope"]) == (200, "session")
+    await run_is(api, run_id, "completed")
+    model.script([SCRIBBLE])
+    again = (await api.post("/v1/runs", {"input": "again", "session_id": "talk"})).json["run_id"]
+    await run_is(api, again, "completed")
+    assert dangers(tmp_path) == ["milk", "milk"]
+    model.script([SCRIBBLE])
+    elsewhere = (await api.post("/v1/runs", {"input": "again", "session_id": "other"})).json["run_id"]
+    await run_is(api, elsewhere, "waiting_approval")
+
+
+async def test_what_cannot_be_granted_is_allowed_once(api: Api, model: FakeModel) -> None:
+    _, approval_id = await ask(api, model)
+    assert (await api.get(f"/api/approvals/{approval_id}")).json["scopes"] == ["once"]
+    answer = await api.post(f"/api/approvals/{approval_id}", {"decision": "approve", "scope": "always"})
+    assert (answer.status, answer.json["scope"]) == (200, "once")
+
+
+@pytest.mark.parametrize(
+    "body", [{"decision": "approve", "scope": "for ever"}, {"decision": "deny", "scope": "always"}]
+)
+async def test_a_scope_nobody_knows_is_refused(api: Api, model: FakeModel, body: dict[str, str]) -> None:
+    _, approval_id = await ask(api, model)
+    answer = await api.post(f"/api/approvals/{approval_id}", body)
+    assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "invalid_scope", "scope")
+    assert await waiting(api) == [approval_id]
 
 
 async def test_a_second_answer_is_told_who_was_first(api: Api, model: FakeModel) -> None:
