@@ -244,3 +244,26 @@ async def test_the_api_lists_the_skills(start: Start) -> None:
         (api.gateway.home / "config.yaml").write_text(json.dumps({"skills": {"disabled": ["git-work"]}}))
         await api.gateway.watch.read_again()
         assert len((await api.get("/v1/skills")).json["data"]) == 13
+
+
+async def test_a_command_sees_the_variables_of_a_skill_while_it_is_on_and_their_values_stay_hidden(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    front = "required_environment_variables: [NOTES_USER, NOTES_TOKEN, OPENAI_API_KEY]\n---\n\n#"
+    look = ("terminal", {"command": "sh look.sh"})
+    model.script([calls_tools(look), "Seen.", calls_tools(look), "Again."])
+    async with start() as gateway:
+        await synced(gateway)
+        await make(gateway, USER, PersonRole.OWNER)
+        (tmp_path / "work/look.sh").write_text('echo "[$NOTES_USER] [$NOTES_TOKEN] [$OPENAI_API_KEY] [$OTHER]"')
+        (tmp_path / "home/.env").write_text("NOTES_USER=ana\nNOTES_TOKEN=tok-123456789\nOTHER=private\n")
+        write_skill(tmp_path / "home/skills", "own/notes", GOOD.format(name="notes").replace("---\n\n#", front))
+        gateway.skills.refresh()
+        telegram.user_says("look")
+        await answered(telegram, "Seen.")
+        assert "[ana] [[hidden]] [] []" in results(model)[-1]
+        telegram.user_says("/skills disable notes")
+        await answered(telegram, "notes is off.")
+        telegram.user_says("look again")
+        await answered(telegram, "Again.")
+        assert "[] [] [] []" in results(model)[-1]
