@@ -10,6 +10,7 @@ import json
 import os
 import select
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -202,6 +203,7 @@ def take_over(settings: Settings) -> locks.Lock | None:
     """Become the one parent of this home, or say why not."""
     path = paths.parent_lock(settings.home)
     if settings.replace:
+        _leave_group(settings)
         _stop_holder(path)
     lock = locks.take(path, "supervisor", settings.lock_seconds)
     if lock is None:
@@ -212,6 +214,34 @@ def take_over(settings: Settings) -> locks.Lock | None:
         return None
     _end_orphan(settings.home)
     return lock
+
+
+def _leave_group(settings: Settings) -> None:
+    """Whoever is replaced ends what it started, and a command of its agent may be what started us.
+
+    A command without a terminal that is not the first of its process group belongs to somebody: it leaves that group
+    before it stops anybody, and says the rest to the log when only that somebody could hear it.
+    """
+    if os.getpgrp() == os.getpid() or _has_terminal():
+        return
+    os.setsid()
+    if stat.S_ISFIFO(os.fstat(1).st_mode):
+        log = paths.log(settings.home)
+        paths.make_private(os.path.dirname(log))
+        output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        for descriptor in (1, 2):
+            os.dup2(output, descriptor)
+        os.close(output)
+        settings.detached = True
+        settings.worker.append("--detached")
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _stop_holder(path: str) -> None:
