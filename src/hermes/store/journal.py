@@ -58,28 +58,32 @@ class Journal:
 
     def catch_up(self, tx: Tx, session_id: str) -> int:
         """Append what follows the last whole line, and say how many lines that was. A torn line is cut off."""
-        path = self.path(session_id)
-        if path is None:
+        if not _PLAIN_ID.fullmatch(session_id):
             return 0
-        with self._open(path) as file:
-            end, last = _last_whole_line(file)
-            file.truncate(end)
-            file.seek(end)
+        path = f"{self._folder}/{session_id}.jsonl"
+        descriptor = self._open(path)
+        # Most files are new, since every API request has a session of its own: those are only written to.
+        is_new = not os.fstat(descriptor).st_size
+        with open(descriptor, "wb" if is_new else "r+b") as file:
+            end = last = 0
+            if not is_new:
+                end, last = _last_whole_line(file)
+                file.truncate(end)
+                file.seek(end)
             if end == 0:
                 row = _session_row(tx, session_id)
                 if row is None:  # deleted meanwhile
-                    path.unlink()
+                    os.unlink(path)
                     return 0
                 file.write(_dump(_session_line(session_id, 0, row)))
             return sum(_write_rows(file, rows) for rows in _rows_after(tx, session_id, last))
 
-    def _open(self, path: Path) -> BinaryIO:
+    def _open(self, path: str) -> int:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
             home.make_private_folder(self._folder)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        return open(descriptor, "r+b")
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
     def note_session(self, tx: Tx, session_id: str) -> None:
         """Append a line that tells the session's title and end as they are now."""
