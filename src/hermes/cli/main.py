@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "pairing": "See who would like to talk, and let them in",
     "people": "See who is who, give roles, join accounts",
     "skills": "List, read, install, remove and switch skills: written know-how",
+    "tools": "See which tools the agent has on which platform, switch them on and off",
     "config": "Show, set, explain and check the configuration",
     "model": "List the models there are, use one of them, test whether it answers",
     "approvals": "Answer what the agent asks before it acts; see and revoke what is granted",
@@ -53,6 +54,7 @@ BARE = {
     "people": "list",
     "approvals": "list",
     "skills": "list",
+    "tools": "list",
 }
 
 USAGE_ERROR = 2

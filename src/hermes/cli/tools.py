@@ -1,0 +1,172 @@
+"""``hermes tools``: which tools the agent has on which platform, switched on and off. Needs no gateway."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.words import command_name
+from hermes.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from hermes.agent.toolkit import Tool
+    from hermes.agent.toolsets import Access
+    from hermes.config import Config, Loaded
+
+EXAMPLES = """\
+  hermes tools list                                   what each platform has (--json for programs)
+  hermes tools list --platform telegram               every tool of one, and whether it is on
+  hermes tools disable terminal --platform telegram   a group, a toolset or one tool; counts within a second
+  hermes tools enable terminal --platform telegram
+"""
+
+VERBS = {
+    "list": "what each platform has",
+    "enable": "switch a group, a toolset or a tool on",
+    "disable": "switch a group, a toolset or a tool off",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
+        if verb != "list":
+            of_verb.add_argument("name", help="for example terminal, web or send_message")
+        of_verb.add_argument(
+            "--platform", required=verb != "list", default="", help="telegram, local, api: hermes tools list"
+        )
+        of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    refuse_foreign(home)
+    loaded = load_config(home)
+    platform = _known(loaded.config, args.platform) if args.platform else ""
+    if args.verb != "list":
+        return _switch(loaded, args.name, platform, on=args.verb == "enable", as_json=args.as_json)
+    return _one(loaded.config, platform, as_json=args.as_json) if platform else _all(loaded.config, args.as_json)
+
+
+def _tools() -> list[Tool]:
+    from hermes.agent.toolkit import tools_of
+    from hermes.agent.toolsets import FINDING
+    from hermes.bootstrap import TOOLS
+
+    return [tool for tool in tools_of(*TOOLS) if tool.group != FINDING]
+
+
+def _platforms(config: Config) -> list[str]:
+    return [*config.platforms, "api"]
+
+
+def _known(config: Config, platform: str) -> str:
+    if platform not in _platforms(config):
+        raise ConfigError(f"There is no platform {platform!r}. Known: {', '.join(_platforms(config))}.")
+    return platform
+
+
+def _all(config: Config, as_json: bool) -> int:
+    from hermes.agent.toolsets import access_of
+
+    tools = _tools()
+    told = {platform: access_of(config, platform) for platform in _platforms(config)}
+    if as_json:
+        print(json.dumps({platform: _told(access, tools) for platform, access in told.items()}))
+        return 0
+    for platform, access in told.items():
+        groups = dict.fromkeys(tool.group for tool in tools)
+        off = [group for group in groups if not any(_has(access, tool) for tool in tools if tool.group == group)]
+        off += [tool.name for tool in tools if tool.group not in off and not _has(access, tool)]
+        without = f"all but {', '.join(off)}" if off else "all groups"
+        print(f"{platform}  {access.name}: {without}")
+    print(f"See one: {command_name()} tools list --platform telegram")
+    return 0
+
+
+def _one(config: Config, platform: str, *, as_json: bool) -> int:
+    from hermes.agent.toolsets import access_of
+
+    access, tools = access_of(config, platform), _tools()
+    if as_json:
+        print(json.dumps(_told(access, tools)))
+        return 0
+    print(f"{platform} has the toolset {access.name}")
+    width = max(len(tool.name) for tool in tools)
+    for tool in sorted(tools, key=lambda tool: (tool.group, tool.name)):
+        mark = "✓" if _has(access, tool) else "–"
+        needs = " (not set up yet)" if tool.name in access.unready else ""
+        print(f"  {mark} {tool.name:<{width}}  {tool.group}, for every {tool.mark.role} and above{needs}")
+    return 0
+
+
+def _told(access: Access, tools: Sequence[Tool]) -> dict[str, object]:
+    return {
+        "toolset": access.name,
+        "tools": [
+            {
+                "name": tool.name,
+                "group": tool.group,
+                "role": tool.mark.role.value,
+                "enabled": _has(access, tool),
+                "configured": tool.name not in access.unready,
+            }
+            for tool in tools
+        ],
+    }
+
+
+def _has(access: Access, tool: Tool) -> bool:
+    return access.has(tool.group, tool.name)
+
+
+def _switch(loaded: Loaded, name: str, platform: str, *, on: bool, as_json: bool) -> int:
+    """Off: a name in ``disabled``. On: taken out there, and where the toolset lacks it, a name in ``enabled``."""
+    from hermes.agent.toolsets import access_of, known_names
+    from hermes.config.edit import set_list
+    from hermes.config.schema import NO_CHOICE
+    from hermes.store.home import make_home
+
+    tools, home = _tools(), loaded.config.home
+    if name not in (known := known_names(loaded.config, [tool.name for tool in tools])):
+        raise ConfigError(_unknown(name, known))
+    make_home(home)
+    choice = loaded.config.tools.get(platform, NO_CHOICE)
+    enabled = [one for one in choice.enabled if one != name]
+    disabled = [one for one in choice.disabled if one != name]
+    if tuple(enabled) != choice.enabled:
+        set_list(loaded, f"tools.{platform}.enabled", enabled)
+    if tuple(disabled) != choice.disabled or not on:
+        set_list(loaded, f"tools.{platform}.disabled", disabled if on else [*disabled, name])
+    now = load_config(home)
+    if on and not _is_on(access_of(now.config, platform), name, tools):
+        set_list(now, f"tools.{platform}.enabled", [*enabled, name])
+        now = load_config(home)
+    is_on = _is_on(access_of(now.config, platform), name, tools)
+    if as_json:
+        print(json.dumps({"name": name, "platform": platform, "enabled": is_on}))
+    else:
+        print(f"✓ {name} is {'on' if is_on else 'off'} for {platform}.")
+    return 0
+
+
+def _is_on(access: Access, name: str, tools: Sequence[Tool]) -> bool:
+    """Whether all that a name stands for is there."""
+    from hermes.agent.toolsets import TOOLSETS
+
+    groups = TOOLSETS.get(name, (name,))
+    meant = [tool for tool in tools if name == tool.name or tool.group in groups]
+    return all(_has(access, tool) for tool in meant)
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    from hermes.config.keys import nearest
+
+    near = nearest(name, known)
+    advice = f"Did you mean {near}?" if near else f"`{command_name()} tools list` shows what there is."
+    return f"There is no group, toolset or tool {name!r}. {advice}"
