@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.agent.files import File, NoFileError, place_of
+from hermes.agent.files import File, NoFileError, place_of, refuse_unwritable
 from hermes.agent.toolkit import ToolContext
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.errors import ToolError
@@ -87,16 +87,19 @@ class Blobs:
 
     def remove(self, names: list[str]) -> None:
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                self.path(name).unlink()
+            try:
+                self.path(name).unlink(missing_ok=True)
+            except OSError as error:  # it only takes room; the next sweep tries again
+                log.warning("A copy of a file was not removed", extra={"blob": name, "reason": str(error)})
 
     def left_behind(self, before: float) -> list[str]:
         """Names of those that were last written before this time: what nothing needs may have been left by a crash."""
-        return [
-            file.name
-            for file in self._folder.glob("??/*")
-            if len(file.name) == 64 and file.stat(follow_symlinks=False).st_mtime < before
-        ]
+        found = []
+        for file in self._folder.glob("??/*"):
+            with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                if len(file.name) == 64 and file.stat(follow_symlinks=False).st_mtime < before:
+                    found.append(file.name)
+        return found
 
 
 def _sync_folder(folder: Path) -> None:
@@ -132,6 +135,7 @@ class Checkpoints:
         changed this file already, before a crash, and finds its own work is not made again.
         """
         target = await asyncio.to_thread(ctx.inside, path)
+        refuse_unwritable(path, target)
         async with self._lock_of(target):
             before = await asyncio.to_thread(former, ctx, path)
             found = hash_of(before.data if before else None)
@@ -151,6 +155,7 @@ class Checkpoints:
         Without ``after``, call ``changed`` when it is done: until then only a forced rollback takes it back.
         """
         target = await asyncio.to_thread(ctx.inside, path)
+        refuse_unwritable(path, target)
         before = await asyncio.to_thread(former, ctx, path)
         row = self._row(ctx, tool, target, before, after="" if after is None else hash_of(after))
         return (await self._keep(row, before)).id
@@ -194,8 +199,17 @@ class Checkpoints:
     async def _keep(self, row: Checkpoint, before: File | None) -> Checkpoint:
         async with self._storing:
             if before is not None:
-                await asyncio.to_thread(self._blobs.put, before.data)
+                await self._store(before.data, row.path)
             return await self._db.write(rows.keep, row)
+
+    async def _store(self, data: bytes, path: str) -> None:
+        try:
+            await asyncio.to_thread(self._blobs.put, data)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise ToolError(
+                f"Nothing was changed, since what {Path(path).name!r} holds could not be kept first: {why}."
+            ) from error
 
     async def _carry_out(self, row: Checkpoint, before: File | None, act: Callable[[], None]) -> Checkpoint:
         kept = await self._keep(row, before)

@@ -100,8 +100,8 @@ def ends_of(text: str) -> Ends:
 
 def hint(text: str, edit: Edit) -> str:
     """The lines that come nearest, with their numbers; '' when nothing is like it."""
-    lines = text.splitlines()[:COMPARED_LINES]
-    wanted = edit.old.strip("\r\n").splitlines() or [edit.old]
+    lines = _unix(text).split("\n")[:COMPARED_LINES]  # as read_file counts them
+    wanted = _unix(edit.old).strip("\n").split("\n")
     start = _same_but_for_space(lines, wanted)
     if start is not None:
         return f" It differs only in white space; the file has:\n{_numbered(lines, start, len(wanted))}"

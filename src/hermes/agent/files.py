@@ -168,7 +168,7 @@ def place_of(ctx: ToolContext, path: str, *, makes_folders: bool = False) -> Ite
     closed = _closed_folders(ctx, root)
     *folders, name = target.relative_to(root).parts or (".",)
     if makes_folders:
-        _refuse_unwritable(path, target)
+        refuse_unwritable(path, target)
         _make_root(root)
     handle = _open(root, None, path)
     try:
@@ -237,7 +237,8 @@ def _make(folder: str, within: int, path: str) -> None:
         raise ToolError(f"The folder of {path!r} cannot be made: {error.strerror}.") from error
 
 
-def _refuse_unwritable(path: str, target: Path) -> None:
+def refuse_unwritable(path: str, target: Path) -> None:
+    """ToolError for a path at which a file can be thought of, but not made or stored."""
     if path.endswith(("/", "/.", "/..")) or path in ("", ".", ".."):
         raise ToolError(f"{path!r} names a folder, not a file.")
     try:

@@ -34,13 +34,27 @@ def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
     """Whether writing this file needs a yes. ToolError for a path that cannot be written at all."""
     target = ctx.inside(path)
     why = why_sensitive(str(target))
-    if not why:
+    if not why or _is_own_corner(ctx):
         return None
-    return ApprovalNeed(
-        f"May I write {ctx.shown(target)}? It is not an ordinary file: {why}.",
-        subject="write:sensitive",
-        where=f"files in {ctx.workspace}",
-    )
+    question = f"May I write {ctx.shown(target)}? It is not an ordinary file: {why}."
+    return ApprovalNeed(question, subject="write:sensitive", where=f"files in {ctx.workspace}")
+
+
+def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
+    """Whether reading this file or folder needs a yes: what a tool reads goes to the model's provider."""
+    target = ctx.inside(path)
+    if not _fits(str(target), IS_A_KEY) and not _fits(f"{target}/any", IS_A_KEY):
+        return None
+    if _is_own_corner(ctx):
+        return None
+    question = f"May I read {ctx.shown(target)}? Keys lie there, and the model's provider would see them."
+    return ApprovalNeed(question, subject="read:keys", where=f"files in {ctx.workspace}")
+
+
+def _is_own_corner(ctx: ToolContext) -> bool:
+    """A workspace in the home of Hermes is somebody's own: nothing in it starts with the machine or opens it."""
+    workspace = ctx.workspace.resolve()
+    return any(workspace.is_relative_to(folder.resolve()) for folder in ctx.forbidden)
 
 
 def _fits(path: str, patterns: tuple[str, ...]) -> bool:

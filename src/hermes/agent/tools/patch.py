@@ -63,7 +63,7 @@ def changed(before: File | None, edits: list[Edit], path: str) -> bytes:
 def _difference(change: Change) -> str:
     """What changed, in the usual form, without the two lines that only name the file."""
     before = change.before.data if change.before else b""
-    old, new = (data.decode("utf-8", "replace").splitlines() for data in (before, change.after))
+    old, new = (data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n") for data in (before, change.after))
     if len(old) + len(new) > 20_000:
         return f"{len(before):,} bytes became {len(change.after):,}."
     lines = [line[:SHOWN_CHARACTERS] for line in list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from hermes.agent.files import open_inside
-from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.sensitive import ask_for_keys
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.core.errors import ToolError
 
 MOST_LINES = 2000
@@ -17,7 +18,11 @@ SHOWN_BYTES = 40_000
 SCANNED_BYTES = 500_000_000
 
 
-@tool(toolset="files", is_at_hand=True)
+def ask_first(ctx: ToolContext, path: str, **_: int) -> ApprovalNeed | None:
+    return ask_for_keys(ctx, path)
+
+
+@tool(toolset="files", approval=ask_first, is_at_hand=True)
 async def read_file(ctx: ToolContext, path: str, first_line: int = 1, count: int = 200, from_byte: int = 0) -> str:
     """Read lines of a text file in the workspace.
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 from hermes.agent.files import NoFileError, place_of, read_inside
-from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.sensitive import ask_for_keys
+from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.agent.tools import search_walk
 from hermes.core.errors import ToolError
 
@@ -26,7 +27,11 @@ MOST_RESULTS = 200
 SEARCH_SECONDS = 20.0
 
 
-@tool(toolset="files")
+def ask_first(ctx: ToolContext, path: str = ".", **_: str | int) -> ApprovalNeed | None:
+    return ask_for_keys(ctx, path)
+
+
+@tool(toolset="files", approval=ask_first)
 async def search_files(
     ctx: ToolContext, pattern: str, path: str = ".", kind: Kind = "text", files: str = "*", limit: int = 50
 ) -> str:

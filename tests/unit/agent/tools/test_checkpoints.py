@@ -170,6 +170,22 @@ async def test_a_change_that_fails_is_not_listed(
     assert halves(workspace) == []
 
 
+async def test_what_cannot_be_kept_is_not_changed(
+    workspace: Path, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full)
+        with pytest.raises(
+            ToolError, match=r"Nothing was changed, since what 'plan\.txt' holds could not be kept first"
+        ):
+            await story.write("notes/plan.txt", b"one\n")
+    assert (workspace / "notes" / "plan.txt").read_bytes() == b"first\nsecond\nthird\n"
+    assert await story.listed() == []
+
+
 class _Died(BaseException):
     """The process ends here."""
 

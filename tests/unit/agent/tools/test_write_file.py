@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from hermes.agent.checkpoints import Checkpoints
 from hermes.agent.sensitive import why_sensitive
 from hermes.agent.toolkit import ToolContext
+from hermes.agent.tools import read_file, search_files
 from hermes.agent.tools.write_file import WRITE_BYTES, ask_first, write_file
 from hermes.core.errors import ToolError
 
@@ -57,7 +59,7 @@ async def test_what_is_there_already_is_not_written_again(
     "path,told",
     [
         ("notes", "is a folder"),
-        ("notes/", "is a folder"),
+        ("notes/", "names a folder"),
         ("notes/new/", "names a folder"),
         ("pipe", "not a regular file"),
         ("notes/plan.txt/deeper", "There is no file"),
@@ -66,6 +68,7 @@ async def test_what_is_there_already_is_not_written_again(
         ("n" * 300, "File name too long"),
         ("d/" * 2500 + "x", "too long"),
         ("\ud800", "not a usable path"),
+        ("\udcff.txt", "not a usable path"),
     ],
 )
 async def test_what_cannot_be_written_is_told_and_leaves_nothing(
@@ -85,13 +88,6 @@ async def test_too_much_and_half_characters_are_refused(equipped: ToolContext) -
         await write_file(equipped, "odd.txt", "\ud83d")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_folder_that_cannot_be_written_is_told(workspace: Path, equipped: ToolContext) -> None:
-    (workspace / "notes").chmod(0o500)
-    with pytest.raises(ToolError, match="Permission denied"):
-        await write_file(equipped, "notes/plan.txt", "x")
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -107,6 +103,22 @@ async def test_a_file_that_is_more_than_a_file_needs_an_admins_yes(
     assert need is not None
     assert need.touches_host
     assert need.subject
+
+
+@pytest.mark.parametrize("path", [".ssh/id_rsa", ".ssh", ".aws/credentials", ".netrc", "notes/../.kube/config", "link"])
+def test_reading_keys_needs_an_admins_yes(workspace: Path, context: ToolContext, path: str) -> None:
+    (workspace / "link").symlink_to(".ssh")
+    for asks in (read_file.ask_first(context, path, first_line=1), search_files.ask_first(context, path, limit=5)):
+        assert asks is not None
+        assert asks.touches_host
+    assert search_files.ask_first(context) is None
+    assert read_file.ask_first(context, ".bashrc") is None
+
+
+def test_in_a_corner_of_their_own_nobody_is_asked(context: ToolContext, tmp_path: Path) -> None:
+    own = replace(context, workspace=tmp_path / "home" / "workspaces" / "ben", forbidden=(tmp_path / "home",))
+    assert ask_first(own, ".git/hooks/pre-commit", "x") is None
+    assert read_file.ask_first(own, ".ssh/id_rsa") is None
 
 
 @pytest.mark.parametrize("path", ["notes/plan.txt", "bashrc", "my.profile", "src/login", ".gitignore", "ssh/config"])
