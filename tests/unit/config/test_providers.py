@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.config import KNOWN, EnvFiles, ProviderConfig, resolve_key
+from hermes.config import KNOWN, EnvFiles, ProviderConfig, explain, resolve_key
 from hermes.core.secret import Secret
 from tests.unit.config.samples import Home
 
@@ -160,3 +160,64 @@ class TestKeysAtCallTime:
     def test_a_key_of_the_configuration_file_is_the_last_resort(self, tmp_path: Path) -> None:
         provider = ProviderConfig("openkey", api_key=Secret("sk-literal"))
         assert resolve_key(provider, {}, EnvFiles([tmp_path / ".env"])) == Secret("sk-literal")
+
+
+class TestSeveralKeys:
+    def test_keys_come_from_both_settings_each_once(self, home: Home) -> None:
+        home.write(
+            yaml="providers: {openai: {api_keys: [sk-second-key, sk-third-key, sk-first-key]}}",
+            env="OPENAI_API_KEY=sk-first-key",
+        )
+        provider = home.config.providers["openai"]
+        assert provider.api_keys == tuple(map(Secret, ("sk-first-key", "sk-second-key", "sk-third-key")))
+        assert provider.api_key == Secret("sk-first-key")
+        assert home.problems == ()
+
+    @pytest.mark.parametrize("place", ["env", "process"])
+    def test_a_variable_with_commas_holds_several(self, home: Home, place: str) -> None:
+        line = "sk-first-key, sk-second-key"
+        home.write(env=f"ANTHROPIC_API_KEYS='{line}'") if place == "env" else home.set(ANTHROPIC_API_KEYS=line)
+        config = home.config
+        assert config.providers["anthropic"].api_keys == (Secret("sk-first-key"), Secret("sk-second-key"))
+        assert (config.model.provider, config.model.default) == ("anthropic", "claude-haiku-5-5")
+        assert config.model.api_mode == "anthropic_messages"
+
+    @pytest.mark.parametrize("form", ["'KEY_TWO, KEY_ONE'", "[KEY_TWO, KEY_ONE]"])
+    def test_several_variables_may_be_named_and_their_order_counts(self, home: Home, form: str) -> None:
+        home.write(yaml=CUSTOM % f"api_key_env: {form}", env="KEY_TWO=sk-second-key").set(KEY_ONE="sk-first-key")
+        assert home.config.providers["openkey"].api_keys == (Secret("sk-second-key"), Secret("sk-first-key"))
+        assert home.problems == ()
+
+    def test_one_of_several_variables_that_is_not_set_is_named(self, home: Home) -> None:
+        home.write(yaml=CUSTOM % "api_key_env: 'KEY_ONE, KEY_TWO'", env="KEY_TWO=sk-second-key")
+        assert home.config.providers["openkey"].api_key == Secret("sk-second-key")
+        assert "providers.openkey.api_key_env: names KEY_ONE, which is not set." in home.said
+
+    def test_they_are_secrets_wherever_they_are_shown(self, home: Home) -> None:
+        home.write(yaml="providers: {openai: {api_keys: [sk-canary-0123aaa, sk-canary-0123bbb]}}")
+        loaded = home.load()
+        told = explain(loaded, "providers.openai.api_keys")
+        assert told.value == "…aaa, …bbb"
+        assert "canary" not in f"{told}{loaded.config!r}"
+        assert {Secret("sk-canary-0123aaa"), Secret("sk-canary-0123bbb")} <= set(loaded.config.secrets())
+
+    def test_an_example_among_them_is_no_key(self, home: Home) -> None:
+        home.write(env="OPENAI_API_KEYS=<key>,sk-real-0123456")
+        assert home.config.providers["openai"].api_keys == (Secret("sk-real-0123456"),)
+
+
+def test_a_local_server_alone_is_not_chosen_since_it_names_no_model(home: Home) -> None:
+    home.set(OLLAMA_BASE_URL="http://127.0.0.1:11434/v1")
+    assert home.config.model.provider == "embedded"
+    home.set(HERMES_MODEL="qwen3")
+    assert home.config.model.provider == "ollama"
+    home.write(yaml="model: {default: anthropic/claude-haiku-5-5, provider: openrouter}")
+    assert home.problems == ()
+
+
+def test_every_dialect_can_be_named(home: Home) -> None:
+    for mode in ("chat_completions", "responses", "anthropic_messages"):
+        home.write(yaml=f"providers: {{relay: {{base_url: 'http://r', default_model: m, api_mode: {mode}}}}}")
+        assert home.config.model.api_mode == mode
+    home.write(yaml="model: {api_mode: responses}", env="OPENAI_API_KEY=sk-0123456789")
+    assert home.config.model.api_mode == "responses"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from hermes.agent.models.answer import AnswerReader, UnreadableChunkError
+from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
+from hermes.agent.models.anthropic_messages import AnthropicAnswer
 from hermes.agent.models.chat_completions import ChatAnswer
+from hermes.agent.models.responses import ResponsesAnswer
 from hermes.core.messages import Usage
 
 ODD: tuple[Any, ...] = (None, True, 0, 7.5, "x", [], {}, [None], ["x"], [[]], {"a": 1}, {"text": ["x"]})
@@ -34,12 +37,12 @@ FULL: dict[str, Any] = {
 }
 
 
-def with_one_oddity(value: Any) -> Iterator[Any]:
+def with_one_oddity(value: Any, odd_ones: tuple[Any, ...] = ODD) -> Iterator[Any]:
     """The same value, each time with one other part of it gone odd."""
-    yield from ODD
+    yield from odd_ones
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for place, part in parts:
-        for odd in with_one_oddity(part):
+        for odd in with_one_oddity(part, odd_ones):
             changed = copy.copy(value)
             changed[place] = odd
             yield changed
@@ -68,6 +71,37 @@ def test_chunk_of_any_shape_is_read_or_said_to_be_unreadable() -> None:
         assert isinstance(answer.usage, Usage)
         assert isinstance(answer.model, str)
         assert answer.finish_reason in ("stop", "tool_calls")
+
+
+RECORDED = Path(__file__).parents[3] / "contract" / "models" / "recorded"
+FEW = (None, 7, "x", [], {}, [None])
+
+
+@pytest.mark.parametrize(
+    "stream, make",
+    [
+        ("responses_tools", lambda: ResponsesAnswer(lambda: "made", "me")),
+        ("anthropic_tools", lambda: AnthropicAnswer(lambda: "made", "me")),
+    ],
+)
+def test_event_of_any_shape_in_any_stream_is_read_or_said_to_be_unreadable(
+    stream: str, make: Callable[[], Answer]
+) -> None:
+    lines = (RECORDED / f"{stream}.txt").read_bytes().splitlines()
+    events = [line.removeprefix(b"data: ") for line in lines if line.startswith(b"data: ")]
+    for place, event in enumerate(events):
+        for changed in with_one_oddity(orjson.loads(event), FEW):
+            answer = make()
+            try:
+                for payload in (*events[:place], orjson.dumps(changed), *events[place + 1 :]):
+                    answer.take(payload)
+            except UnreadableChunkError:
+                continue
+            assert isinstance(answer.text, str)
+            assert isinstance(answer.take_reasoning(), str)
+            assert all(isinstance(call.name, str) for call in answer.tool_calls)
+            assert isinstance(answer.thought, str)
+            assert isinstance(answer.usage, Usage)
 
 
 def test_bytes_that_are_not_text_become_the_replacement_mark() -> None:
