@@ -74,7 +74,7 @@ def test_chunk_of_any_shape_is_read_or_said_to_be_unreadable() -> None:
 
 
 RECORDED = Path(__file__).parents[3] / "contract" / "models" / "recorded"
-FEW = (None, 7, "x", [], {}, [None])
+FEW: tuple[Any, ...] = (None, 7, "x", [], {}, [None])
 
 
 @pytest.mark.parametrize(
