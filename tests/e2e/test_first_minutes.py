@@ -196,6 +196,7 @@ def test_the_first_start_shows_its_screen_is_ready_and_ends_by_ctrl_c(newcomer: 
     assert "⚕ Hermes Gateway Starting..." in shown
     assert "Press Ctrl+C to stop" in shown
     assert "Home     ~/.hermes, new, readable by you alone" in shown
+    assert "Syncing bundled skills into ~/.hermes/skills/ ...  Done: 14 new, 0 updated, 0 unchanged." in shown
     assert re.search(r"^Model    built-in", shown, re.MULTILINE)
     assert re.search(r"^API      http://127\.0\.0\.1:\d+/v1   \(its key: \S+ api-key show\)$", shown, re.MULTILINE)
     assert "Chats    none yet" in shown
@@ -219,6 +220,7 @@ def test_the_second_start_says_that_the_home_is_known_and_adds_little_to_the_scr
     with newcomer.runs() as window:
         shown = window.shows("Gateway started in")
     assert "Home     ~/.hermes, readable by you alone" in shown
+    assert "Done: 0 new, 0 updated, 14 unchanged. 14 total bundled." in shown
 
 
 async def test_with_a_telegram_token_the_screen_names_the_bot_and_warns_that_nobody_is_let_in(

@@ -8,8 +8,10 @@ from hermes.hosting import banner
 def test_the_first_start_reads_as_it_should() -> None:
     model = "built-in, fetching once: 54 of 127 MB. All else works meanwhile."
     api = banner.api_line("http://127.0.0.1:8642", "hermes")
-    assert banner.facts(home="~/.hermes", is_new=True, model=model, api=api) == [
+    skills = "Done: 14 new, 0 updated, 0 unchanged. 14 total bundled."
+    assert banner.facts(home="~/.hermes", is_new=True, model=model, api=api, skills=skills) == [
         "Home     ~/.hermes, new, readable by you alone",
+        "Syncing bundled skills into ~/.hermes/skills/ ...  Done: 14 new, 0 updated, 0 unchanged. 14 total bundled.",
         "Model    built-in, fetching once: 54 of 127 MB. All else works meanwhile.",
         "API      http://127.0.0.1:8642/v1   (its key: hermes api-key show)",
         "Chats    none yet",

@@ -13,6 +13,7 @@ from hermes.agent.skills.files import alone_in, from_trash, move_in, read_json, 
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, read_skill, same_name
 from hermes.agent.skills.scan import Finding, RefusedError, Report, copy_checked, scan
 from hermes.agent.skills.sources import bring, find_one
+from hermes.core.text import one_line
 from hermes.store.home import make_private_folder, write_private
 
 ORIGINS = ".installed.json"
@@ -45,9 +46,11 @@ def looked_at(
     """Bring a skill in and scan it. RefusedError says why it can never be installed. Blocks, for a minute at most."""
     make_private_folder(folder)
     with staging_in(folder) as staging:
-        found = find_one(bring(source, staging, environ, cwd), only)
         ready = staging / "ready"
-        left_out = copy_checked(found, ready)
+        try:
+            left_out = copy_checked(find_one(bring(source, staging, environ, cwd), only), ready)
+        except OSError as error:
+            raise SkillError(f"It cannot be read: {error.strerror} ({one_line(str(error.filename), 120)}).") from None
         report = scan(ready)
         if report.refusals:
             raise RefusedError(report.refusals)

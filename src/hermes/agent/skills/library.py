@@ -23,7 +23,7 @@ from hermes.config.schema import SkillsConfig
 from hermes.core.command import nearest
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Secret
-from hermes.core.text import one_line
+from hermes.core.text import one_line, storable
 from hermes.store.home import write_private
 
 log = logging.getLogger(__name__)
@@ -278,7 +278,7 @@ class SkillLibrary:
         try:
             return Found(stamp, read_skill(self.folder / address, category))
         except SkillError as error:
-            return Found(stamp, trouble=f"{self.folder / address / FILE_NAME}: {error}.")
+            return Found(stamp, trouble=storable(f"{self.folder / address / FILE_NAME}: {error}."))
 
     def _shelve(self, found: Mapping[str, Found]) -> Shelf:
         bundled = sync.shipped(self.folder)

@@ -51,7 +51,11 @@ def test_a_broken_skill_is_one_line_with_its_path_and_stops_no_other(
         f"{folder}/bad/SKILL.md: SKILL.md does not begin with front matter (a line of three dashes).",
     )
     assert len(caplog.records) == 1
-    write_skill(folder, "bad")
+    write_skill(folder, "b\udcffd", "no front matter either")  # a name that is no UTF-8
+    library.refresh()
+    assert "\udcff" not in "".join(library.troubles())
+    for name in ("bad", "b\udcffd"):
+        (folder / name / "SKILL.md").unlink()
     assert library.refresh()
     assert library.troubles() == ()
 
