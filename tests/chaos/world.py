@@ -100,12 +100,13 @@ class WatchfulTelegram(FakeTelegram):
 
 
 class ToolUsingModel(FakeModel):
-    """Echoes; a message with "read" in it first makes a tool call."""
+    """Echoes; a message with "read" in it, or one it knows a command for, first makes a tool call."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tool_calls = 0
         self.on_tool_call: Callable[[], None] = lambda: None
+        self.commands: dict[str, str] = {}  # what a message makes it type into the terminal
 
     def _answer_to(self, body: Json) -> Answer:
         said = last_user_text(body)
@@ -113,6 +114,8 @@ class ToolUsingModel(FakeModel):
             self.tool_calls += 1
             self.on_tool_call()
             return calls_tools(("read_file", {"path": "notes.txt"}))
+        if said in self.commands and body["messages"][-1]["role"] != "tool":
+            return calls_tools(("terminal", {"command": self.commands[said]}))
         return Reply(text=f"echo: {said}")
 
 
@@ -135,7 +138,7 @@ class GatewayProcess:
 
     def __init__(self, home: Path, environ: Mapping[str, str], output: TextIO) -> None:
         self.home = home
-        self._environ = {**environ, "HERMES_HOME": str(home)}
+        self.environ = {**environ, "HERMES_HOME": str(home)}
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -144,7 +147,7 @@ class GatewayProcess:
         started = time.monotonic()
         command = [str(ROOT / "scripts" / "hermes-gateway"), "run"]
         self._process = subprocess.Popen(
-            command, env=self._environ, cwd=self.home.parent, stdout=self._output, stderr=self._output
+            command, env=self.environ, cwd=self.home.parent, stdout=self._output, stderr=self._output
         )
         return started
 
@@ -175,7 +178,7 @@ class GatewayProcess:
     async def look(self) -> tuple[int, str]:
         """`hermes gateway status`, as people type it: its exit code and its words."""
         command = [str(ROOT / "scripts" / "hermes"), "gateway", "status"]
-        asked = await asyncio.create_subprocess_exec(*command, env=self._environ, stdout=asyncio.subprocess.PIPE)
+        asked = await asyncio.create_subprocess_exec(*command, env=self.environ, stdout=asyncio.subprocess.PIPE)
         words, _ = await asked.communicate()
         return asked.returncode or 0, words.decode()
 

@@ -62,6 +62,10 @@ def cards(telegram: FakeTelegram) -> list[Sent]:
     return [sent for sent in telegram.sent if sent.buttons or sent.edits]
 
 
+async def asked_so_often(telegram: FakeTelegram, number: int) -> None:
+    await telegram.wait_for(lambda: len(cards(telegram)) == number, SECONDS)
+
+
 async def ends_as(telegram: FakeTelegram, asked: Sent, words: str) -> None:
     await telegram.wait_for(lambda: words in asked.text and not asked.buttons, SECONDS)
 
@@ -330,7 +334,7 @@ async def test_the_same_question_unanswered_twice_ends_the_turn(
         model.script([scribble("one"), scribble("one again"), "never said"])
         telegram.user_says("do it")
         for number in (1, 2):
-            await telegram.wait_for(lambda number=number: len(cards(telegram)) == number, SECONDS)
+            await asked_so_often(telegram, number)
             await turn_is(gateway, "waiting")
             clock.advance(301)
         turn = await turn_is(gateway, "failed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hermes.store import outbox
-from hermes.store import outbox
 from hermes.store.db import Tx
 
 DAY_SECONDS = 86400.0

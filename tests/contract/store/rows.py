@@ -36,17 +36,18 @@ def incoming(
     state: InboxState = InboxState.QUEUED,
     kind: str = "message",
     ready_at: float = NOW,
+    sender_id: str = "7",
 ) -> Incoming:
     event_id = event_id or fresh("ev")
     message = InboundMessage(
         keys=(event_id,),
         session_key=SessionKey.parse(lane) if lane else SessionKey.parse(LANE),
-        sender_id="7",
+        sender_id=sender_id,
         text=text,
         sent_at=datetime.fromtimestamp(NOW, UTC),
     )
     names = (event_id,) if keys is None else tuple(keys)
-    return Incoming(event_id, names, lane, "telegram", "main", kind, "7", codec.dump(message), state, ready_at)
+    return Incoming(event_id, names, lane, "telegram", "main", kind, sender_id, codec.dump(message), state, ready_at)
 
 
 def rules(mode: BusyMode = BusyMode.INTERRUPT, renews: str = "") -> BeginRules:
@@ -62,8 +63,9 @@ def rules(mode: BusyMode = BusyMode.INTERRUPT, renews: str = "") -> BeginRules:
 
 
 def compose(rows: Sequence[InboxRow]) -> Prompt:
-    text = "\n".join(codec.load_message(row.body).text for row in rows)
-    return Prompt(ChatMessage(Role.USER, text), "telegram", "7", "")
+    messages = [codec.load_message(row.body) for row in rows]
+    text = "\n".join(message.text for message in messages)
+    return Prompt(ChatMessage(Role.USER, text), "telegram", messages[-1].sender_id, "")
 
 
 def take(
