@@ -14,7 +14,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import figures
-from bench.measures import api, floor, idle, lag, lone, messages, postgres, sessions, size, start, streams, version
+from bench.measures import (
+    api,
+    floor,
+    hello,
+    idle,
+    lag,
+    lone,
+    messages,
+    postgres,
+    sessions,
+    size,
+    start,
+    streams,
+    version,
+)
 from bench.rig import BenchError
 from bench.rows import Plan, Rows
 
@@ -25,6 +39,7 @@ MEASURES: dict[str, Measure] = {
     "size": size.measure,
     "start": start.measure,
     "idle": idle.measure,
+    "hello": hello.measure,
     "messages": messages.measure,
     "floor": floor.measure,
     "lone": lone.measure,

@@ -10,12 +10,11 @@ import pytest
 
 from hermes.agent.prompt import DEFAULT_PERSONA
 from hermes.core.people import PersonRole
-from hermes.services.gateway import Gateway
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
-from tests.integration.watching import answered, make, until
+from tests.integration.watching import answered, code_in, dangers, make, question, turn_is
 
 HELLO_BYTES = 6144
 
@@ -26,20 +25,11 @@ async def test_a_hello_sends_at_most_six_kilobytes_beside_the_persona(
 ) -> None:
     async with start() as gateway:
         await make(gateway, USER, role)
-        await skills_are_read(gateway)
+        await gateway.skills.is_synced.wait()
         telegram.user_says("hello")
         await answered(telegram, "echo: hello")
     sent = len(model.newest_bodies[-1]) - len(DEFAULT_PERSONA)
     assert sent <= HELLO_BYTES, f"{sent} bytes: {[tool['function']['name'] for tool in model.last_request['tools']]}"
-
-
-async def skills_are_read(gateway: Gateway) -> None:
-    """They are brought in beside the start, and what is sent tells of them from then on."""
-
-    async def look() -> bool:
-        return bool(gateway.skills.index("telegram", PersonRole.USER))
-
-    await until(look)
 
 
 def messages_of(body: bytes) -> bytes:
@@ -65,7 +55,7 @@ async def test_two_requests_of_a_session_begin_with_the_same_bytes(
     clock = FakeClock()
     model.script([calls_tools(("read_file", {"path": "a.txt"})), "First.", "Second.", "Third."])
     async with start(clock=clock) as gateway:
-        await skills_are_read(gateway)
+        await gateway.skills.is_synced.wait()
         telegram.user_says("one")
         await answered(telegram, "First.")
         # What is switched on meanwhile is no part of a talk that has begun.
@@ -74,7 +64,7 @@ async def test_two_requests_of_a_session_begin_with_the_same_bytes(
         telegram.user_says("two")
         await answered(telegram, "Second.")
     async with start(clock=clock) as gateway:
-        await skills_are_read(gateway)
+        await gateway.skills.is_synced.wait()
         telegram.user_says("three")
         await answered(telegram, "Third.")
     requests, bodies = model.requests, list(model.newest_bodies)
@@ -144,3 +134,20 @@ async def test_the_day_is_told_and_no_hour(start: Start, telegram: FakeTelegram,
     [line] = [line for line in model.last_request["messages"][0]["content"].splitlines() if "Today is" in line]
     assert "NZ" in line
     assert ":" not in line
+
+
+async def test_a_tool_that_was_switched_off_while_its_question_waited_does_not_run(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    model.script([calls_tools(("danger", {"text": "bang"})), "I cannot."])
+    async with start() as gateway:
+        await make(gateway, USER, PersonRole.OWNER)
+        telegram.user_says("do it")
+        asked = await question(telegram)
+        await turn_is(gateway, "waiting")
+    (tmp_path / "home" / "config.yaml").write_text("tools:\n  telegram:\n    disabled: [danger]\n")
+    async with start():
+        telegram.user_says(f"/approve {code_in(asked)}")
+        await answered(telegram, "I cannot.")
+    assert dangers(tmp_path) == []
+    assert "danger is switched off on telegram" in model.last_request["messages"][-1]["content"]
