@@ -83,7 +83,7 @@ async def test_a_compressed_session_shows_its_lines_and_is_undone(
             async def event(self, event: dict[str, object]) -> None:
                 shown.append(json.dumps(event))
 
-        await StoreVerbs(gateway.home, gateway.db, gateway.clock).show({"id": name}, Page())  # type: ignore[arg-type]
+        await StoreVerbs(gateway.home, gateway.db, gateway.clock).show({"id": name}, Page())
         assert any("one roses" in line for line in shown), "the originals are there"
         assert any('"revision"' in line and SUMMARY in line for line in shown)
         telegram.user_says("/undo")

@@ -12,13 +12,13 @@ from tests.integration.conftest import Start
 from tests.integration.watching import until
 
 CHAT = "/v1/chat/completions"
-SMALL = {"HERMES_CONTEXT_WINDOW": "1000"}
+SMALL = "1000"
 LONG = ("roses and tulips " * 43).strip()
 
 
 async def test_the_session_id_stays_the_same(start: Start, model: FakeModel) -> None:
     model.when_instructed("You keep the minutes", "Roses.")
-    async with served(start, **SMALL) as api, asyncio.timeout(20):
+    async with served(start, HERMES_CONTEXT_WINDOW=SMALL) as api, asyncio.timeout(20):
 
         async def say(text: str) -> str:
             body = {"model": "hermes", "messages": [{"role": "user", "content": text}]}
@@ -43,7 +43,7 @@ async def test_the_session_id_stays_the_same(start: Start, model: FakeModel) -> 
 
 async def test_a_talk_that_a_client_brings_along_is_not_compressed(start: Start, model: FakeModel) -> None:
     model.when_instructed("You keep the minutes", "Roses.")
-    async with served(start, **SMALL) as api, asyncio.timeout(20):
+    async with served(start, HERMES_CONTEXT_WINDOW=SMALL) as api, asyncio.timeout(20):
         talk = [
             {"role": "user", "content": f"one {LONG}"},
             {"role": "assistant", "content": LONG},

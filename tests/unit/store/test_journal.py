@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import sessions
+from hermes.store import rewind, sessions
 from hermes.store.db import Database, Trouble, Tx, open_database
 from hermes.store.journal import LOST, Journal, read
+from hermes.store.rewind import Shorter
 
 KEY = "agent:main:telegram:dm:42"
 
@@ -175,3 +176,25 @@ async def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_written_la
         await database.close()
     assert [line["seq"] for line in lines(folder / "sessions" / "s_2.jsonl")] == [0, 1, 2]
     assert [line["seq"] for line in lines(in_the_way)] == [0, 1]
+
+
+async def test_what_was_summed_up_and_taken_back_comes_back_too(folder: Path) -> None:
+    database = await open_database(folder / "state.db")
+
+    def shorten(tx: Tx) -> None:
+        talk(tx, "s_1", "one", "two", "three")
+        rewind.compress(tx, "s_1", Shorter(sessions.context(tx, "s_1"), 1, "first"), now=3.0)
+        sessions.append(tx, "s_1", "t_2", [ChatMessage(Role.USER, "four")], now=4.0)
+        rewind.compress(tx, "s_1", Shorter(sessions.context(tx, "s_1"), 2, "second"), now=5.0)
+        rewind.undo(tx, "s_1", now=6.0)
+        rewind.undo(tx, "s_1", now=7.0)
+
+    await database.write(shorten)
+    before = await database.read(sessions.context, "s_1")
+    assert (before.summary, [message.text for message in before.messages]) == ("first", ["two", "three"])
+    await database.close()
+    for name in ("state.db", "state.db-wal", "state.db-shm"):
+        (folder / name).unlink(missing_ok=True)
+    database = await open_database(folder / "state.db")
+    assert await database.read(sessions.context, "s_1") == before
+    await database.close()
