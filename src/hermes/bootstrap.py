@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -522,10 +523,20 @@ class _Builder:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built
         return await self._gateway.status()
 
-    def _tool_context(self, key: SessionKey, person_id: str, role: str) -> ToolContext:
-        """Tools of the owner work in the home folder of whoever runs us, everybody else's in a folder of their own."""
+    def _may_work_in(self, folder: str) -> bool:
+        """Not in our own home, whose folders are closed to tools."""
+        is_ours = Path(os.path.realpath(folder)).is_relative_to(self._setting.home.resolve())
+        return bool(folder) and os.path.isdir(folder) and not is_ours
+
+    def _tool_context(self, key: SessionKey, person_id: str, role: str, folder: str = "") -> ToolContext:
+        """Tools of the owner work in the home folder of whoever runs us, everybody else's in a folder of their own.
+
+        On the machine's own command line the owner's work in the ``folder`` in which that is.
+        """
         home = self._setting.home
         workspace = self._config().agent.workspace
+        if key.platform == "local" and role == PersonRole.OWNER and self._may_work_in(folder):
+            workspace = Path(folder)
         if workspace is None:
             own = home / "workspaces" / (person_id or "nobody").replace("/", "_")
             workspace = Path.home() if role == PersonRole.OWNER else own

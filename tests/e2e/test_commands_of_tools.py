@@ -77,10 +77,12 @@ class Gateway:
     async def ready(self, other_than: int = 0, seconds: float = 15) -> int:
         return int(await until(lambda: self.worker(other_than), seconds))
 
-    async def owner_asks(self, text: str) -> asyncio.subprocess.Process:
+    async def owner_asks(self, text: str, folder: Path | None = None) -> asyncio.subprocess.Process:
         """The owner, on the machine's own command line."""
+        pipe, joined = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
+        cwd = folder or self.home.parent
         return await asyncio.create_subprocess_exec(
-            *self.hermes("-z", text), env=self.environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            *self.hermes("-z", text), env=self.environ, cwd=cwd, stdout=pipe, stderr=joined
         )
 
     async def close(self) -> None:
@@ -128,6 +130,20 @@ async def test_no_command_outlives_a_killed_worker(gateway: Gateway, who: str, b
     await gateway.ready(other_than=worker)
     if asked is not None:
         await asyncio.wait_for(asked.communicate(), 15)
+
+
+async def test_the_owner_on_the_command_line_works_in_the_folder_they_are_in(gateway: Gateway) -> None:
+    folder = gateway.home.parent / "a project"
+    folder.mkdir()
+    gateway.model.script([calls_tools(("terminal", {"command": "pwd > where"})), "Here."])
+    said, _ = await asyncio.wait_for((await gateway.owner_asks("where are we?", folder)).communicate(), 20)
+    assert b"Here." in said
+    assert (folder / "where").read_text() == f"{folder}\n"
+    gateway.model.script([calls_tools(("terminal", {"command": "pwd > where"})), "At home."])
+    said, _ = await asyncio.wait_for((await gateway.owner_asks("and in here?", gateway.home)).communicate(), 20)
+    assert b"At home." in said
+    assert not (gateway.home / "where").exists()  # its own folder is none to work in
+    assert (gateway.home.parent / "where").read_text() == f"{gateway.home.parent}\n"
 
 
 @pytest.mark.parametrize("form", ["plain", "let go"])

@@ -12,7 +12,7 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
 from hermes.core.people import PersonRole, at_least
-from hermes.core.requests import AgentRequest
+from hermes.core.requests import AgentRequest, TurnOptions
 from hermes.core.text import one_line
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
@@ -106,7 +106,15 @@ class PromptBuilder:
         last = messages[-1]
         text = "\n".join(spoken(message) for message in messages)
         files = tuple(item for message in messages for item in message.attachments)
-        return Prompt(ChatMessage(Role.USER, text), last.session_key.platform, last.sender_id, last.message_id, files)
+        options = TurnOptions(folder=last.folder) if last.folder else None
+        return Prompt(
+            ChatMessage(Role.USER, text),
+            last.session_key.platform,
+            last.sender_id,
+            last.message_id,
+            files,
+            options=options,
+        )
 
 
 def chat_part(scene: Scene, around: Surroundings) -> str:

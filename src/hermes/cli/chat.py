@@ -49,6 +49,13 @@ def run(args: argparse.Namespace) -> int:
         return Chat(asker, args.session).talk(_reader(asker.home))
 
 
+def here() -> str:
+    """The folder that we are in: there the owner's tools work. Empty when it was removed under us."""
+    with suppress(OSError):
+        return os.getcwd()
+    return ""
+
+
 def one_shot(prompt: str, *, as_json: bool) -> int:
     """Print the answer alone on stdout; whatever else there is to say goes to stderr."""
     if not prompt.strip():
@@ -60,7 +67,7 @@ def one_shot(prompt: str, *, as_json: bool) -> int:
         if not prompt.lstrip().startswith("/"):
             with Progress() as progress:
                 asker.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
-        said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12)}
+        said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), "folder": here()}
         result = asker.ask("say", said, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
     return _tell_once(result, "\n".join(replies), chat, as_json=as_json)
 
@@ -120,7 +127,7 @@ class Chat:
         try:
             if not text.lstrip().startswith("/"):
                 self._model_ready(text)
-            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12)}
+            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), "folder": here()}
             result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
             if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one

@@ -49,7 +49,8 @@ class InboundMessage:
     ``keys`` name the message for dedupe, its identity first; any hit means it was seen before.
     ``is_addressed`` is True in a direct chat, and in a group when the bot is mentioned or replied to.
     ``may_continue`` says that more is likely to follow at once (text at the platform's limit, a burst
-    of forwards, an album), so intake waits a short pause and joins.
+    of forwards, an album), so intake waits a short pause and joins. ``folder`` is where its sender is on this machine,
+    for whoever writes from a command line of it.
     """
 
     keys: tuple[str, ...]
@@ -64,6 +65,7 @@ class InboundMessage:
     is_addressed: bool = True
     may_continue: bool = False
     is_edit: bool = False
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ class TurnOptions:
 
     ``instructions`` stands beside the persona. ``tools`` are the client's own: their calls end the turn and are
     handed back. A tool of the client with the name of ours replaces ours. ``origin`` is the lane of the chat on whose
-    behalf a turn without a chat works: its questions are put there. ``depth`` counts errands within errands.
+    behalf a turn without a chat works: its questions are put there. ``depth`` counts errands within errands. ``folder``
+    is where the owner asks from on this machine: their tools work there.
     """
 
     instructions: str = ""
@@ -34,6 +35,7 @@ class TurnOptions:
     max_tokens: int = 0
     origin: str = ""
     depth: int = 0
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)

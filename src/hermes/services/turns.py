@@ -148,7 +148,7 @@ class TurnParts:
     model: Callable[[SessionKey, str, str], Model]
     toolbox: Toolbox
     prompts: PromptBuilder
-    context: Callable[[SessionKey, str, str], ToolContext]
+    context: Callable[[SessionKey, str, str, str], ToolContext]
     attachments: Attachments
     cards: Cards
     grown: Callable[[SessionKey, str, Sequence[ChatMessage], str, str], None]
@@ -475,7 +475,7 @@ class TurnRunner:
         self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, output.text))
 
     def _context(self, work: Work, row_id: str) -> ToolContext:
-        context = self._parts.context(work.key, work.turn.person_id, work.begun.role)
+        context = self._parts.context(work.key, work.turn.person_id, work.begun.role, work.options.folder)
 
         async def started_group(group: int) -> None:
             await self._db.write(turns.note_process, row_id, group=group, started=birth_of(group))

@@ -56,6 +56,7 @@ class LocalAdapter:
             text=submitted.text,
             sent_at=submitted.sent_at,
             message_id=submitted.key,
+            folder=submitted.folder,
         )
 
     async def send(self, message: OutboundMessage) -> Receipt:

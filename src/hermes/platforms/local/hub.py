@@ -25,6 +25,7 @@ class Submission:
     key: str
     sent_at: datetime
     stored: asyncio.Future[None]
+    folder: str = ""
 
 
 class LocalHub:
@@ -36,11 +37,13 @@ class LocalHub:
         self._receipts: OrderedDict[str, Receipt] = OrderedDict()
         self._count = 0
 
-    async def submit(self, chat: str, text: str, key: str, *, within_seconds: float = SUBMIT_SECONDS) -> None:
+    async def submit(
+        self, chat: str, text: str, key: str, *, folder: str = "", within_seconds: float = SUBMIT_SECONDS
+    ) -> None:
         """Return once the message is stored. After any error, submit it again with the same ``key``:
         the inbox takes it once."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored))
+        self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored, folder))
         try:
             async with asyncio.timeout(within_seconds):
                 await stored
