@@ -1,59 +1,29 @@
-"""The dialect chat_completions against a real socket: requests, refusals, deadlines, and nothing left open."""
+"""The dialect chat_completions: what is sent, and how the many servers that speak it are borne with."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
 
-from hermes.agent.models.chat_completions import ChatCompletions, Endpoint, Timeouts
-from hermes.core.errors import ModelError, ModelErrorKind
+from hermes.agent.models.chat_completions import PICTURES, ChatCompletions, Timeouts
+from hermes.core.errors import ModelErrorKind
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall, ToolSpec
-from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, TextDelta
-from hermes.core.secret import Secret
-from tests.fakes.model import FakeModel, Recorded
-
-KEY = "sk-fake-5up3rS3cr3tValue"
-HELLO = [ChatMessage(Role.USER, "hello")]
+from hermes.core.ports import TextDelta
+from tests.contract.models.conftest import HELLO, TALK, TOOLS, ask, endpoint, failure_of, goes_on, reply_of
+from tests.fakes.model import FakeModel, Recorded, Reply
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
+def model(server: FakeModel, http: aiohttp.ClientSession) -> ChatCompletions:
+    return ChatCompletions(endpoint(server), http)
 
 
 def model_at(server: FakeModel, http: aiohttp.ClientSession, **more: Any) -> ChatCompletions:
-    more.setdefault("key", lambda: Secret(KEY))
-    return ChatCompletions(Endpoint("openkey", server.url, "gpt-4o-mini", **more), http)
-
-
-def ask(**more: Any) -> ModelRequest:
-    return ModelRequest(more.pop("messages", HELLO), **{"deadline_seconds": 5.0, **more})
-
-
-async def reply_of(model: ChatCompletions, request: ModelRequest) -> ModelReply:
-    events: list[ModelEvent] = [event async for event in model.stream(request)]
-    assert isinstance(events[-1], ModelReply)
-    return events[-1]
-
-
-async def failure_of(model: ChatCompletions, request: ModelRequest | None = None) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        await reply_of(model, request or ask())
-    assert KEY not in str(caught.value)
-    assert caught.value.provider == "openkey"
-    return caught.value
+    return ChatCompletions(endpoint(server, **more), http)
 
 
 async def test_request_carries_the_whole_conversation(server: FakeModel, http: aiohttp.ClientSession) -> None:
@@ -224,3 +194,49 @@ async def test_optional_field_that_a_provider_refuses_is_left_out_from_then_on(
 
 
 # Deadlines, and nothing left open
+
+
+async def test_pictures_of_results_follow_upon_the_results(server: FakeModel, model: ChatCompletions) -> None:
+    await reply_of(model, ask(TALK, tools=TOOLS))
+    sent = server.last_request["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "tool", "user", "user"]
+    assert sent[5]["content"] == [
+        {"type": "text", "text": PICTURES},
+        {"type": "image_url", "image_url": {"url": "https://pictures.example/x.png", "detail": "auto"}},
+    ]
+
+
+async def test_effort_that_is_refused_is_left_out_and_another_is_tried(
+    server: FakeModel, model: ChatCompletions
+) -> None:
+    refused = {"message": "Unsupported value: 'none' is not supported.", "param": "reasoning_effort", "code": None}
+    server.fails_next(400, {"error": refused})
+    for effort in ("off", "off", "high"):
+        await reply_of(model, ask(reasoning=effort))
+    assert [request.get("reasoning_effort") for request in server.requests] == ["none", None, None, "high"]
+
+
+async def test_reasoning_goes_back_to_those_alone_who_want_it(server: FakeModel, model: ChatCompletions) -> None:
+    server.script([Reply("", (("now", {}),), reasoning="Which day?")])
+    talk = [*HELLO, *goes_on(await reply_of(model, ask(tools=TOOLS)), "Sun")]
+    await reply_of(model, ask(talk, tools=TOOLS))
+    assert "reasoning_content" not in server.last_request["messages"][1]
+    server.fails_next(400, "Missing `reasoning_content` field in the assistant message at message index 1.")
+    for _ in range(2):
+        await reply_of(model, ask(talk, tools=TOOLS))
+        assert server.last_request["messages"][1]["reasoning_content"] == "Which day?"
+    assert len(server.requests) == 5
+
+
+async def test_signature_of_a_call_goes_back_with_it(server: FakeModel, model: ChatCompletions) -> None:
+    signed = b'"extra_content":{"google":{"thought_signature":"Ct"}}'
+    server.sends_next(
+        b'data: {"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"now","arguments":"{}"}}]}}]}\n\n'
+        b'data: {"choices":[{"delta":{"tool_calls":[{"id":"b","function":{"name":"now","arguments":"{}"},%b}]},'
+        b'"finish_reason":"stop"}]}\n\n' % signed
+    )
+    talk = [*HELLO, *goes_on(await reply_of(model, ask(tools=TOOLS)), "Sun", "Sun")]
+    await reply_of(model, ask(talk, tools=TOOLS))
+    first, second = server.last_request["messages"][1]["tool_calls"]
+    assert "extra_content" not in first
+    assert second["extra_content"] == {"google": {"thought_signature": "Ct"}}

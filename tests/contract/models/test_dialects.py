@@ -112,6 +112,7 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
         "chat_completions",
         Heard(
             reasoning="Two files to read.",
+            thought=[{"reasoning_content": "Two files to read."}],
             calls=(
                 ToolCall("call_a1b2c3d4", "read_file", '{"path":"a.txt"}'),
                 ToolCall("call_e5f6a7b8", "read_file", '{"path":"b.txt"}'),
@@ -147,6 +148,7 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
         Heard(
             "Reading it.",
             "A file is asked for.",
+            thought=[{"reasoning_content": "A file is asked for."}],
             calls=(
                 ToolCall("D681PevKs", "read_file", '{"path":"plan.md","count":20}'),
                 ToolCall("k9QWpLz2A", "read_file", '{"path": "b.md"}'),
@@ -164,6 +166,7 @@ RECORDINGS: dict[str, tuple[str, Heard | Failed]] = {
             ),
             usage=Usage(71, 30),
             finish="tool_calls",
+            thought=[{"extra_content": {"1": {"google": {"thought_signature": "CtEBAdHtim9"}}}}],
         ),
     ),
     "groq": ("chat_completions", Heard("Short ans", usage=Usage(40, 2), finish="length")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -12,58 +12,26 @@ import pytest
 
 from hermes.agent.models.anthropic_messages import AnthropicMessages
 from hermes.agent.models.chat_completions import ChatCompletions
-from hermes.agent.models.endpoint import Endpoint, Timeouts
+from hermes.agent.models.endpoint import Timeouts
 from hermes.agent.models.http_model import HttpModel
 from hermes.agent.models.responses import Responses
-from hermes.core.errors import ModelError, ModelErrorKind
+from hermes.core.errors import ModelErrorKind
 from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
-from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, TextDelta
+from hermes.core.ports import ModelReply, TextDelta
 from hermes.core.secret import Secret
+from tests.contract.models.conftest import KEY, ask, endpoint, failure_of, reply_of
 from tests.fakes.model import FakeModel, Recorded
 
-KEY = "sk-fake-5up3rS3cr3tValue"
-HELLO = [ChatMessage(Role.USER, "hello")]
 Make = Callable[..., HttpModel]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 @pytest.fixture(params=[ChatCompletions, Responses, AnthropicMessages], ids=lambda dialect: dialect.__name__)
 def make(request: pytest.FixtureRequest) -> Make:
     def model_at(server: FakeModel, http: aiohttp.ClientSession, **more: Any) -> HttpModel:
-        more.setdefault("key", lambda: Secret(KEY))
-        model: HttpModel = request.param(Endpoint("openkey", server.url, "gpt-4o-mini", **more), http)
+        model: HttpModel = request.param(endpoint(server, **more), http)
         return model
 
     return model_at
-
-
-def ask(**more: Any) -> ModelRequest:
-    return ModelRequest(more.pop("messages", HELLO), **{"deadline_seconds": 5.0, **more})
-
-
-async def reply_of(model: HttpModel, request: ModelRequest) -> ModelReply:
-    events: list[ModelEvent] = [event async for event in model.stream(request)]
-    assert isinstance(events[-1], ModelReply)
-    return events[-1]
-
-
-async def failure_of(model: HttpModel, request: ModelRequest | None = None) -> ModelError:
-    with pytest.raises(ModelError) as caught:
-        await reply_of(model, request or ask())
-    assert KEY not in str(caught.value)
-    assert caught.value.provider == "openkey"
-    return caught.value
 
 
 @pytest.mark.parametrize("stream", [True, False])

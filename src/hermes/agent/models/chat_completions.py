@@ -13,6 +13,7 @@ from hermes.agent.models import render
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.http_model import HttpModel, new_call_id
+from hermes.agent.models.thoughts import Layout, parts_of
 from hermes.core.messages import ChatMessage, Image, Json, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
@@ -21,6 +22,7 @@ __all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 OPTIONAL = ("stream_options", "temperature", "tool_choice", "max_tokens")
 EFFORT = {"off": "none"}
+SILENT = "silence about reasoning"
 PICTURES = "[the pictures of the results above]"
 
 
@@ -28,10 +30,18 @@ class ChatCompletions(HttpModel):
     def __init__(
         self, endpoint: Endpoint, http: aiohttp.ClientSession, *, new_id: Callable[[], str] = new_call_id
     ) -> None:
-        super().__init__(ChatDialect(), endpoint, http, new_id=new_id)
+        super().__init__(ChatDialect(endpoint.provider), endpoint, http, new_id=new_id)
 
 
 class ChatDialect:
+    """Thoughts have no place of their own here. Signatures that come with a call go back with it (Gemini refuses a
+    call without its own); the reasoning itself goes back to those who refuse a talk without it (DeepSeek, Kimi), and
+    to nobody else, since others refuse it.
+    """
+
+    def __init__(self, provider: str) -> None:
+        self._by = f"chat_completions:{provider}"
+
     def url(self, base_url: str) -> str:
         return f"{base_url}/chat/completions"
 
@@ -57,10 +67,12 @@ class ChatDialect:
         for name in (*OPTIONAL, _effort(body)):
             if name in without:
                 body.pop(name.partition(":")[0], None)
-        body["messages"] = list(messages_of(request.messages))
+        body["messages"] = list(messages_of(request.messages, self._by, with_reasoning=SILENT in without))
         return body
 
     def refused(self, body: Json, said: str) -> str:
+        if "reasoning_content" in said:
+            return SILENT
         if "reasoning_effort" in body and "reasoning" in said:
             return _effort(body)
         return next((name for name in OPTIONAL if name in body and name in said), "")
@@ -69,7 +81,7 @@ class ChatDialect:
         return False
 
     def answer(self, new_id: Callable[[], str]) -> ChatAnswer:
-        return ChatAnswer(new_id)
+        return ChatAnswer(new_id, self._by)
 
 
 def _effort(body: Json) -> str:
@@ -80,12 +92,15 @@ def _effort(body: Json) -> str:
 # What is sent
 
 
-def messages_of(messages: Sequence[ChatMessage]) -> Iterator[Json]:
+def messages_of(messages: Sequence[ChatMessage], by: str = "", *, with_reasoning: bool = False) -> Iterator[Json]:
     """A result can hold no picture here, so the pictures of a run of results follow upon it as the user's."""
     for is_result, run in groupby(messages, lambda message: message.role is Role.TOOL):
         pictures: list[Image] = []
         for message in run:
-            yield message_of(message)
+            rendered = message_of(message)
+            if message.tool_calls:
+                _recall(message, rendered, by, with_reasoning=with_reasoning)
+            yield rendered
             pictures += message.images if is_result else ()
         if pictures:
             yield {"role": "user", "content": [{"type": "text", "text": PICTURES}, *map(_picture, pictures)]}
@@ -105,6 +120,14 @@ def message_of(message: ChatMessage) -> Json:
     if message.name and NAME.match(message.name):  # providers refuse any other name
         rendered["name"] = message.name
     return rendered
+
+
+def _recall(message: ChatMessage, rendered: Json, by: str, *, with_reasoning: bool) -> None:
+    kept: Json = next((part for part in parts_of(message, by) if isinstance(part, dict)), {})
+    if with_reasoning:
+        rendered["reasoning_content"] = kept.get("reasoning_content") or ""
+    for place, signature in (kept.get("extra_content") or {}).items():
+        rendered["tool_calls"][int(place)]["extra_content"] = signature
 
 
 def _picture(image: Image) -> Json:
@@ -132,7 +155,20 @@ def choice_of(choice: str) -> str | Json:
 
 
 class ChatAnswer(Answer):
-    __slots__ = ()
+    __slots__ = ("_by", "_reasoned", "_signatures")
+
+    def __init__(self, new_id: Callable[[], str], by: str = "") -> None:
+        super().__init__(new_id)
+        self._by = by
+        self._reasoned: list[str] = []
+        self._signatures: Json = {}  # by the number of their call
+
+    @property
+    def thought(self) -> str:
+        layout = Layout(self._by)
+        kept = {"reasoning_content": "".join(self._reasoned), "extra_content": self._signatures}
+        layout.thought({name: value for name, value in kept.items() if value})
+        return layout.dump(("reasoning_content", "extra_content"))
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         choices = chunk.get("choices")
@@ -160,9 +196,9 @@ class ChatAnswer(Answer):
             elif refusal := delta.get("refusal"):
                 self.fresh_text.append(plain(refusal))
             if reasoning := (delta.get("reasoning_content") or delta.get("reasoning")):
-                self.fresh_reasoning.append(plain(reasoning))
+                self._think(reasoning)
             if calls := delta.get("tool_calls"):
-                self.calls.add(calls)
+                self._call(calls)
         if reason := choice.get("finish_reason"):
             self._finish = str(reason)
             if reason == "error" and self.error is None:
@@ -172,9 +208,20 @@ class ChatAnswer(Answer):
         """Mistral sends content as parts once a model thinks: ``text``, and ``thinking`` with parts of its own."""
         for part in parts if isinstance(parts, list) else [parts]:
             if isinstance(part, dict) and part.get("type") == "thinking":
-                self.fresh_reasoning.append(plain(part.get("thinking")))
+                self._think(part.get("thinking"))
             else:
                 self.fresh_text.append(plain(part))
+
+    def _think(self, reasoning: Any) -> None:
+        text = plain(reasoning)
+        self.fresh_reasoning.append(text)
+        self._reasoned.append(text)
+
+    def _call(self, deltas: Any) -> None:
+        self.calls.add(deltas)
+        for back, delta in enumerate(reversed(deltas)):
+            if isinstance(delta, dict) and (signature := delta.get("extra_content")):
+                self._signatures[str(max(0, len(self.calls) - 1 - back))] = signature
 
 
 def read_usage(usage: Any) -> Usage:

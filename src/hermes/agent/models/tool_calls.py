@@ -53,8 +53,8 @@ class ToolCalls:
         self._calls: list[_Call] = []
         self._by_index: dict[object, _Call] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._calls)
+    def __len__(self) -> int:
+        return len(self._calls)
 
     def has(self, index: object) -> bool:
         return index in self._by_index
