@@ -59,11 +59,11 @@ def _model_call(loaded: Loaded) -> Iterator[Call]:
     base_url = config.model.base_url or provider.base_url
     if base_url:
         key = provider.api_key.reveal() if provider.api_key else ""
-        url, headers = _list_of(config.model.api_mode, base_url.rstrip("/"), key)
+        url, headers = list_of(config.model.api_mode, base_url.rstrip("/"), key)
         yield Call("model", url, ProxyRules.of(config.proxies, provider.proxy), headers)
 
 
-def _list_of(api_mode: str, base_url: str, key: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def list_of(api_mode: str, base_url: str, key: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The address of a provider's list of models, and what goes with the call."""
     if api_mode != "anthropic_messages":
         return f"{base_url}/models", (("Authorization", f"Bearer {key}"),) if key else ()

@@ -12,13 +12,15 @@ from hermes.cli.checkup import (
     config_check,
     examine,
     home_check,
+    keys_told,
     model_check,
     network_check,
     people_check,
     stores_check,
 )
 from hermes.cli.doctor import screen
-from hermes.cli.reaching import Reached
+from hermes.cli.reaching import Reached, list_of
+from hermes.hosting.status import Facts
 from hermes.store.home import make_home
 
 SOUND = {"name": "state.db", "is_sound": True, "words": "", "bytes": 2_500_000, "last_backup": None}
@@ -124,3 +126,27 @@ def test_the_last_line_counts_troubles_and_hints(home: Path) -> None:
     lines = screen(examine(home, "hermes"))
     assert lines[0].startswith(" 1 ✓ home")
     assert lines[-1] == "2 hints."  # the model is not fetched, and no gateway runs
+
+
+def test_several_keys_are_told_as_the_gateway_knows_them_and_else_by_name(home: Path) -> None:
+    (home / "config.yaml").write_text("providers: {openai: {api_keys: [sk-first-0123aaa, sk-second-0123bbb]}}\n")
+    config = load_config(home).config
+    assert keys_told(config, Facts(0.0, 0.0)) == ["keys of openai: …aaa, …bbb"]
+    snapshot = {"model": {"keys": {"openai": ["…aaa was refused", "…bbb in use"]}}}
+    assert keys_told(config, Facts(0.0, 0.0, snapshot)) == ["keys of openai: …aaa was refused, …bbb in use"]
+
+
+@pytest.mark.parametrize(
+    "mode, base_url, url, header",
+    [
+        ("chat_completions", "http://a/v1", "http://a/v1/models", ("Authorization", "Bearer k")),
+        ("anthropic_messages", "http://a", "http://a/v1/models", ("x-api-key", "k")),
+        ("anthropic_messages", "http://a/v1", "http://a/v1/models", ("anthropic-version", "2023-06-01")),
+    ],
+)
+def test_each_dialect_is_asked_for_its_models_in_its_own_way(
+    mode: str, base_url: str, url: str, header: tuple[str, str]
+) -> None:
+    asked, headers = list_of(mode, base_url, "k")
+    assert asked == url
+    assert header in headers
