@@ -16,6 +16,7 @@ from pathlib import Path
 from bench import figures
 from bench.measures import (
     api,
+    approvals,
     floor,
     hello,
     idle,
@@ -46,6 +47,7 @@ MEASURES: dict[str, Measure] = {
     "lag": lag.measure,
     "streams": streams.measure,
     "api": api.measure,
+    "approvals": approvals.measure,
     "sessions": sessions.measure,
     "postgres": postgres.measure,
 }

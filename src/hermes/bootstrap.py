@@ -76,6 +76,7 @@ from hermes.services.commands import (
     model,
     places,
     reasoning,
+    restart,
     rollback,
     session,
     sessions,
@@ -100,6 +101,7 @@ from hermes.services.pairing import Pairings
 from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
 from hermes.services.processes import kill_group
 from hermes.services.registry import find_platforms
+from hermes.services.restarts import Restarts
 from hermes.services.supervisor import Supervisor
 from hermes.services.surroundings import surroundings_of, today
 from hermes.services.turns import TurnParts, TurnRunner
@@ -146,6 +148,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     model,
     places,
     reasoning,
+    restart,
     rollback,
     session,
     sessions,
@@ -160,6 +163,7 @@ class Setting:
     """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all).
 
     ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
+    ``restart`` lets the supervisor start the gateway anew; None where there is none.
     ``skills_wait``: whoever opens the gateway says when the skills may be brought in, so that they hold up no start.
     """
 
@@ -174,6 +178,7 @@ class Setting:
     model_wait_seconds: float = 20.0
     pace: Pace = DEFAULT_PACE
     on_owner_lost: Callable[[str], None] = lambda _: None
+    restart: Callable[[str], None] | None = None
     store_is_down: Callable[[str], bool] = lambda _: False
     store_limits: Limits = field(default_factory=Limits)
     set_log_level: Callable[[str], None] = lambda _: None
@@ -419,6 +424,7 @@ class _Builder:
             terminals,
             skills,
             SkillSwitches(lambda: self.watch.loaded, self.watch.read_again),
+            Restarts(self._setting.restart, clock.now()),
         )
         intake = Intake(
             db,
@@ -525,8 +531,9 @@ class _Builder:
 
     def _may_work_in(self, folder: str) -> bool:
         """Not in our own home, whose folders are closed to tools."""
-        is_ours = Path(os.path.realpath(folder)).is_relative_to(self._setting.home.resolve())
-        return bool(folder) and os.path.isdir(folder) and not is_ours
+        if not folder or not os.path.isdir(folder):
+            return False
+        return not Path(os.path.realpath(folder)).is_relative_to(self._setting.home.resolve())
 
     def _tool_context(self, key: SessionKey, person_id: str, role: str, folder: str = "") -> ToolContext:
         """Tools of the owner work in the home folder of whoever runs us, everybody else's in a folder of their own.

@@ -58,6 +58,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         skills_wait=True,
         # Another gateway has the database: end here, and let the supervisor find out when it is free again.
         on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
+        restart=(lambda reason: options.stop.ask(RESTART_ASKED, reason)) if options.parent_pid else None,
     )
     async with open_gateway(setting) as gateway, AsyncExitStack() as stack:
         if gateway.config.model.provider == EMBEDDED:

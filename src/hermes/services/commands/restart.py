@@ -1,0 +1,17 @@
+"""/restart: the safe way to start the gateway anew, for people and in place of a command that would kill it."""
+
+from __future__ import annotations
+
+from hermes.core.people import PersonRole
+from hermes.services.commands.base import CommandContext, command
+from hermes.services.restarts import Restarts
+
+
+@command("restart", summary="Start the gateway anew; what runs goes on afterwards", role=PersonRole.ADMIN)
+async def restart(ctx: CommandContext) -> str:
+    restarts = ctx.parts.get(Restarts)
+    if restarts.is_over(ctx.received_at):
+        return "I'm back."  # the process ended before this was answered
+    if not restarts.begin(f"asked in {ctx.session_key.target}"):
+        return "Nobody would start me again here. Run `hermes gateway run`, which keeps the gateway up."
+    return "Restarting. What I am working on goes on afterwards."
