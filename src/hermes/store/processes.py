@@ -97,6 +97,14 @@ def left_open(tx: Tx, host: str) -> list[Process]:
     )
 
 
+def has_old(tx: Tx, *, host: str, before: float) -> bool:
+    """Whether there is something to forget: asked now and then, and most of the time there is not."""
+    found = tx.value(
+        "SELECT 1 FROM processes WHERE host = :host AND ended_at < :before LIMIT 1", host=host, before=before
+    )
+    return found is not None
+
+
 def forget(tx: Tx, *, host: str, before: float) -> list[str]:
     """Drop what ended before that time; the names of the files that kept their output."""
     return tx.all(

@@ -57,6 +57,8 @@ async def test_what_ended_long_ago_is_forgotten_with_its_output(database: Databa
     await database.write(processes.record, SERVER)
     await database.write(processes.record, replace(SERVER, id="p_2", log="p_2.log", ended_at=50.0))
     await database.write(processes.record, replace(SERVER, id="p_3", log="p_3.log", ended_at=90.0))
+    assert await database.read(processes.has_old, host="host-a", before=80.0)
+    assert not await database.read(processes.has_old, host="host-a", before=50.0)
     assert await database.write(processes.forget, host="host-b", before=80.0) == []
     assert await database.write(processes.forget, host="host-a", before=80.0) == ["p_2.log"]
     left = await database.read(processes.listed, person_id="ana", session_id="", limit=5)

@@ -92,7 +92,7 @@ class Terminals:
         self._look_up = look_up
         self._more_variables = more_variables
         self._host = platform.node()
-        self._available: tuple[TerminalConfig, Availability] | None = None
+        self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
         self._jobs: dict[str, _Job] = {}
 
     async def run(self) -> None:
@@ -100,8 +100,7 @@ class Terminals:
         if "docker" in (self._config().terminal.backend.value, self._config().terminal.others.value):
             await asyncio.to_thread(docker.sweep, self._home, self._environ)
         while True:
-            config = self._config().terminal
-            self._available = config, await asyncio.to_thread(look_around, config, self._environ)
+            self._sandboxes = await asyncio.to_thread(_try_sandboxes)
             try:
                 await self._forget_old()
             except StoreIsDownError as error:
@@ -119,16 +118,16 @@ class Terminals:
     def backend(self, ctx: ToolContext) -> Backend:
         """The back end of whoever asks; ToolError with a sentence when they have none."""
         config = self._config().terminal
-        choice = choose(config, self._look(config), ctx.role)
+        choice = choose(config, self._available(config), ctx.role)
         if choice.backend is None:
             raise ToolError(choice.why)
         return self._make(choice.backend, config)
 
-    def _look(self, config: TerminalConfig) -> Availability:
-        """What is known since the last look; another look when somebody is quicker, or the configuration is new."""
-        if self._available is None or self._available[0] != config:
-            self._available = config, look_around(config, self._environ)
-        return self._available[1]
+    def _available(self, config: TerminalConfig) -> Availability:
+        """What this machine can do. Sandboxes are tried when the gateway starts; here only for whoever is quicker."""
+        if self._sandboxes is None:
+            self._sandboxes = _try_sandboxes()
+        return Availability(*self._sandboxes, docker.why_not(config.docker_image, self._environ), ssh.why_not(config))
 
     def _make(self, name: BackendName, config: TerminalConfig) -> Backend:
         match name:
@@ -266,6 +265,8 @@ class Terminals:
 
     async def _forget_old(self) -> None:
         before = self._clock.now() - KEPT_SECONDS
+        if not await self._db.read(processes.has_old, host=self._host, before=before):
+            return
         for name in await self._db.write(processes.forget, host=self._host, before=before):
             await asyncio.to_thread((self._home / OUTPUTS / name).unlink, missing_ok=True)
 
@@ -283,14 +284,8 @@ def check_length(argument: str) -> None:
         raise ToolError(f"This is longer than {LONGEST_ARGUMENT:,} bytes. Write it into a file, and run that.")
 
 
-def look_around(config: TerminalConfig, environ: Mapping[str, str]) -> Availability:
-    """Try what can be used on this machine."""
-    return Availability(
-        bubblewrap=bubblewrap.why_not(),
-        landlock=landlock.why_not(),
-        docker=docker.why_not(config.docker_image, environ),
-        ssh=ssh.why_not(config),
-    )
+def _try_sandboxes() -> tuple[str, str]:
+    return bubblewrap.why_not(), landlock.why_not()
 
 
 async def _wait(running: Running, seconds: float) -> int | None:
