@@ -150,6 +150,9 @@ async def test_older_models_get_a_budget_and_newer_ones_an_effort(
     assert server.last_request["thinking"] == {"type": "enabled", "budget_tokens": 2048}
     assert server.last_request["max_tokens"] == 2148
     assert "temperature" not in server.last_request
+    await reply_of(older, ask(temperature=0.2, reasoning="off"))
+    assert server.last_request["thinking"] == {"type": "disabled"}
+    assert server.last_request["temperature"] == 0.2
     await reply_of(model, ask(reasoning="medium"))
     assert server.last_request["thinking"] == {"type": "adaptive"}
     assert server.last_request["output_config"] == {"effort": "medium"}

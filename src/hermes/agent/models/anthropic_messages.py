@@ -60,7 +60,8 @@ class AnthropicDialect:
         body: Json = {"model": model, "max_tokens": _max_tokens(request, thinking, without)}
         if request.stream:
             body["stream"] = True
-        if request.temperature is not None and not thinking:
+        is_thinking = thinking.get("thinking", {"type": "disabled"})["type"] != "disabled"
+        if request.temperature is not None and not is_thinking:  # one that thinks has a temperature of its own
             body["temperature"] = request.temperature
         body |= thinking
         if choice:

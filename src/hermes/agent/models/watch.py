@@ -74,12 +74,12 @@ class Crowd:
 
     A read costs the same for one token as for ten, and with hundreds of streams reads are all that the process does.
     The first piece is read as it comes. After that a stream waits at most as long as it has been going on, so that a
-    short answer is hardly held up, and a lone one never longer than a twelfth of a second, at which nobody sees steps;
+    short answer is hardly held up, and a lone one never longer than a tenth of a second, at which nobody sees steps;
     with many of them the pause grows to a quarter of a second, still quicker than anybody reads.
     """
 
     SHARE = 1.0
-    LONE_SECONDS = 0.08
+    LONE_SECONDS = 0.1
     UNHURRIED = 32
     SECONDS_PER_STREAM = 0.00025
     LONGEST_SECONDS = 0.25
