@@ -151,6 +151,7 @@ async def test_a_chat_chooses_its_model_and_goes_back(
             )
             assert await says(telegram, "hello") == "echo: hello"
             assert relay.last_request["model"] == "m-2"
+            assert "Model: relay/m-2, chosen here." in await says(telegram, "/status")
         async with start():
             assert await says(telegram, "again") == "echo: again"
             assert "relay/m-2, chosen for this chat" in await says(telegram, "/model")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hermes
 from hermes.core.people import at_least
 from hermes.services.commands.base import CommandContext, command
+from hermes.services.models import is_there
+from hermes.store import choices
 
 
 @command("help", summary="What you can say to me", also=("commands",))
@@ -26,7 +28,9 @@ async def status(ctx: CommandContext) -> str:
         doing = "I'm here, nothing running."
     snapshot = await ctx.status()
     chats = [platform["account"] for platform in snapshot["platforms"] if platform["state"] == "connected"]
-    return f"{doing} Chats: {', '.join(chats) or 'none'}. Model: {snapshot['model']['label']}."
+    chosen = (await ctx.db.read(choices.of_lane, ctx.lane)).model
+    model = f"{chosen}, chosen here" if chosen and is_there(chosen, ctx.config()) else snapshot["model"]["label"]
+    return f"{doing} Chats: {', '.join(chats) or 'none'}. Model: {model}."
 
 
 @command("whoami", summary="Who you are to me")
