@@ -18,7 +18,7 @@ def may_execute(ctx: ToolContext, code: str, **_: object) -> ApprovalNeed | None
     return may_run(ctx, shlex.join((*PYTHON, code)))
 
 
-@tool(toolset="terminal", repeatable=False, approval=may_execute, seconds=CALL_SECONDS)
+@tool(toolset="code", repeatable=False, approval=may_execute, seconds=CALL_SECONDS)
 async def execute_code(
     ctx: ToolContext, code: str, language: Literal["python"] = "python", timeout: int = 0
 ) -> ToolOutput:

@@ -7,9 +7,6 @@ import logging
 import pytest
 
 from hermes.agent.backends.environment import let_through, scrubbed
-from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
-from tests.unit.agent.backends.conftest import House
 
 OURS = {
     "PATH": "/usr/bin",
@@ -60,24 +57,3 @@ def test_what_the_owner_names_passes() -> None:
     assert kept["FROM_FILE"] == "in .env"
     assert "NOWHERE" not in kept
     assert let_through(kept) == {"GITHUB_TOKEN": "gh", "FROM_FILE": "in .env"}
-
-
-async def test_code_and_commands_see_the_same_scrubbed_environment(house: House) -> None:
-    house.environ |= {
-        "OPENAI_API_KEY": "sk-abcdef",
-        "HERMES_BASE_URL": "http://x",
-        "HERMES_PROFILE": "work",
-        "MINE": "yes",
-    }
-    house.set(env_passthrough=("MINE",))
-    ana = house.person(role=PersonRole.OWNER)
-    by_code = (await house.call(ana, "execute_code", code="import os\nprint(*sorted(os.environ), sep='\\n')")).text
-    by_shell = await house.sh(ana, "env | cut -d= -f1 | sort")
-    for told in (by_code, by_shell):
-        names = set(told.splitlines()[1:]) - {"_", "PWD", "OLDPWD", "SHLVL", "LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
-        assert names == {"PATH", "HOME", "LANG", "TERM", "HERMES_HOME", "HERMES_PROFILE", "MINE"}
-
-
-async def test_a_guest_has_no_terminal(house: House) -> None:
-    with pytest.raises(ToolError, match="needs the role user"):
-        await house.sh(house.person(role=PersonRole.GUEST), "true")

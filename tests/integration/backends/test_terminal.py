@@ -9,7 +9,7 @@ import pytest
 
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
-from tests.unit.agent.backends.conftest import House, processes_of, running, until_running
+from tests.integration.backends.conftest import House, processes_of, running, until_running
 
 OWNER = PersonRole.OWNER
 
@@ -156,3 +156,24 @@ async def test_code_runs_where_commands_run(house: House) -> None:
     assert output.text == f"Exit code 0.\n{ana.workspace}\nüüü"
     with pytest.raises(ToolError, match="is empty"):
         await house.call(ana, "execute_code", code="")
+
+
+async def test_code_and_commands_see_the_same_scrubbed_environment(house: House) -> None:
+    house.environ |= {
+        "OPENAI_API_KEY": "sk-abcdef",
+        "HERMES_BASE_URL": "http://x",
+        "HERMES_PROFILE": "work",
+        "MINE": "yes",
+    }
+    house.set(env_passthrough=("MINE",))
+    ana = house.person(role=PersonRole.OWNER)
+    by_code = (await house.call(ana, "execute_code", code="import os\nprint(*sorted(os.environ), sep='\\n')")).text
+    by_shell = await house.sh(ana, "env | cut -d= -f1 | sort")
+    for told in (by_code, by_shell):
+        names = set(told.splitlines()[1:]) - {"_", "PWD", "OLDPWD", "SHLVL", "LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
+        assert names == {"PATH", "HOME", "LANG", "TERM", "HERMES_HOME", "HERMES_PROFILE", "MINE"}
+
+
+async def test_a_guest_has_no_terminal(house: House) -> None:
+    with pytest.raises(ToolError, match="needs the role user"):
+        await house.sh(house.person(role=PersonRole.GUEST), "true")

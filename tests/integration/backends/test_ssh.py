@@ -14,7 +14,7 @@ from hermes.config.schema import OwnerTerminal
 from hermes.core.people import PersonRole
 from tests.fakes import sshd
 from tests.fakes.sshd import RealSshd
-from tests.unit.agent.backends.conftest import House, running, until_running
+from tests.integration.backends.conftest import House, running, until_running
 
 OWNER = PersonRole.OWNER
 

@@ -15,7 +15,7 @@ import pytest
 from hermes.agent.backends import bubblewrap, landlock
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
-from tests.unit.agent.backends.conftest import SECRET, House, processes_of, running, until_running
+from tests.integration.backends.conftest import SECRET, House, processes_of, running, until_running
 
 SANDBOXES = ("bubblewrap", "landlock")
 WHY_NOT: dict[str, Callable[[], str]] = {"bubblewrap": bubblewrap.why_not, "landlock": landlock.why_not}

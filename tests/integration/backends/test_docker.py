@@ -19,7 +19,7 @@ from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
 from tests.fakes import containers
 from tests.fakes.containers import IMAGE, RealPodman
-from tests.unit.agent.backends.conftest import SECRET, House, running, until_running
+from tests.integration.backends.conftest import SECRET, House, running, until_running
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from hermes.core.people import PersonRole
 from hermes.store import processes
 from hermes.store.processes import Process
 from tests.fakes.clock import FakeClock
-from tests.unit.agent.backends.conftest import House, processes_of, running, until_running
+from tests.integration.backends.conftest import House, processes_of, running, until_running
 
 OWNER = PersonRole.OWNER
 
