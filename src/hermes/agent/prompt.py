@@ -49,7 +49,7 @@ class PromptBuilder:
     """Puts together what the model is sent.
 
     What changes seldom stands first, so that providers keep it cached: the persona, the skills, the chat, the day.
-    What the chat part says is settled when a session is first met and stays so, whatever is switched on meanwhile.
+    What is said of skills and chat is settled when a session is first met and stays so, whatever is switched meanwhile.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class PromptBuilder:
         self._surroundings = surroundings
         self._today = today
         self._skills = skills
-        self._settled: OrderedDict[tuple[str, PersonRole], str] = OrderedDict()
+        self._settled: OrderedDict[tuple[str, PersonRole], tuple[str, str]] = OrderedDict()
 
     def messages(
         self,
@@ -80,23 +80,26 @@ class PromptBuilder:
 
         ``is_whole``: the asker brought the talk along, and its length is the asker's affair: nothing is left out.
         """
-        parts = (self._persona() or DEFAULT_PERSONA, self._skills(scene.key, scene.role), self._chat(scene))
-        system = "\n\n".join(part for part in (*parts, self._today(), instructions) if part)
+        told = (self._persona() or DEFAULT_PERSONA, *self._about(scene), self._today(), instructions)
+        system = "\n\n".join(part for part in told if part)
         before = [summary_message(summary)] if summary else []
         return [ChatMessage(Role.SYSTEM, system), *before, *answered(history if is_whole else window(history, most))]
 
-    def _chat(self, scene: Scene) -> str:
-        if scene.key.platform in DOORS:
-            return ""
-        if not scene.session_id:
-            return chat_part(scene, self._surroundings())
+    def _about(self, scene: Scene) -> tuple[str, str]:
+        """The skills and the chat, as they were when this session was first met."""
         known = scene.session_id, scene.role
-        if known not in self._settled:
-            self._settled[known] = chat_part(scene, self._surroundings())
+        found = self._settled.get(known)
+        if found is None:
+            has_chat = scene.key.platform not in DOORS
+            chat = chat_part(scene, self._surroundings()) if has_chat else ""
+            found = self._skills(scene.key, scene.role), chat
+            if scene.session_id:
+                self._settled[known] = found
             if len(self._settled) > SETTLED_SESSIONS:
                 self._settled.popitem(last=False)
-        self._settled.move_to_end(known)
-        return self._settled[known]
+        else:
+            self._settled.move_to_end(known)
+        return found
 
     def compose(self, rows: Sequence[InboxRow]) -> Prompt:
         """Join events into one user message. A quoted message is shown; in a group the sender is named."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import unicodedata
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.prompt import PromptBuilder, Scene, newest_half, window
+from hermes.agent.prompt import (
+    LONGEST_NAME,
+    SETTLED_SESSIONS,
+    PromptBuilder,
+    Scene,
+    Surroundings,
+    newest_half,
+    quoted,
+    window,
+)
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
+from hermes.core.people import PersonRole
 from tests.fakes.model import complaint_about
 
 SCENE = Scene(SessionKey.parse("agent:main:telegram:dm:7"))
@@ -79,3 +92,36 @@ def test_a_talk_beyond_the_window_keeps_its_newest_part() -> None:
 def test_one_message_larger_than_the_window_is_kept_all_the_same() -> None:
     talk = [ChatMessage(Role.USER, "x" * 500_000)]
     assert window(talk) == talk
+
+
+def test_what_is_switched_on_meanwhile_is_told_of_in_the_next_session() -> None:
+    skills = ["- one: x"]
+    around = [Surroundings(("telegram",))]
+    builder = PromptBuilder(lambda: "", surroundings=lambda: around[-1], skills=lambda _key, _role: skills[-1])
+    first, second = (replace(SCENE, session_id=name, role=PersonRole.OWNER) for name in ("s_1", "s_2"))
+    before = builder.messages(first, [])
+    skills.append("- two: y")
+    around.append(Surroundings(("telegram", "slack"), (("slack", "Garden"),)))
+    assert builder.messages(first, []) == before
+    told = builder.messages(second, [])[0].text
+    assert "- two: y" in told
+    assert 'Home channels: slack "Garden"' in told
+    for number in range(SETTLED_SESSIONS):
+        builder.messages(replace(first, session_id=f"s_{number + 3}"), [])
+    assert builder.messages(first, []) != before, "no more is remembered than so many sessions"
+
+
+@given(st.text(max_size=300))
+def test_no_name_leaves_its_quotes(name: str) -> None:
+    shown = quoted(name)
+    assert shown[0] == shown[-1] == '"'
+    assert len(shown.splitlines()) == 1
+    assert len(shown) <= LONGEST_NAME + 2
+    assert not set(shown[1:-1]) & set('"<>`\\')
+    assert all(unicodedata.category(letter) not in ("Cc", "Cf", "Zl", "Zp", "Cs") for letter in shown)
+
+
+def test_a_summary_stands_before_the_lines_after_it() -> None:
+    told = PromptBuilder(lambda: "").messages(SCENE, [ChatMessage(Role.USER, "go on")], summary="short")
+    assert [message.role for message in told] == [Role.SYSTEM, Role.USER, Role.USER]
+    assert told[1].text.endswith("\nshort")
