@@ -127,6 +127,11 @@ def mark() -> Iterator[str]:
         time.sleep(0.02)
 
 
+def patience(command: str) -> float:
+    """How soon an interrupted command must be gone; one that ignores SIGTERM has a second before that counts."""
+    return 2.5 if "trap" in command else 1.5
+
+
 async def until_running(mark: str) -> None:
     async with asyncio.timeout(10):
         while not running(mark):  # noqa: ASYNC110 - another process tells nobody

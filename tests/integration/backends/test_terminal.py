@@ -9,7 +9,7 @@ import pytest
 
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
-from tests.integration.backends.conftest import House, processes_of, running, until_running
+from tests.integration.backends.conftest import House, patience, processes_of, running, until_running
 
 OWNER = PersonRole.OWNER
 
@@ -117,7 +117,7 @@ async def test_a_cancelled_call_ends_its_whole_group_before_it_returns(house: Ho
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < patience(command)
     assert not processes_of(house.groups[0])
     assert not running(mark)
     assert not (house.home / "outputs").exists()

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 TERM_SECONDS = 1.0
 LAST_OUTPUT_SECONDS = 0.5
 GONE_SECONDS = 2.0
+OWN_SECONDS = 5.0  # for a command of our own that ends or removes something elsewhere
 CHUNK = 64 * 1024
 T = TypeVar("T")
 
@@ -30,8 +31,8 @@ class Launch:
     """The child process of a back end. Its standard input is the lease; ``preface`` is written into it first.
 
     ``takes_term``: the command's processes are in the child's own group, so that a SIGTERM to this reaches them; where
-    they are elsewhere, only the end of the lease does. ``clean_up`` ends and removes what is elsewhere: it is run when
-    that did not end in time, and in any case at the end.
+    they are elsewhere, only the end of the lease does. ``kill`` is run when what is elsewhere did not end in time, or
+    its child here was killed; ``remove`` in any case, at the end.
     """
 
     arguments: tuple[str, ...]
@@ -39,7 +40,8 @@ class Launch:
     folder: Path | None = None
     preface: bytes = b""
     takes_term: bool = True
-    clean_up: tuple[str, ...] = ()
+    kill: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
 
 
 class Child:
@@ -97,9 +99,10 @@ class Child:
         patience = TERM_SECONDS if self._launch.takes_term else TERM_SECONDS + 0.2
         await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
-            await self._clean_up()
+            await self._run(self._launch.kill)
             signal_group(self.group, signal.SIGKILL)
-        await asyncio.wait({self._over}, timeout=GONE_SECONDS + LAST_OUTPUT_SECONDS)
+        patience = GONE_SECONDS + LAST_OUTPUT_SECONDS + (2 * OWN_SECONDS if self._launch.remove else 0)
+        await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
             log.error("A command does not end", extra={"group": self.group})
 
@@ -108,8 +111,10 @@ class Child:
         try:
             code = await self._process.wait()
             await self._end_leftovers()
-            await self._clean_up()
+            if code < 0:
+                await self._run(self._launch.kill)
             await asyncio.wait({reading}, timeout=LAST_OUTPUT_SECONDS)
+            await self._run(self._launch.remove)
         finally:
             self._end_lease()
             reading.cancel()
@@ -127,9 +132,9 @@ class Child:
             signal_group(self.group, signal.SIGKILL)
             await _is_gone(self.group, GONE_SECONDS)
 
-    async def _clean_up(self) -> None:
-        if self._launch.clean_up:
-            await _run_quietly(self._launch.clean_up, self._launch.environment)
+    async def _run(self, arguments: tuple[str, ...]) -> None:
+        if arguments:
+            await _run_quietly(arguments, self._launch.environment)
 
     def _end_lease(self) -> None:
         if self._lease >= 0:
@@ -169,7 +174,7 @@ async def _run_quietly(arguments: tuple[str, ...], environment: Mapping[str, str
             env=dict(environment),
         )
         try:
-            async with asyncio.timeout(GONE_SECONDS):
+            async with asyncio.timeout(OWN_SECONDS):
                 await process.wait()
         finally:
             if process.returncode is None:

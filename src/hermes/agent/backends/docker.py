@@ -54,7 +54,8 @@ class DockerBackend:
             arguments,
             {**own, **{key: value for key, value in inside.items() if key not in own}},
             takes_term=False,  # it would end the program here and leave the container
-            clean_up=(program, "rm", "--force", name),
+            kill=(program, "kill", name),
+            remove=(program, "rm", "--force", name),
         )
         return await Child.start(launch, output)
 
