@@ -49,7 +49,7 @@ from hermes.agent.tools import (
     web_search,
     write_file,
 )
-from hermes.agent.toolsets import Accesses
+from hermes.agent.toolsets import Accesses, mistakes
 from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
@@ -319,8 +319,14 @@ class _Builder:
         self._take_config(loaded.config)
         if self._gateway is not None:
             self._gateway.supervisor.reconcile()
+            self._tell_mistakes(self._gateway.toolbox)
             if loaded.config.model.provider == EMBEDDED:
                 self.fetcher.begin()
+
+    def _tell_mistakes(self, toolbox: Toolbox) -> None:
+        """A name that a setting of tools gets wrong, once for each configuration that has it."""
+        for mistake in mistakes(self._config(), toolbox.tools()) if self._setting.only is None else ():
+            log.warning("A setting names nothing", extra={"reason": mistake})
 
     def note_trouble(self, trouble: Trouble) -> None:
         """Keep it for status, and what passes only until it has passed; tell the owner as soon as there is a way."""
@@ -367,6 +373,7 @@ class _Builder:
             redact=self._setting.redactor,
         )
         cards = Cards(supervisor.capabilities)
+        self._tell_mistakes(toolbox)
         compression = Compression(db, clock, config, models.named, self._teller(db, letters))
         runner = TurnRunner(
             TurnParts(

@@ -250,6 +250,17 @@ async def test_revisions_and_undo_come_back_from_the_transcripts_file(
     assert [message.text for message in again.messages if message.role is Role.USER] == [f"two {LONG}", "three"]
 
 
+async def test_a_talk_that_a_model_finds_too_long_is_made_shorter_whatever_was_estimated(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    writes_minutes(model)
+    async with start() as gateway:
+        await talk(telegram, f"one {LONG}", f"two {LONG}")
+        model.fails_next(400, "too long", code="context_length_exceeded")
+        await talk(telegram, "three")
+        await is_compressed(gateway)
+
+
 async def test_tools_tells_what_a_chat_has(start: Start, telegram: FakeTelegram) -> None:
     async with start():
         telegram.user_says("/tools")

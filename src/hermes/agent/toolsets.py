@@ -6,8 +6,9 @@ another toolset, add to it and take away from it, and define toolsets of its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from hermes.config.schema import NO_CHOICE, Config
 
@@ -75,6 +76,13 @@ OF_PLATFORM: Mapping[str, str] = {
 DEFAULT = "hermes-chat"
 
 
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """What one platform has. ``name`` is its toolset's; a single tool that was added or taken away counts most.
@@ -109,14 +117,14 @@ def access_of(config: Config, platform: str) -> Access:
     choice = config.tools.get(platform, NO_CHOICE)
     name = choice.toolset or OF_PLATFORM.get(platform, DEFAULT)
     own = config.toolsets.get(name)
-    groups = TOOLSETS.get(name, TOOLSETS[DEFAULT]) if own is None else own
+    groups = TOOLSETS.get(name, ()) if own is None else own  # a toolset that does not exist has nothing in it
     return Access(
         name,
         frozenset(_spread(groups, config)),
         frozenset(_spread(choice.enabled, config)),
         frozenset(_spread(choice.disabled, config)),
         unready(config),
-        takes_unsorted=own is None,
+        takes_unsorted=own is None and name in TOOLSETS,
     )
 
 
@@ -154,3 +162,20 @@ def _spread(names: Iterable[str], config: Config) -> Iterable[str]:
 def known_names(config: Config, tools: Iterable[str]) -> list[str]:
     """Everything that may stand in ``enabled`` and ``disabled``."""
     return [*GROUPS, *TOOLSETS, *config.toolsets, *tools]
+
+
+def mistakes(config: Config, tools: Sequence[Named]) -> list[str]:
+    """What the configuration says of tools that names nothing: a slip of the pen leaves on what was to be off."""
+    known = {*known_names(config, (tool.name for tool in tools)), *(tool.group for tool in tools)}
+    said = []
+    for platform, choice in config.tools.items():
+        where = f"tools.{platform}"
+        if platform not in (*config.platforms, *OF_PLATFORM):
+            said.append(f"{where}: there is no platform {platform}.")
+        if choice.toolset and choice.toolset not in {*TOOLSETS, *config.toolsets}:
+            said.append(f"{where}.toolset: there is no toolset {choice.toolset}, so {platform} has no tools.")
+        for key, names in (("enabled", choice.enabled), ("disabled", choice.disabled)):
+            said += [f"{where}.{key}: there is no {name}." for name in names if name not in known]
+    for toolset, names in config.toolsets.items():
+        said += [f"toolsets.{toolset}: there is no {name}." for name in names if name not in known]
+    return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 from hermes.cli.asking import home_folder, load_config, refuse_foreign
@@ -48,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     refuse_foreign(home)
     loaded = load_config(home)
     platform = _known(loaded.config, args.platform) if args.platform else ""
+    _warn(loaded.config)
     if args.verb != "list":
         return _switch(loaded, args.name, platform, on=args.verb == "enable", as_json=args.as_json)
     return _one(loaded.config, platform, as_json=args.as_json) if platform else _all(loaded.config, args.as_json)
@@ -59,6 +61,13 @@ def _tools() -> list[Tool]:
     from hermes.bootstrap import TOOLS
 
     return [tool for tool in tools_of(*TOOLS) if tool.group != FINDING]
+
+
+def _warn(config: Config) -> None:
+    from hermes.agent.toolsets import mistakes
+
+    for mistake in mistakes(config, _tools()):
+        print(f"! {mistake}", file=sys.stderr)
 
 
 def _platforms(config: Config) -> list[str]:

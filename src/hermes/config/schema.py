@@ -300,9 +300,11 @@ class Config:
     context_windows: Mapping[str, int] = field(default_factory=_nothing)
     always_log_local: bool = True
 
-    def context_window(self, model: str) -> int:
-        """How many tokens a model takes in, as far as the owner says."""
-        return self.context_windows.get(model) or self.model.context_window
+    def context_window(self, model: str = "") -> int:
+        """How many tokens a model takes in, as far as the owner says. ``model`` as it is asked for; '' the default."""
+        name = self.model_routes.get(model, model) or self.model.default
+        known = (self.context_windows.get(each) for each in (model, name, name.partition("/")[2]))
+        return next(filter(None, known), self.model.context_window)
 
     def account(self, platform: str, account: str = MAIN) -> AccountConfig | None:
         return self.platforms.get(platform, {}).get(account)

@@ -48,6 +48,18 @@ class Compressed:
     revision: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A session as a turn left it. ``model`` is the one that was asked for ('' the default)."""
+
+    key: SessionKey
+    session_id: str
+    history: Sequence[ChatMessage]
+    summary: str = ""
+    model: str = ""
+    was_too_long: bool = False
+
+
 class Compression:
     """``model`` finds the one of a setting and a chat; ``tell`` writes to a chat."""
 
@@ -80,17 +92,15 @@ class Compression:
     def window(self, model: str) -> int:
         return self._config().context_window(model)
 
-    def grown(self, key: SessionKey, session_id: str, history: Sequence[ChatMessage], summary: str, model: str) -> None:
+    def grown(self, talk: Talk) -> None:
         """A turn has ended with this talk: begin to make it shorter, if it has grown so long."""
         settings = self._config().compression
-        if not settings.enabled or session_id in self._running or len(self._running) >= MOST_AT_ONCE:
+        if not settings.enabled or talk.session_id in self._running or len(self._running) >= MOST_AT_ONCE:
             return
-        window = self.window(model)
-        if compress.is_due(history, summary, at=settings.at, window=window, most_lines=HISTORY_ROWS):
-            is_urgent = compress.is_due(
-                history, summary, at=max(URGENT, settings.at), window=window, most_lines=HISTORY_ROWS
-            )
-            self._begin(key, session_id, window, is_wanted=is_urgent)
+        window = self.window(talk.model)
+        is_urgent = talk.was_too_long or _is_due(talk, max(URGENT, settings.at), window)
+        if is_urgent or _is_due(talk, settings.at, window):
+            self._begin(talk.key, talk.session_id, window, is_wanted=is_urgent)
 
     def begin(self, key: SessionKey, session_id: str, *, is_preview: bool = False) -> asyncio.Task[Compressed]:
         """Make this talk shorter now, or join whoever is at it; a preview only says how it would be."""
@@ -176,6 +186,10 @@ class Compression:
         if not reply.text.strip() or not compress.is_gain(older, talk.summary, summary):
             raise NothingToDoError("The summary would be no shorter than what it stands for.")
         return Compressed(count, size, summary), talk.lines[count - 1].seq
+
+
+def _is_due(talk: Talk, at: float, window: int) -> bool:
+    return compress.is_due(talk.history, talk.summary, at=at, window=window, most_lines=HISTORY_ROWS)
 
 
 def _read(tx: Tx, session_id: str) -> tuple[Context, revisions.Revision | None]:

@@ -30,6 +30,7 @@ from hermes.core.roles import Action, may
 from hermes.services import attachments, cards, words
 from hermes.services.alerts import home_channels
 from hermes.services.attachments import Attachments
+from hermes.services.compression import Talk
 from hermes.services.cards import Cards
 from hermes.services.events import (
     ApprovalAsked,
@@ -95,6 +96,7 @@ class Work:
     calls: list[Call]
     control: TurnControl = field(default_factory=TurnControl)
     partial: str = ""
+    was_too_long: bool = False  # a model said so, whatever was estimated
     notices: list[str] = field(default_factory=list)
     made: list[tuple[str, str]] = field(default_factory=list)
     spent: Usage = turns.NO_USAGE
@@ -151,7 +153,7 @@ class TurnParts:
     context: Callable[[SessionKey, str, str, str], ToolContext]
     attachments: Attachments
     cards: Cards
-    grown: Callable[[SessionKey, str, Sequence[ChatMessage], str, str], None]
+    grown: Callable[[Talk], None]
 
 
 class _LoopingError(Exception):
@@ -338,6 +340,7 @@ class TurnRunner:
             shorter = newest_half(work.history) if error.kind is ModelErrorKind.CONTEXT else []
             if not shorter:
                 raise
+            work.was_too_long = True
             return await ask(shorter)
 
     def _offered(self, work: Work) -> tuple[ToolSpec, ...]:
@@ -627,7 +630,9 @@ class TurnRunner:
         self._bus.publish(TurnEnded(work.turn.lane, work.turn.id, state.value, text, reason, result))
         if work.goes_on:
             history = [*work.history, *messages]
-            self._parts.grown(work.key, work.turn.session_id, history, work.begun.summary, reply.model)
+            name = work.options.model or work.begun.choices.model
+            talk = Talk(work.key, work.turn.session_id, history, work.begun.summary, name, work.was_too_long)
+            self._parts.grown(talk)
         return sleeps
 
     def _finished(self, tx: Tx, work: Work, ending: Ending, *, now: float) -> tuple[bool, outbox.Begun | None]:

@@ -10,7 +10,7 @@ import pytest
 from hermes.agent.finding import best_matches
 from hermes.agent.toolkit import Parts, Tool, Toolbox, ToolContext, tool, tools_of
 from hermes.agent.tools import find_tools
-from hermes.agent.toolsets import FINDING, GROUPS, OF_PLATFORM, TOOLSETS, Accesses, access_of
+from hermes.agent.toolsets import FINDING, GROUPS, OF_PLATFORM, TOOLSETS, Accesses, access_of, mistakes
 from hermes.bootstrap import TOOLS
 from hermes.config.schema import Config, ModelConfig, ToolChoice, WebConfig
 from hermes.core.errors import ToolError
@@ -200,3 +200,16 @@ def test_a_need_in_plain_words_finds_the_tool_that_fits(need: str, name: str) ->
     found = [one.name for one in best_matches(need, further)]
     assert name in found[:3], found
     assert len(found) <= 6
+
+
+def test_a_toolset_that_does_not_exist_has_nothing_in_it_and_slips_of_the_pen_are_told() -> None:
+    choice = ToolChoice("famly", enabled=("web", "juggle"), disabled=("teminal",))
+    config = replace(CONFIG, tools={"telegram": choice, "telegraph": ToolChoice()}, toolsets={"mine": ("webb",)})
+    assert names(box(config), "telegram", PersonRole.OWNER) == ["find_tools", "browse", "juggle"]
+    assert mistakes(config, box().tools()) == [
+        "tools.telegram.toolset: there is no toolset famly, so telegram has no tools.",
+        "tools.telegram.disabled: there is no teminal.",
+        "tools.telegraph: there is no platform telegraph.",
+        "toolsets.mine: there is no webb.",
+    ]
+    assert mistakes(CONFIG, box().tools()) == []
