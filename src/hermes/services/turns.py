@@ -30,8 +30,8 @@ from hermes.core.roles import Action, may
 from hermes.services import attachments, cards, words
 from hermes.services.alerts import home_channels
 from hermes.services.attachments import Attachments
-from hermes.services.compression import Talk
 from hermes.services.cards import Cards
+from hermes.services.compression import Talk
 from hermes.services.events import (
     ApprovalAsked,
     EventBus,
