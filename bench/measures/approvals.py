@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterator
 
 from bench import machine, talk
 from bench.rig import BenchError, World, folder, world
@@ -31,13 +32,15 @@ async def measure(plan: Plan) -> Rows:
     ):
         model.when("^ask", ASKS)
         await talk.warm_up(here)
-        await talk.bursts(here, range(1000, 1000 + plan.count(500, 5)), plan.count(4, 1))
+        plan.say(f"{count} chats say hello, so that what they cost by themselves is not counted")
+        for chats in _batches(count):
+            await talk.bursts(here, chats, 1)
         await asyncio.sleep(CALM_SECONDS / 3 if plan.short else CALM_SECONDS)
         memory, threads = _standing(here)
         plan.say(f"{count} chats ask for something that needs an approval")
         spent = here.gateway.cpu()
-        for first in range(0, count, AT_ONCE):
-            await _ask(here, range(FIRST_CHAT + first, FIRST_CHAT + min(first + AT_ONCE, count)))
+        for chats in _batches(count):
+            await _ask(here, chats)
         await asyncio.sleep(CALM_SECONDS / 3 if plan.short else CALM_SECONDS)
         spent = here.gateway.cpu() - spent
         later, waiting = _standing(here)
@@ -54,6 +57,11 @@ async def measure(plan: Plan) -> Rows:
         Row("a message that ends in a question: CPU", milliseconds(spent / count), "ms"),
         Row("the last of them answered: from the press to the edit", milliseconds(took), "ms"),
     ]
+
+
+def _batches(count: int) -> Iterator[range]:
+    for first in range(FIRST_CHAT, FIRST_CHAT + count, AT_ONCE):
+        yield range(first, min(first + AT_ONCE, FIRST_CHAT + count))
 
 
 def _standing(here: World) -> tuple[int, int]:
