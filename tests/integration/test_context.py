@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.prompt import DEFAULT_PERSONA
+from hermes.core.messages import ChatMessage, Role
 from hermes.core.people import PersonRole
+from hermes.store import sessions
+from hermes.store.db import Tx
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -151,3 +154,28 @@ async def test_a_tool_that_was_switched_off_while_its_question_waited_does_not_r
         await answered(telegram, "I cannot.")
     assert dangers(tmp_path) == []
     assert "danger is switched off on telegram" in model.last_request["messages"][-1]["content"]
+
+
+async def test_a_talk_longer_than_is_sent_moves_on_in_steps(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    def grow(tx: Tx) -> None:
+        name = str(tx.value("SELECT id FROM sessions"))
+        lines = [ChatMessage(role, f"line {number}") for number in range(120) for role in (Role.USER, Role.ASSISTANT)]
+        sessions.append(tx, name, "t_old", lines, now=tx_now)
+
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home" / "config.yaml").write_text("compression:\n  enabled: false\n")
+    clock = FakeClock()
+    tx_now = clock.now()
+    async with start(clock=clock) as gateway:
+        telegram.user_says("hello")
+        await answered(telegram, "echo: hello")
+        await gateway.db.write(grow)
+        for text in ("one", "two", "three"):
+            telegram.user_says(text)
+            await answered(telegram, f"echo: {text}")
+    first, second, third = (request["messages"] for request in model.requests[1:])
+    assert 150 <= len(first) <= 201
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second

@@ -185,7 +185,7 @@ class Compression:
         summary = compress.as_kept(reply.text, found)
         if not reply.text.strip() or not compress.is_gain(older, talk.summary, summary):
             raise NothingToDoError("The summary would be no shorter than what it stands for.")
-        return Compressed(count, size, summary), talk.lines[count - 1].seq
+        return Compressed(count, size, summary), talk.seqs[count - 1]
 
 
 def _is_due(talk: Talk, at: float, window: int) -> bool:

@@ -71,7 +71,7 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
         return Undone(is_busy=True)
     active = revisions.active(tx, session_id)
     talk = sessions.context(tx, session_id)
-    if active is not None and not any(line.seq > active.line for line in talk.lines):
+    if active is not None and not any(seq > active.line for seq in talk.seqs):
         _append(tx, session_id, UNDO, {"revision": active.revision, "text": TAKEN_BACK, "asked": asked}, now)
         tx.run(
             "UPDATE revisions SET undone_at = :now WHERE session_id = :id AND revision = :revision",
@@ -84,15 +84,29 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
 
 
 def _take_back(tx: Tx, session_id: str, talk: Context, count: int, asked: str, now: float) -> Undone:
-    turns = list(dict.fromkeys(line.turn_id for line in talk.lines))[-count:]
-    taken = [line for line in talk.lines if line.turn_id in turns]
+    turn_of = _turns(tx, session_id, talk)
+    turns = list(dict.fromkeys(turn_of[seq] for seq in talk.seqs))[-count:]
+    taken = [place for place, seq in enumerate(talk.seqs) if turn_of[seq] in turns]
     if not taken:
         return NOTHING
-    first = min(line.seq for line in taken)
-    text = next((line.message.text for line in taken if line.message.role is Role.USER), "")
-    told = {"from": first, "exchanges": len(turns), "text": TAKEN.format(first), "said": text[:200], "asked": asked}
+    first = talk.seqs[taken[0]]
+    asking = (talk.messages[place] for place in taken)
+    text = next((message.text for message in asking if message.role is Role.USER), "")[:200]
+    told = {"from": first, "exchanges": len(turns), "text": TAKEN.format(first), "said": text, "asked": asked}
     _append(tx, session_id, UNDO, told, now)
-    return Undone(exchanges=len(turns), text=text[:200])
+    return Undone(exchanges=len(turns), text=text)
+
+
+def _turns(tx: Tx, session_id: str, talk: Context) -> dict[int, str]:
+    """The turn of every line of a context."""
+    rows = tx.all(
+        "SELECT seq, turn_id FROM transcript WHERE session_id = :id AND seq BETWEEN :first AND :last",
+        lambda seq, turn_id: (int(seq), str(turn_id)),
+        id=session_id,
+        first=talk.seqs[0] if talk.seqs else 0,
+        last=talk.seqs[-1] if talk.seqs else 0,
+    )
+    return dict(rows)
 
 
 def _hold(tx: Tx, session_id: str) -> bool:

@@ -129,27 +129,18 @@ def append_line(tx: Tx, session_id: str, kind: str, body: str, *, now: float) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
-    seq: int
-    turn_id: str
-    message: ChatMessage
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
     """What counts of a session: the lines that were not taken back, and the summary of those before them.
 
-    ``revision`` is the summary's, 0 where there is none; ``last_seq`` the newest line that was looked at.
+    ``seqs`` are the numbers of ``messages``. ``revision`` is the summary's, 0 where there is none; ``last_seq`` the
+    newest line that was looked at.
     """
 
-    lines: Sequence[Numbered]
+    messages: list[ChatMessage]
+    seqs: list[int]
     summary: str = ""
     revision: int = 0
     last_seq: int = 0
-
-    @property
-    def messages(self) -> list[ChatMessage]:
-        return [line.message for line in self.lines]
 
 
 def history(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> list[ChatMessage]:
@@ -169,37 +160,34 @@ def context(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> Context:
         rows = _page(tx, session_id, before, limit)
         if not rows:
             break
-        last_seq, revision = last_seq or rows[0].seq, rows[0].revision
+        last_seq, revision = last_seq or rows[0][0], rows[0][3]
         before = _keep_what_counts(rows, before, kept)
         if len(rows) < limit or len(kept) >= limit:
             break
     summary = _summary(tx, session_id, revision) if revision else ""
-    found = ((row, codec.read_chat(row.body)) for row in reversed(kept[:limit]))
-    lines = [Numbered(row.seq, row.turn_id, message) for row, message in found if message is not None]
-    return Context(lines, summary, revision, last_seq)
+    read = [(seq, codec.read_chat(body)) for seq, _, body, _ in reversed(kept[:limit])]
+    messages = [message for _, message in read if message is not None]
+    seqs = [seq for seq, message in read if message is not None]
+    return Context(messages, seqs, summary, revision, last_seq)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    seq: int
-    turn_id: str
-    kind: str
-    body: str
-    revision: int
+_Row = tuple[int, str, str, int]
+"""A line's seq, kind and body, and the number of the revision that counts. Plain, as some hundred pass with a turn."""
 
 
 def _page(tx: Tx, session_id: str, before: int, limit: int) -> list[_Row]:
-    """Lines behind the newest revision, newest first, each with that revision's number."""
+    """Lines behind the newest revision, newest first."""
     return tx.all(
         """
-        SELECT line.seq, line.turn_id, line.kind, line.body, COALESCE(shorter.revision, 0)
-        FROM transcript AS line LEFT JOIN revisions AS shorter ON shorter.session_id = :id AND shorter.revision =
-            (SELECT MAX(revision) FROM revisions WHERE session_id = :id AND undone_at IS NULL)
-        WHERE line.session_id = :id AND line.seq < :before AND line.kind IN ('message', 'undo')
-            AND line.seq > COALESCE(shorter.up_to, 0)
-        ORDER BY line.seq DESC LIMIT :limit
+        SELECT seq, kind, body, (SELECT COALESCE(MAX(revision), 0) FROM revisions
+            WHERE session_id = :id AND undone_at IS NULL)
+        FROM transcript
+        WHERE session_id = :id AND seq < :before AND kind IN ('message', 'undo')
+            AND seq > COALESCE((SELECT up_to FROM revisions WHERE session_id = :id AND undone_at IS NULL
+                ORDER BY revision DESC LIMIT 1), 0)
+        ORDER BY seq DESC LIMIT :limit
         """,
-        _Row,
+        lambda *row: row,
         id=session_id,
         before=before,
         limit=limit,
@@ -208,12 +196,15 @@ def _page(tx: Tx, session_id: str, before: int, limit: int) -> list[_Row]:
 
 def _keep_what_counts(rows: Sequence[_Row], before: int, kept: list[_Row]) -> int:
     """Add the messages that no undo hides, and say before which line to read on."""
+    if all(row[1] == "message" for row in rows):  # as in most talks
+        kept.extend(rows)
+        return rows[-1][0]
     for row in rows:
-        if row.seq >= before:
+        seq, kind, body, _ = row
+        if seq >= before:
             continue
-        first = revisions.undone_from(row.body) if row.kind == revisions.UNDO else 0
-        before = first or row.seq
-        if row.kind == "message":
+        before = (revisions.undone_from(body) if kind == revisions.UNDO else 0) or seq
+        if kind == "message":
             kept.append(row)
     return before
 

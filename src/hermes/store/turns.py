@@ -6,6 +6,7 @@ claim with each of them, so one that lost its lane cannot write over its success
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -231,10 +232,11 @@ def _context(tx: Tx, session_id: str, prompt: Prompt | None) -> Context:
     """
     brought = len(prompt.before) if prompt is not None else 0
     talk = sessions.context(tx, session_id, limit=sessions.HISTORY_ROWS + brought)
-    if brought or len(talk.lines) < sessions.HISTORY_ROWS:
+    if brought or len(talk.seqs) < sessions.HISTORY_ROWS:
         return talk
-    first = -(-talk.lines[0].seq // HISTORY_STEP) * HISTORY_STEP
-    return replace(talk, lines=[line for line in talk.lines if line.seq >= first])
+    first = -(-talk.seqs[0] // HISTORY_STEP) * HISTORY_STEP
+    start = bisect_left(talk.seqs, first)
+    return replace(talk, messages=talk.messages[start:], seqs=talk.seqs[start:])
 
 
 def _composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) -> Prompt | None:
