@@ -164,7 +164,7 @@ async def test_a_talk_longer_than_is_sent_moves_on_in_steps(
         lines = [ChatMessage(role, f"line {number}") for number in range(120) for role in (Role.USER, Role.ASSISTANT)]
         sessions.append(tx, name, "t_old", lines, now=tx_now)
 
-    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home").mkdir(mode=0o700, exist_ok=True)
     (tmp_path / "home" / "config.yaml").write_text("compression:\n  enabled: false\n")
     clock = FakeClock()
     tx_now = clock.now()
