@@ -96,12 +96,14 @@ from hermes.services.intake import Intake
 from hermes.services.janitor import Janitor
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
+from hermes.services.media import Media
 from hermes.services.models import Models
 from hermes.services.pairing import Pairings
 from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
 from hermes.services.processes import kill_group
 from hermes.services.registry import find_platforms
 from hermes.services.restarts import Restarts
+from hermes.services.spool import Spool
 from hermes.services.supervisor import Supervisor
 from hermes.services.surroundings import surroundings_of, today
 from hermes.services.turns import TurnParts, TurnRunner
@@ -374,6 +376,7 @@ class _Builder:
         )
         cards = Cards(supervisor.capabilities)
         self._tell_mistakes(toolbox)
+        spool = Spool(home, db, clock)
         compression = Compression(db, clock, config, models.named, self._teller(db, letters))
         runner = TurnRunner(
             TurnParts(
@@ -390,6 +393,7 @@ class _Builder:
                 Attachments(supervisor.adapter_of),
                 cards,
                 compression.grown,
+                Media(spool, letters),
             )
         )
         lanes = Lanes(db, runner, SkillCalls(skills, prompts.compose).compose, config, clock, owner)
@@ -451,7 +455,7 @@ class _Builder:
             "delivery": delivery.run,
             "presenter": presenter.run,
             "compression": compression.run,
-            "janitor": Janitor(db, clock, checkpoints.sweep).run,
+            "janitor": Janitor(db, clock, checkpoints.sweep, spool.sweep).run,
             "alerts": self._alerts.run,
             "recall": recall.run,
             "terminals": terminals.run,

@@ -47,6 +47,7 @@ class Sent:
     buttons: tuple[tuple[Button, ...], ...] = ()
     file: bytes = b""
     file_name: str = ""
+    is_voice: bool = False
 
 
 class Hold:

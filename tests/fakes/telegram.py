@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import struct
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -436,6 +437,7 @@ class FakeTelegram:
         if method in _MEDIA:
             return orjson.dumps(self._send_file(method, params))
         act: Callable[[Json], object] | None = {
+            "sendMediaGroup": self._send_album,
             "getMe": self._get_me,
             "editMessageText": self._edit,
             "sendChatAction": self._chat_action,
@@ -531,12 +533,28 @@ class FakeTelegram:
             raise Refused(400, f"Bad Request: there is no {field_name} in the request")
         text = _shown(params, "caption", 1024, "message caption") if params.get("caption") else ""
         name, data = file if isinstance(file, tuple) else self._files.get(str(file), ("", b""))
-        if not data:
-            raise Refused(400, "Bad Request: file must be non-empty")
+        _check_file(method, data)
         message = self._post(params, method, text, name, data)
         kept = self._keep_file(data, name, "application/octet-stream", field_name)
         message[field_name] = [{**kept, "width": 1, "height": 1}] if field_name == "photo" else kept
         return message
+
+    def _send_album(self, params: Json) -> list[Json]:
+        entries = params.get("media") or []
+        if not 2 <= len(entries) <= 10:
+            raise Refused(400, "Bad Request: media group must contain 2 to 10 items")
+        kinds = {entry["type"] for entry in entries}
+        if not kinds <= {"photo", "video"} and len(kinds) > 1:
+            raise Refused(400, "Bad Request: this kind of media can't be mixed with other kinds in an album")
+        files: list[tuple[str, bytes]] = [params[entry["media"].removeprefix("attach://")] for entry in entries]
+        for entry, (_, data) in zip(entries, files, strict=True):
+            _check_file(f"send{entry['type'].capitalize()}", data)
+        messages = []
+        for entry, (name, data) in zip(entries, files, strict=True):
+            text = _shown(entry, "caption", 1024, "message caption") if entry.get("caption") else ""
+            one = {**params, **entry}
+            messages.append({**self._post(one, "sendMediaGroup", text, name, data), "media_group_id": "1"})
+        return messages
 
     def _post(self, params: Json, method: str, text: str, file_name: str = "", file: bytes = b"") -> Json:
         chat = self._chat_of(params)
@@ -552,6 +570,7 @@ class FakeTelegram:
             buttons=_buttons(params),
             file=file,
             file_name=file_name,
+            is_voice=method == "sendVoice",
         )
         sent.message_id = str(self._take_message_id())
         self.sent.append(sent)
@@ -669,10 +688,27 @@ async def _params(request: web.BaseRequest) -> Json:
                 value.file.close()
             else:
                 values[name] = value
-    for name in ("reply_markup", "reply_parameters", "allowed_updates", "entities"):
+    for name in ("reply_markup", "reply_parameters", "allowed_updates", "entities", "media"):
         if isinstance(values.get(name), str):
             values[name] = orjson.loads(values[name])
     return values
+
+
+def _check_file(method: str, data: bytes) -> None:
+    """What Telegram refuses about a file, by what it is."""
+    if not data:
+        raise Refused(400, "Bad Request: file must be non-empty")
+    if len(data) > 50_000_000:
+        raise Refused(413, "Request Entity Too Large")
+    if method == "sendPhoto":
+        if len(data) > 10_000_000:
+            raise Refused(400, "Bad Request: file is too big")
+        if not data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF", b"GIF8")):
+            raise Refused(400, "Bad Request: IMAGE_PROCESS_FAILED")
+        if data.startswith(b"\x89PNG") and len(data) >= 24:
+            width, height = struct.unpack(">II", data[16:24])
+            if width + height > 10_000 or max(width, height) > 20 * min(width, height):
+                raise Refused(400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
 
 
 def _failure(refused: Refused) -> web.Response:

@@ -1,4 +1,3 @@
-
 """Ten thousand questions wait: no task, no thread and hardly any memory waits with them, and each can be answered."""
 
 from __future__ import annotations

@@ -114,6 +114,8 @@ class Button:
 class OutboundMessage:
     """One platform call: text in neutral Markdown, or one attachment with its caption.
 
+    ``album`` are further pictures and films that are shown together with the attachment.
+
     ``replaces`` is the platform's id of an earlier message of ours to edit instead of sending anew.
     ``is_repeat`` asks for the mark ↻: an earlier attempt may already have arrived.
     """
@@ -126,6 +128,7 @@ class OutboundMessage:
     attachment: Attachment | None = None
     idempotency_key: str = ""
     is_repeat: bool = False
+    album: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,10 @@ class Capabilities:
     typing: bool = False
     buttons: bool = False
     media: bool = False
+    # True: speech in OGG/Opus is shown as a voice message.
+    voice: bool = False
+    # How many pictures and films one message can show together; below 2: each is a message of its own.
+    album_limit: int = 0
     threads: bool = False
     catch_up: bool = False
     webhook: bool = False

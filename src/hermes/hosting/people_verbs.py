@@ -51,9 +51,7 @@ class PairingVerbs:
 
     async def revoke(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{platform, user}``: whoever was let in is a stranger again."""
-        return _told(
-            await self._pairings.revoke(_word(args, "platform"), _word(args, "user"), by=AT_THE_MACHINE)
-        )
+        return _told(await self._pairings.revoke(_word(args, "platform"), _word(args, "user"), by=AT_THE_MACHINE))
 
     async def clear(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return {"cleared": await self._pairings.clear_waiting(str(args.get("platform") or ""))}

@@ -21,8 +21,9 @@ from hermes.core.errors import (
     WindowClosedError,
 )
 from hermes.core.keys import Target
-from hermes.core.messages import Receipt
+from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
+from hermes.services import media
 from hermes.services.orphans import Orphans
 from hermes.store import claims, codec, outbox
 from hermes.store.claims import Claim
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 SEND_SECONDS = 60.0
+SEND_FILE_SECONDS = 330.0  # a large file over a slow line
 NO_ADAPTER_SECONDS = 60.0  # what waits is hastened when the account is connected
 BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
@@ -189,14 +191,16 @@ class Delivery:
             replaces=sending.replaces_message,
             is_repeat=sending.repeats > 0 and not adapter.capabilities.idempotent_sends,
         )
+        seconds = SEND_FILE_SECONDS if body.attachment is not None else SEND_SECONDS
         try:
-            async with asyncio.timeout(SEND_SECONDS):
+            async with asyncio.timeout(seconds):
                 receipt = await adapter.send(message)
         except TimeoutError:
-            return self._unknown(sending, f"no answer within {SEND_SECONDS:.0f} s")
+            return self._unknown(sending, f"no answer within {seconds:.0f} s")
         except PlatformError as error:
             self._on_refused(target, error)
-            return self._refused(sending, error)
+            outcome = self._refused(sending, error)
+            return self._with_word(sending, body, outcome) if isinstance(error, RejectedError) else outcome
         except Exception as error:
             log.exception("Adapter broke", extra={"target": sending.target, "outbox": sending.id})
             return self._unknown(sending, f"{type(error).__name__}: {error}")
@@ -228,6 +232,17 @@ class Delivery:
 
     def _dead(self, sending: Sending, reason: str) -> Outcome:
         return Outcome(lambda tx, now: outbox.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason)
+
+    def _with_word(self, sending: Sending, body: OutboundMessage, outcome: Outcome) -> Outcome:
+        """A file that the platform would not take is told about, in the transaction that gives it up."""
+        lifetime = self._config().delivery.answer_ttl_seconds
+
+        def record(tx: Tx, now: float) -> None:
+            outcome.record(tx, now)
+            told = media.lost(Target.parse(sending.target), sending.id, body, outcome.reason, expires_at=now + lifetime)
+            outbox.enqueue(tx, [told] if told is not None else [], now=now)
+
+        return replace(outcome, record=record)
 
     def _later(self, sending: Sending, seconds: float, reason: str) -> Outcome:
         def record(tx: Tx, now: float) -> None:

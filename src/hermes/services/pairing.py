@@ -184,9 +184,7 @@ class Pairings:
         found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
         if found is None:
             if not is_at_machine:
-                pairings.note_wrong(
-                    tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now
-                )
+                pairings.note_wrong(tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now)
             return None, self._no_such_code(waiting if is_at_machine else [], now)
         pairings.forget_wrong(tx, platform)
         return self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now), ""

@@ -17,6 +17,7 @@ from hermes.config.schema import ToolProgress
 from hermes.core.errors import PlatformError, RateLimitedError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
+from hermes.core.media import without_files
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Adapter, ShowsTyping
 from hermes.core.text import one_line, trim
@@ -59,7 +60,7 @@ class _Show:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def rendering(self) -> str:
-        return "\n".join([*self.progress[-5:], self.text]).strip()
+        return "\n".join([*self.progress[-5:], without_files(self.text)]).strip()
 
 
 DEFAULT_PACE = Pace()

@@ -22,6 +22,7 @@ from hermes.core import turn as rules
 from hermes.core.errors import ModelError, ModelErrorKind, StoreIsDownError, ToolError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS, BusyMode
+from hermes.core.media import without_files
 from hermes.core.messages import ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
@@ -43,8 +44,9 @@ from hermes.services.events import (
     TurnStarted,
 )
 from hermes.services.letters import Letters
+from hermes.services.media import Mail, Media
 from hermes.services.processes import birth_of
-from hermes.store import approvals, outbox, turns
+from hermes.store import approvals, files_out, outbox, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_code, new_id
 from hermes.store.inbox import InboxState
@@ -154,6 +156,7 @@ class TurnParts:
     attachments: Attachments
     cards: Cards
     grown: Callable[[Talk], None]
+    media: Media
 
 
 class _LoopingError(Exception):
@@ -242,6 +245,7 @@ class TurnRunner:
 
     async def _carry(self, work: Work) -> ModelReply | None:
         """Step by step to the last words; None when the turn sleeps on an approval."""
+        await self._tell_lost(work)
         await self._fetch_files(work)
         limit = self._parts.config().agent.max_iterations
         while True:
@@ -267,11 +271,21 @@ class TurnRunner:
                         return reply
                     await self._add_step(work, reply)
 
+    async def _tell_lost(self, work: Work) -> None:
+        """Files of earlier answers that never arrived: the model believes they did."""
+        if not work.begun.has_lost_files:
+            return
+        told = await self._db.write(turns.tell_lost_files, work.begun.claim, work.turn, now=self._parts.clock.now())
+        work.history += told
+
     async def _fetch_files(self, work: Work) -> None:
         """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""
         prompt = work.begun.prompt
         files = prompt.attachments if prompt is not None and work.steps == 0 else ()
-        if not files or work.history[-1].text.startswith(attachments.MARK):
+        if prompt is None or not files:
+            return
+        last = work.history[-1]
+        if last != prompt.message and last.text.startswith(attachments.MARK):
             return
         note = await self._parts.attachments.fetch(work.key.target, files, self._context(work, ""))
         await self._db.write(turns.add_message, work.begun.claim, work.turn, note, now=self._parts.clock.now())
@@ -568,7 +582,7 @@ class TurnRunner:
         """A question ends the message that was growing: it keeps what was said, and the answer comes below."""
         preview = await self._preview(work)
         said = next((message.text for message in reversed(work.history) if message.role is Role.ASSISTANT), "")
-        return self._replies(work, said.strip() or words.ASKED_BELOW, preview) if preview else []
+        return self._replies(work, without_files(said).strip() or words.ASKED_BELOW, preview) if preview else []
 
     # The end
 
@@ -603,7 +617,8 @@ class TurnRunner:
         preview = await self._preview(work)
         if preview and not text:
             text = f"{work.partial.strip()} {words.INTERRUPTED_MARK}".strip()
-        replies = self._replies(work, text, preview) if text else []
+        mail = await self._mail(work, text, preview, state) if text else Mail()
+        replies, messages = mail.rows, [*messages, *mail.note]
         ending = Ending(
             state,
             InboxState.ANSWERED if state is TurnState.DONE else InboxState.SET_ASIDE,
@@ -614,7 +629,7 @@ class TurnRunner:
             reply.model,
             self._parts.cards,
         )
-        sleeps, sending = await self._db.write(self._finished, work, ending, now=self._parts.clock.now())
+        sleeps, sending = await self._db.write(self._finished, work, ending, mail, now=self._parts.clock.now())
         self._parts.letters.stored(replies, sending)
         result = TurnResult(
             work.turn.id,
@@ -635,8 +650,20 @@ class TurnRunner:
             self._parts.grown(talk)
         return sleeps
 
-    def _finished(self, tx: Tx, work: Work, ending: Ending, *, now: float) -> tuple[bool, outbox.Begun | None]:
+    async def _mail(self, work: Work, text: str, preview: str, state: TurnState) -> Mail:
+        """What goes out. Only the agent's own last words can bring files along."""
+        if state is not TurnState.DONE:
+            return Mail(self._replies(work, text, preview))
+        message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to)
+        return await self._parts.media.compose(
+            message, self._context(work, ""), turn_id=work.turn.id, lane=work.turn.lane, preview=preview
+        )
+
+    def _finished(
+        self, tx: Tx, work: Work, ending: Ending, mail: Mail, *, now: float
+    ) -> tuple[bool, outbox.Begun | None]:
         """The end of the turn and the beginning of its delivery, in one transaction."""
+        files_out.note(tx, mail.files)
         sleeps = turns.finish(tx, work.begun.claim, work.turn, ending, now=now)
         return sleeps, self._parts.letters.begin_within(tx, ending.replies, now=now)
 

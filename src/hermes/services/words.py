@@ -26,9 +26,7 @@ STRANGERS_QUEUE = (
     "{who} would like to talk to me too, but others on {platform} are waiting already. "
     "Decide about those first: hermes pairing list"
 )
-LET_IN = (
-    "You're in{name}! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
-)
+LET_IN = "You're in{name}! Ask me anything, or /help. /sethome makes this chat the place for reminders and alerts."
 NOT_YOURS_TO_LET_IN = "Letting somebody in takes an admin or the owner."
 MAY_TALK_NOW = "{name} may talk now."
 SENT_AWAY = "{name} was sent away, without a word. They may ask again in an hour."
@@ -75,6 +73,13 @@ COMMAND_FAILED = "That command failed: {reason}"
 UNKNOWN_COMMAND = "There is no command /{name}.{nearest} /help lists them."
 NOT_ALLOWED = "/{name} needs the role {role}; yours is {mine}."
 FILE_NOT_FETCHED = "[{name}: could not be fetched: {reason}]"
+FILE_DID_NOT_COME = "I could not get {name}: {reason}"
+FILE_NOT_SENT = "({name} was not sent: {reason})"
+FILE_NOT_TAKEN = "{name} did not arrive: {reason}"
+FILE_LIES_AT = "📎 {name}: {path}"
+FILE_TOO_BIG = "it has {size}, and {most} is the most that can be sent here"
+FILE_IS_EMPTY = "it is empty"
+FILE_HERE_CANNOT = "this chat cannot take files"
 
 
 def span(seconds: float) -> str:
@@ -85,3 +90,11 @@ def span(seconds: float) -> str:
             return f"{count} {name}{'' if count == 1 else 's'}"
     count = max(1, round(seconds))
     return f"{count} second{'' if count == 1 else 's'}"
+
+
+def amount(size: int) -> str:
+    """A number of bytes as people say it."""
+    for unit, name in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}".replace(".0 ", " ")
+    return f"{size} bytes"

@@ -1,4 +1,4 @@
-"""What a chat chose for itself: its model, and how hard that thinks. Empty is the configured one."""
+"""What a chat chose for itself: its model, how hard that thinks, and its voice. Empty is the configured one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from hermes.store.db import Tx
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """``model`` is written ``provider/model``; ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``."""
+    """``model`` is written ``provider/model``; ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``.
+
+    ``voice`` says when it is answered aloud: ``on``, ``off`` or ``only-when-asked``.
+    """
 
     model: str = ""
     reasoning: str = ""
+    voice: str = ""
 
 
 NO_CHOICES = Choices()
 
 
 def of_lane(tx: Tx, lane: str) -> Choices:
-    return tx.one("SELECT model, reasoning FROM lanes WHERE key = :lane", Choices, lane=lane) or NO_CHOICES
+    return tx.one("SELECT model, reasoning, voice FROM lanes WHERE key = :lane", Choices, lane=lane) or NO_CHOICES
 
 
 def choose_model(tx: Tx, lane: str, model: str) -> None:
@@ -43,4 +47,15 @@ def choose_reasoning(tx: Tx, lane: str, reasoning: str) -> None:
         """,
         lane=lane,
         reasoning=reasoning,
+    )
+
+
+def choose_voice(tx: Tx, lane: str, voice: str) -> None:
+    tx.run(
+        """
+        INSERT INTO lanes (key, voice) VALUES (:lane, :voice)
+        ON CONFLICT (key) DO UPDATE SET voice = excluded.voice
+        """,
+        lane=lane,
+        voice=voice,
     )

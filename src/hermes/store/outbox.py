@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hermes.store import claims
+from hermes.store import claims, files_out
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 
@@ -273,6 +273,7 @@ def send_anew(tx: Tx, row_id: str, *, reason: str) -> None:
 
 
 def _die(tx: Tx, row_id: str, reason: str, now: float) -> int:
+    files_out.row_died(tx, row_id)
     return tx.run(
         "UPDATE outbox SET state = 'dead', reason = :reason, settled_at = :now WHERE id = :id",
         id=row_id,
@@ -361,6 +362,16 @@ def retry_dead(tx: Tx, row_id: str, *, expires_at: float, now: float) -> bool:
     )
     claims.wake(tx, "targets", str(target), at=now)
     return True
+
+
+def states(tx: Tx, row_ids: Sequence[str]) -> dict[str, tuple[str, float]]:
+    """State and time of settling (0: not settled) of those rows that there are."""
+    found = {}
+    for row_id in row_ids:
+        row = get(tx, row_id)
+        if row is not None:
+            found[row_id] = (row.state, row.settled_at or 0.0)
+    return found
 
 
 def get(tx: Tx, row_id: str) -> OutboxRow | None:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from hermes.core.messages import Attachment, ChatMessage, Image, Role, ToolCall, Usage
 from hermes.core.requests import TurnOptions
-from hermes.store import approvals, claims, grants, inbox, outbox, people, sessions
+from hermes.store import approvals, claims, files_out, grants, inbox, outbox, people, sessions
 from hermes.store.choices import NO_CHOICES, Choices
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
@@ -137,6 +137,7 @@ class Begun:
     person_name: str = ""
     summary: str = ""
     choices: Choices = NO_CHOICES
+    has_lost_files: bool = False
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -144,6 +145,7 @@ class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has anothe
 
 
 HISTORY_STEP = 50
+UNDELIVERED = "[undelivered files]"  # how a line begins that tells the model what never arrived
 NO_USAGE = Usage()
 NOBODY = Person("", "", "")
 TURN = (
@@ -164,10 +166,13 @@ class _Lane:
     busy_mode: str
     model: str
     reasoning: str
+    voice: str
+    files_lost: int
 
     @property
     def choices(self) -> Choices:
-        return Choices(self.model, self.reasoning) if self.model or self.reasoning else NO_CHOICES
+        chosen = self.model or self.reasoning or self.voice
+        return Choices(self.model, self.reasoning, self.voice) if chosen else NO_CHOICES
 
 
 def take(
@@ -191,7 +196,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
                 continue
             begun = _resume(tx, held, turn, rules, now)
             if begun is not None:
-                return replace(begun, choices=lane.choices)
+                return replace(begun, choices=lane.choices, has_lost_files=bool(lane.files_lost))
             sleep_until = approvals.pending_until(tx, lane.turn_id)
         else:
             pick = rules.pick(inbox.queued(tx, held.key), lane.busy_mode, now)
@@ -222,6 +227,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         person.name,
         talk.summary,
         lane.choices,
+        bool(lane.files_lost),
     )
 
 
@@ -261,7 +267,7 @@ def _is_broken(compose: Compose, row: InboxRow) -> bool:
 def _lane(tx: Tx, held: Claim) -> _Lane:
     lane = tx.one(
         """
-        SELECT seq, turn_id, session_id, busy_mode, model, reasoning FROM lanes
+        SELECT seq, turn_id, session_id, busy_mode, model, reasoning, voice, files_lost FROM lanes
         WHERE key = :key AND token = :token AND owner IS NOT NULL
         """,
         _Lane,
@@ -353,6 +359,17 @@ def add_message(tx: Tx, held: Claim, turn: Turn, message: ChatMessage, *, now: f
     """One more line before the model speaks: what became of the files that came along."""
     _lane(tx, held)
     sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+
+
+def tell_lost_files(tx: Tx, held: Claim, turn: Turn, *, now: float) -> list[ChatMessage]:
+    """A line about files of earlier answers that never arrived, each told once. Not between a call and its result."""
+    _lane(tx, held)
+    if any(call.state != CallState.DONE for call in calls_of_step(tx, turn.id, turn.steps)):
+        return []
+    lost = [f"{file.name} did not reach the person: {file.reason}" for file in files_out.take_lost(tx, turn.lane)]
+    told = [ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lost]))] if lost else []
+    sessions.append(tx, turn.session_id, turn.id, told, now=now)
+    return told
 
 
 def steer(tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float) -> ChatMessage | None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.errors import CredentialsError, OutcomeUnknownError, PlatformError, RateLimitedError
+from hermes.core.errors import CredentialsError, OutcomeUnknownError, PlatformError, RateLimitedError, RejectedError
 from hermes.core.messages import Attachment, AttachmentKind, Button, OutboundMessage
 from hermes.core.ports import AnswersPresses, Describes, FetchesFiles, ShowsTyping
 from hermes.core.text import split
 from tests.contract.adapters.conftest import Inbox, receiving, saying
+from tests.fakes.files import OPUS, png
 from tests.fakes.server import FakeServer
 
 
@@ -119,6 +120,45 @@ async def test_a_file_goes_out_as_it_is(server: FakeServer, tmp_path: Path) -> N
     sent = server.sent[0]
     assert (sent.file, sent.file_name, sent.message_id) == (path.read_bytes(), path.name, receipt.message_id)
     assert sent.text == "the report"
+
+
+async def test_pictures_that_belong_together_are_shown_together(server: FakeServer, tmp_path: Path) -> None:
+    if server.capabilities.album_limit < 2:
+        pytest.skip("no albums here")
+    files = []
+    for number in range(3):
+        path = tmp_path / f"{number}.png"
+        path.write_bytes(png(number + 2))
+        files.append(Attachment(AttachmentKind.IMAGE, path=str(path), name=path.name, mime="image/png"))
+    message = OutboundMessage(server.target(), "a *trip*", attachment=files[0], album=tuple(files[1:]))
+    async with server.adapter() as adapter:
+        receipt = await adapter.send(message)
+    assert [sent.file_name for sent in server.sent] == ["0.png", "1.png", "2.png"]
+    assert (server.sent[0].text, server.sent[0].message_id) == ("a trip", receipt.message_id)
+
+
+async def test_speech_is_shown_as_a_voice_message(server: FakeServer, tmp_path: Path) -> None:
+    if not server.capabilities.voice:
+        pytest.skip("no voice messages here")
+    path = tmp_path / "memo.ogg"
+    path.write_bytes(OPUS)
+    speech = Attachment(AttachmentKind.VOICE, path=str(path), name=path.name, mime="audio/ogg")
+    async with server.adapter() as adapter:
+        await adapter.send(OutboundMessage(server.target(), "", attachment=speech))
+    assert [(sent.file, sent.is_voice) for sent in server.sent] == [(OPUS, True)]
+
+
+async def test_a_file_over_the_upload_limit_is_refused_in_words(server: FakeServer, tmp_path: Path) -> None:
+    if not server.capabilities.media:
+        pytest.skip("no media here")
+    path = tmp_path / "film.bin"
+    with path.open("wb") as file:
+        file.truncate(server.capabilities.upload_limit_bytes + 1)
+    huge = Attachment(AttachmentKind.DOCUMENT, path=str(path), name=path.name)
+    async with server.adapter() as adapter:
+        with pytest.raises(RejectedError, match=r"film\.bin"):
+            await adapter.send(OutboundMessage(server.target(), "", attachment=huge))
+    assert server.sent == []
 
 
 async def test_a_file_that_is_gone_is_told_and_not_silently_left_out(server: FakeServer, tmp_path: Path) -> None:

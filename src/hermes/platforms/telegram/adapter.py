@@ -31,6 +31,8 @@ class TelegramAdapter:
         typing=True,
         buttons=True,
         media=True,
+        voice=True,
+        album_limit=media.ALBUM_LIMIT,
         threads=True,
         upload_limit_bytes=media.UPLOAD_LIMIT,
         download_limit_bytes=media.DOWNLOAD_LIMIT,
@@ -97,8 +99,8 @@ class TelegramAdapter:
                 return Receipt(_message_id(result) or message.replaces, "; ".join(notes))
 
     async def _deliver(self, call: wire.Call) -> Any:
-        if call.upload:
-            return await self._bot.upload(call.method, call.params, call.upload)
+        if call.uploads:
+            return await self._bot.upload(call.method, call.params, call.uploads)
         return await self._bot.call(call.method, call.params)
 
     async def typing(self, target: Target) -> None:
@@ -147,4 +149,6 @@ def _after(updates: list[Json]) -> int:
 
 
 def _message_id(result: Any) -> str:
+    if isinstance(result, list):  # an album is as many messages; its caption is at the first
+        result = result[0] if result else None
     return str(result.get("message_id") or "") if isinstance(result, dict) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from hermes.core.messages import Attachment, AttachmentKind, Json
 UPLOAD_LIMIT = 50_000_000
 PHOTO_LIMIT = 10_000_000
 DOWNLOAD_LIMIT = 20_000_000
+ALBUM_LIMIT = 10
 UPLOAD_SECONDS = 300.0
 DOWNLOAD_SECONDS = 300.0
 _CHUNK = 256 * 1024
@@ -39,7 +40,13 @@ _METHODS = {
     AttachmentKind.VIDEO: "sendVideo",
     AttachmentKind.DOCUMENT: "sendDocument",
 }
-RETRY_AS_DOCUMENT = frozenset(FIELDS) - {"sendDocument"}
+# What these methods take; anything else they would refuse, or show as something it is not.
+_TAKES = {
+    "sendAudio": ("audio/mpeg", "audio/mp4", "audio/x-m4a"),
+    "sendVideo": ("video/mp4",),
+    "sendPhoto": ("image/jpeg", "image/png", "image/webp"),
+    "sendVoice": ("audio/ogg", "audio/mpeg", "audio/mp4", "audio/x-m4a"),
+}
 NOT_AS_THIS_KIND = ("photo_", "image_process_failed", "voice_messages_forbidden", "wrong file type", "wrong type of")
 
 _IN_MESSAGE = {
@@ -77,9 +84,12 @@ def _attachment(kind: AttachmentKind, file: Json, mime: str = "") -> Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
+    """A file to send along, under the name of its field."""
+
     path: str
     name: str
     mime: str
+    field: str
 
 
 def sending(attachment: Attachment) -> tuple[str, Upload | None]:
@@ -87,10 +97,29 @@ def sending(attachment: Attachment) -> tuple[str, Upload | None]:
     method = _METHODS[attachment.kind]
     if not attachment.path:
         return method, None
-    name = attachment.name or os.path.basename(attachment.path)
-    if method == "sendPhoto" and attachment.size > PHOTO_LIMIT:
+    if not _is_taken(method, attachment):
         method = "sendDocument"
-    return method, Upload(attachment.path, name, attachment.mime or "application/octet-stream")
+    return method, _upload(attachment, FIELDS[method])
+
+
+def album(files: Sequence[Attachment]) -> tuple[list[Json], tuple[Upload, ...]]:
+    """The entries of ``sendMediaGroup`` and what to upload. Where one must be a document, all are: it takes no mix."""
+    kinds = [FIELDS[_METHODS[file.kind]] for file in files]
+    if not all(_is_taken(_METHODS[file.kind], file) for file in files):
+        kinds = ["document"] * len(files)
+    entries: list[Json] = [{"type": kind, "media": f"attach://file{n}"} for n, kind in enumerate(kinds)]
+    return entries, tuple(_upload(file, f"file{number}") for number, file in enumerate(files))
+
+
+def _is_taken(method: str, file: Attachment) -> bool:
+    if method == "sendPhoto" and file.size > PHOTO_LIMIT:
+        return False
+    return not file.mime or method not in _TAKES or file.mime in _TAKES[method]
+
+
+def _upload(file: Attachment, field: str) -> Upload:
+    name = file.name or os.path.basename(file.path)
+    return Upload(file.path, name, file.mime or "application/octet-stream", field)
 
 
 @asynccontextmanager
@@ -108,12 +137,13 @@ async def opened(upload: Upload) -> AsyncIterator[IO[bytes]]:
         file.close()
 
 
-def form(method: str, params: Json, upload: Upload, file: IO[bytes]) -> aiohttp.FormData:
+def form(params: Json, files: Sequence[tuple[Upload, IO[bytes]]]) -> aiohttp.FormData:
     """A form as the Bot API reads it: plain values as text, nested ones as JSON."""
     data = aiohttp.FormData(quote_fields=False)  # Telegram shows a percent-encoded name as it is
     for name, value in params.items():
         data.add_field(name, value if isinstance(value, str) else orjson.dumps(value).decode())
-    data.add_field(FIELDS[method], file, filename=upload.name, content_type=upload.mime)
+    for upload, file in files:
+        data.add_field(upload.field, file, filename=upload.name, content_type=upload.mime)
     return data
 
 

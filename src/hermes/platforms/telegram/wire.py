@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -27,7 +28,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import Target
-from hermes.core.messages import InboundEvent, Json, OutboundMessage, TextUnit, Unreadable, read
+from hermes.core.messages import Attachment, InboundEvent, Json, OutboundMessage, TextUnit, Unreadable, read
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable
 from hermes.platforms.telegram import markdown, media
@@ -42,6 +43,7 @@ POLL_GRACE_SECONDS = 8.0
 CONNECT_SECONDS = 10.0
 REPEAT_MARK = "↻ "
 GENERAL_TOPIC = "1"
+UNFORMATTED = "sent without formatting"
 GARBLED = "garbled"  # where an update that is not JSON keeps its text
 
 # What a SOCKS proxy that could not connect is told as; these share no base.
@@ -74,11 +76,11 @@ def understand(update: Json, me: Me, now: datetime) -> InboundEvent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to the Bot API. ``upload`` is the file to send along, under the name of its field."""
+    """One request to the Bot API. ``uploads`` are the files to send along, each under the name of its field."""
 
     method: str
     params: Json
-    upload: media.Upload | None = None
+    uploads: tuple[media.Upload, ...] = ()
     plain: str = ""  # the text to fall back to when Telegram cannot read our markup
 
 
@@ -100,10 +102,21 @@ def render(message: OutboundMessage) -> Call:
         return Call("editMessageText" if message.replaces else "sendMessage", params, plain=text)
     if text:
         _add_text(params, "caption", text, CAPTION_LIMIT)
+    if message.album:
+        return _render_album(params, (message.attachment, *message.album), text)
     method, upload = media.sending(message.attachment)
     if upload is None:
         params[media.FIELDS[method]] = message.attachment.file_id
-    return Call(method, params, upload, plain=text)
+        return Call(method, params, plain=text)
+    return Call(method, params, (upload,), plain=text)
+
+
+def _render_album(params: Json, files: Sequence[Attachment], text: str) -> Call:
+    """Several pictures and films in one call. The caption stands at the first of them; buttons there are none."""
+    entries, uploads = media.album(files)
+    entries[0] |= {name: params.pop(name) for name in ("caption", "parse_mode") if name in params}
+    params.pop("reply_markup", None)
+    return Call("sendMediaGroup", {**params, "media": entries}, uploads, plain=text)
 
 
 def _add_place(params: Json, message: OutboundMessage) -> None:
@@ -157,17 +170,32 @@ def mend(call: Call, refusal: RefusedError) -> tuple[Call, str] | None:
     said, params = refusal.description, call.params
     if (moved := refusal.parameters.get("migrate_to_chat_id")) and params["chat_id"] != moved:
         return replace(call, params={**params, "chat_id": moved}), f"the chat is now {moved}"
+    if "can't parse entities" in said and "media" in params:
+        first, *others = params["media"]
+        bare = {key: value for key, value in first.items() if key != "parse_mode"}
+        return replace(call, params={**params, "media": [{**bare, "caption": call.plain}, *others]}), UNFORMATTED
     if "can't parse entities" in said and "parse_mode" in params:
         name = "text" if "text" in params else "caption"
         bare = {key: value for key, value in params.items() if key != "parse_mode"}
-        return replace(call, params={**bare, name: call.plain}), "sent without formatting"
+        return replace(call, params={**bare, name: call.plain}), UNFORMATTED
     if "thread not found" in said and "message_thread_id" in params:
         return _without(call, "message_thread_id"), "the topic is gone; sent to the chat"
     if "replied not found" in said and "reply_parameters" in params:
         return _without(call, "reply_parameters"), "the message it answers is gone"
-    if call.upload and call.method in media.RETRY_AS_DOCUMENT and any(word in said for word in media.NOT_AS_THIS_KIND):
-        return replace(call, method="sendDocument"), "sent as a file"
+    if call.uploads and any(word in said for word in media.NOT_AS_THIS_KIND):
+        return _as_documents(call)
     return None
+
+
+def _as_documents(call: Call) -> tuple[Call, str] | None:
+    if call.method == "sendMediaGroup":
+        entries = [{**entry, "type": "document"} for entry in call.params["media"]]
+        changed = replace(call, params={**call.params, "media": entries})
+        return (changed, "sent as files") if entries != call.params["media"] else None
+    if call.method == "sendDocument":
+        return None
+    [upload] = call.uploads
+    return replace(call, method="sendDocument", uploads=(replace(upload, field="document"),)), "sent as a file"
 
 
 def _without(call: Call, name: str) -> Call:
@@ -249,9 +277,10 @@ class Bot:
             raise RejectedError(f"This cannot be written for Telegram's {method}: {error}") from None
         return await self._post(method, body, _JSON, seconds)
 
-    async def upload(self, method: str, params: Json, upload: media.Upload) -> Any:
-        async with media.opened(upload) as file:
-            return await self._post(method, media.form(method, params, upload, file), {}, media.UPLOAD_SECONDS)
+    async def upload(self, method: str, params: Json, uploads: Sequence[media.Upload]) -> Any:
+        async with AsyncExitStack() as stack:
+            files = [(upload, await stack.enter_async_context(media.opened(upload))) for upload in uploads]
+            return await self._post(method, media.form(params, files), {}, media.UPLOAD_SECONDS)
 
     async def _post(
         self, method: str, body: bytes | aiohttp.FormData, headers: Mapping[str, str], seconds: float

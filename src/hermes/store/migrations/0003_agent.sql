@@ -95,3 +95,16 @@ CREATE TABLE pairing_tries (
 
 -- Whose sessions: asked by /sessions, /resume and the search.
 CREATE INDEX turns_person ON turns (person_id, session_id) WHERE person_id <> '';
+
+-- Files on their way out, so that the model can be told which of them never arrived; and whether there are such.
+CREATE TABLE files_out (
+    outbox_id TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    lane TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (outbox_id, position)
+);
+CREATE INDEX files_out_lane ON files_out (lane);
+ALTER TABLE lanes ADD COLUMN files_lost BIGINT NOT NULL DEFAULT 0;
+-- A chat's own choice: when it is answered aloud.
+ALTER TABLE lanes ADD COLUMN voice TEXT NOT NULL DEFAULT '';

@@ -6,6 +6,7 @@ import asyncio
 import os
 import traceback
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -30,6 +31,7 @@ from hermes.core.secret import Secret
 from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.adapter import TelegramAdapter
 from hermes.platforms.telegram.config import TelegramConfig
+from tests.fakes.files import png
 from tests.fakes.telegram import FakeTelegram
 
 HERE = Target("telegram", "7")
@@ -340,10 +342,36 @@ def a_file(path: Path, kind: AttachmentKind, data: bytes = b"data") -> Attachmen
 async def test_each_kind_of_file_goes_its_own_way(
     fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path, kind: AttachmentKind, method: str
 ) -> None:
-    buttons = ((Button("Yes", "y"),),)
-    await adapter.send(text("", attachment=a_file(tmp_path / "f.bin", kind), buttons=buttons))
+    buttons, data = ((Button("Yes", "y"),),), png(3, 2) if kind is AttachmentKind.IMAGE else b"data"
+    await adapter.send(text("", attachment=a_file(tmp_path / "f.bin", kind, data), buttons=buttons))
     sent = fake.sent[0]
-    assert (sent.method, sent.file, sent.file_name, sent.buttons) == (method, b"data", "f.bin", buttons)
+    assert (sent.method, sent.file, sent.file_name, sent.buttons) == (method, data, "f.bin", buttons)
+
+
+@pytest.mark.parametrize(
+    "kind,mime",
+    [
+        (AttachmentKind.AUDIO, "audio/wav"),
+        (AttachmentKind.VIDEO, "video/webm"),
+        (AttachmentKind.IMAGE, "image/gif"),
+        (AttachmentKind.VOICE, "audio/flac"),
+    ],
+)
+async def test_what_telegram_cannot_play_goes_as_a_file(
+    fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path, kind: AttachmentKind, mime: str
+) -> None:
+    await adapter.send(text("", attachment=replace(a_file(tmp_path / "f.bin", kind), mime=mime)))
+    assert [sent.method for sent in fake.sent] == ["sendDocument"]
+
+
+async def test_an_album_telegram_cannot_show_goes_as_files(
+    fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    one, two = (a_file(tmp_path / f"{n}.png", AttachmentKind.IMAGE, png(width, 1)) for n, width in ((1, 2), (2, 9000)))
+    receipt = await adapter.send(text("*both*", attachment=one, album=(two,)))
+    assert receipt.note == "sent as files"
+    assert [entry["type"] for entry in fake.called("sendMediaGroup")[-1]["media"]] == ["document", "document"]
+    assert [sent.text for sent in fake.sent] == ["both", ""]
 
 
 async def test_a_picture_too_large_for_a_photo_goes_as_a_file(
@@ -356,9 +384,9 @@ async def test_a_picture_too_large_for_a_photo_goes_as_a_file(
 async def test_a_picture_that_telegram_cannot_show_goes_as_a_file(
     fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path
 ) -> None:
-    fake.refuse_next("sendPhoto", 400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
-    receipt = await adapter.send(text("look", attachment=a_file(tmp_path / "f.png", AttachmentKind.IMAGE)))
-    assert (fake.sent[0].method, fake.sent[0].file, receipt.note) == ("sendDocument", b"data", "sent as a file")
+    banner = png(9000, 100)
+    receipt = await adapter.send(text("look", attachment=a_file(tmp_path / "f.png", AttachmentKind.IMAGE, banner)))
+    assert (fake.sent[0].method, fake.sent[0].file, receipt.note) == ("sendDocument", banner, "sent as a file")
 
 
 async def test_a_file_too_large_for_telegram_is_told(

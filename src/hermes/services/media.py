@@ -1,0 +1,249 @@
+"""Files out: the agent's last words and the files it names in them, as outbox rows in their order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hermes.agent.files import place_of
+from hermes.agent.toolkit import ToolContext
+from hermes.core import media
+from hermes.core.errors import ToolError
+from hermes.core.keys import Target
+from hermes.core.lane import DOORS
+from hermes.core.media import WantedFile, Words
+from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
+from hermes.core.text import length, one_line, visible
+from hermes.services import words
+from hermes.services.letters import Letters
+from hermes.services.spool import Spool, TooBigError
+from hermes.store import codec
+from hermes.store.files_out import FileOut
+from hermes.store.ids import new_id
+from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.turns import UNDELIVERED
+
+MOST_FILES = 20
+LONGEST_NAME = 80
+LONGEST_REASON = 300
+SHOWN_TOGETHER = (AttachmentKind.IMAGE, AttachmentKind.VIDEO)
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """What an answer becomes. ``files`` go with some of the rows; ``refused`` tells of those that go with none."""
+
+    rows: Sequence[Outgoing] = ()
+    files: Sequence[FileOut] = ()
+    refused: Sequence[str] = ()
+
+    @property
+    def note(self) -> Sequence[ChatMessage]:
+        """What the model reads about it with the next turn."""
+        return [ChatMessage(Role.USER, "\n".join([UNDELIVERED, *self.refused]))] if self.refused else []
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A file in the spool, under the name of the row that will carry it."""
+
+    row_id: str
+    attachment: Attachment
+
+
+@dataclass(slots=True)
+class _Draft:
+    """One answer on its way to rows. Only the call that makes it touches it."""
+
+    to: OutboundMessage
+    turn_id: str
+    lane: str
+    preview: str
+    rows: list[Outgoing] = field(default_factory=list)
+    files: list[FileOut] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+class Media:
+    def __init__(self, spool: Spool, letters: Letters) -> None:
+        self._spool = spool
+        self._letters = letters
+
+    async def compose(
+        self, message: OutboundMessage, ctx: ToolContext, *, turn_id: str, lane: str, preview: str = ""
+    ) -> Mail:
+        """The rows of an answer: its text, and each file that it names. Every file goes out or is told about.
+
+        Only files of the person's workspace are sent, opened by the guarded way and copied before this returns. What
+        stands in ``preview`` is overwritten by the first text.
+        """
+        if message.target.platform in DOORS:
+            return Mail()
+        found = media.pieces(message.text)
+        draft = _Draft(message, turn_id, lane, preview)
+        if not any(isinstance(piece, WantedFile) for piece in found):
+            text = "\n".join(piece.text for piece in found if isinstance(piece, Words)) or message.text
+            self._write(draft, text)
+            return Mail(draft.rows)
+        taken = await self._take_all(found, ctx, draft)
+        groups = _grouped(taken, self._letters.capabilities(message.target).album_limit)
+        self._arrange([await asyncio.to_thread(self._bound, group) for group in groups], draft)
+        return Mail(draft.rows, draft.files, draft.refused)
+
+    async def _take_all(
+        self, found: Sequence[Words | WantedFile], ctx: ToolContext, draft: _Draft
+    ) -> list[str | Ready]:
+        limits = self._letters.capabilities(draft.to.target)
+        taken: list[str | Ready] = []
+        count = 0
+        for piece in found:
+            if isinstance(piece, Words):
+                taken.append(piece.text)
+                continue
+            count += 1
+            try:
+                if count > MOST_FILES:
+                    raise ToolError(f"an answer carries {MOST_FILES} files at most")
+                taken.append(await self._take(piece, ctx, limits))
+            except ToolError as error:
+                told = refusal(piece.name, str(error))
+                draft.refused.append(told)
+                taken.append(told)
+        return taken
+
+    async def _take(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities) -> str | Ready:
+        if not limits.media:
+            path = await asyncio.to_thread(_look, wanted, ctx)
+            return words.FILE_LIES_AT.format(name=shown(wanted.name), path=path)
+        row_id = new_id("ob")
+        return Ready(row_id, await asyncio.to_thread(self._copy, wanted, ctx, limits, row_id))
+
+    def _copy(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, row_id: str) -> Attachment:
+        with place_of(ctx, wanted.path) as place, place.open() as file:
+            try:
+                path = self._spool.take_in(file, row_id, 0, limits.upload_limit_bytes)
+            except TooBigError as error:
+                size, most = words.amount(error.size), words.amount(limits.upload_limit_bytes)
+                raise ToolError(words.FILE_TOO_BIG.format(size=size, most=most)) from None
+            except OSError as error:
+                raise ToolError(f"it could not be copied ({error.strerror})") from error
+        return described(path, wanted, limits)
+
+    def _bound(self, group: str | list[Ready]) -> str | list[Ready]:
+        """An album goes with one row, so its files are named after that one."""
+        if isinstance(group, str):
+            return group
+        first, *others = group
+        for position, other in enumerate(others, 1):
+            path = self._spool.place(first.row_id, position)
+            os.replace(other.attachment.path, path)
+            group[position] = Ready(first.row_id, replace(other.attachment, path=str(path)))
+        return group
+
+    def _arrange(self, groups: Sequence[str | list[Ready]], draft: _Draft) -> None:
+        """Rows in the order of the text. Pictures in a row are an album; a short text before one file its caption."""
+        limits = self._letters.capabilities(draft.to.target)
+        match groups:
+            case [str(text), [Ready() as only]] if not draft.preview and _is_caption(text, only, limits):
+                self._send(draft, [only], text)
+                return
+        for group in groups:
+            if isinstance(group, str):
+                self._write(draft, group)
+            else:
+                self._send(draft, group)
+        if draft.preview:  # it stays as it is otherwise: half a text that nobody finishes
+            names = ", ".join(shown(file.name) for file in draft.files)
+            self._write(draft, f"📎 {names}")
+
+    def _write(self, draft: _Draft, text: str) -> None:
+        message = replace(draft.to, text=text, reply_to=self._reply_to(draft))
+        draft.rows += self._letters.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, replaces=draft.preview)
+        draft.preview = ""
+
+    def _send(self, draft: _Draft, files: Sequence[Ready], text: str = "") -> None:
+        first, *others = files
+        message = replace(
+            draft.to,
+            text=text,
+            reply_to=self._reply_to(draft),
+            attachment=first.attachment,
+            album=tuple(other.attachment for other in others),
+        )
+        # A letter of its own: when the platform refuses a file, the words behind it go out all the same.
+        draft.rows += self._letters.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, key=first.row_id)
+        names = [shown(file.attachment.name) for file in files]
+        draft.files += [FileOut(first.row_id, position, draft.lane, name) for position, name in enumerate(names)]
+
+    @staticmethod
+    def _reply_to(draft: _Draft) -> str:
+        """Only the first message quotes what it answers."""
+        return "" if draft.rows else draft.to.reply_to
+
+
+def described(path: Path, wanted: WantedFile, limits: Capabilities) -> Attachment:
+    """A spooled file as the platform gets it: its kind by its bytes, and as its sender wished."""
+    with path.open("rb") as file:
+        head = file.read(media.HEAD_BYTES)
+        size = file.seek(0, 2)
+    if not size:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        raise ToolError(words.FILE_IS_EMPTY)
+    kind, mime = media.kind_of(head, wanted.name)
+    if wanted.as_document:
+        kind = AttachmentKind.DOCUMENT
+    elif wanted.as_voice and kind is AttachmentKind.AUDIO and limits.voice and media.is_opus(head):
+        kind = AttachmentKind.VOICE
+    return Attachment(kind, path=str(path), name=shown(wanted.name), mime=mime, size=size)
+
+
+def refusal(name: str, reason: str) -> str:
+    return words.FILE_NOT_SENT.format(name=shown(name), reason=one_line(visible(reason), LONGEST_REASON).rstrip("."))
+
+
+def shown(name: str) -> str:
+    return one_line(name, LONGEST_NAME)
+
+
+def lost(target: Target, row_id: str, body: OutboundMessage, reason: str, *, expires_at: float) -> Outgoing | None:
+    """What the person reads in place of a file that the platform would not take; its caption is not lost with it."""
+    if body.attachment is None:
+        return None
+    names = ", ".join(shown(file.name or file.kind) for file in (body.attachment, *body.album))
+    told = words.FILE_NOT_TAKEN.format(name=names, reason=one_line(visible(reason), LONGEST_REASON))
+    text = "\n\n".join(part for part in (body.text, told) if part)
+    key = f"{row_id}.lost"
+    message = OutboundMessage(target, text, idempotency_key=key)
+    return Outgoing(key, str(target), key, 0, OutboxKind.REPLY, codec.dump(message), expires_at)
+
+
+def _look(wanted: WantedFile, ctx: ToolContext) -> str:
+    with place_of(ctx, wanted.path) as place, place.open():
+        return str(place.target)
+
+
+def _grouped(taken: Sequence[str | Ready], most: int) -> list[str | list[Ready]]:
+    groups: list[str | list[Ready]] = []
+    for piece in taken:
+        last = groups[-1] if groups else None
+        if isinstance(piece, str):
+            groups[-1:] = [f"{last}\n{piece}"] if isinstance(last, str) else [*groups[-1:], piece]
+        elif isinstance(last, list) and len(last) < most and _go_together(last[0], piece):
+            last.append(piece)
+        else:
+            groups.append([piece])
+    return groups
+
+
+def _go_together(*files: Ready) -> bool:
+    return all(each.attachment.kind in SHOWN_TOGETHER and each.attachment.mime != "image/gif" for each in files)
+
+
+def _is_caption(text: str, file: Ready, limits: Capabilities) -> bool:
+    has_room = length(text, limits.text_unit) <= limits.caption_limit
+    return has_room and file.attachment.kind is not AttachmentKind.VOICE

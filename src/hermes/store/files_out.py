@@ -1,0 +1,84 @@
+"""Files on their way out. Those that are lost are told to the model with the next turn of their chat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hermes.store.db import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class FileOut:
+    """A file that goes with an outbox row; ``position`` counts within its album."""
+
+    outbox_id: str
+    position: int
+    lane: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    name: str
+    reason: str
+
+
+def note(tx: Tx, files: Sequence[FileOut]) -> None:
+    """Remember them, in the transaction that stores their rows. Noting one twice is noting it once."""
+    for file in files:
+        tx.run(
+            """
+            INSERT INTO files_out (outbox_id, position, lane, name) VALUES (:outbox_id, :position, :lane, :name)
+            ON CONFLICT (outbox_id, position) DO NOTHING
+            """,
+            outbox_id=file.outbox_id,
+            position=file.position,
+            lane=file.lane,
+            name=file.name,
+        )
+
+
+def row_died(tx: Tx, outbox_id: str) -> None:
+    """An outbox row is dead: if files went with it, their chat has something to be told."""
+    tx.run(
+        "UPDATE lanes SET files_lost = 1 WHERE key IN (SELECT lane FROM files_out WHERE outbox_id = :id)", id=outbox_id
+    )
+
+
+def take_lost(tx: Tx, lane: str) -> list[Lost]:
+    """What never arrived, each told once: whoever asks writes it down in this transaction."""
+    lost = tx.all(
+        """
+        SELECT files_out.name, outbox.reason FROM files_out JOIN outbox ON outbox.id = files_out.outbox_id
+        WHERE files_out.lane = :lane AND outbox.state = 'dead' ORDER BY outbox.seq, files_out.position
+        """,
+        Lost,
+        lane=lane,
+    )
+    tx.run(
+        """
+        DELETE FROM files_out WHERE lane = :lane AND EXISTS (
+            SELECT 1 FROM outbox WHERE outbox.id = files_out.outbox_id AND outbox.state = 'dead')
+        """,
+        lane=lane,
+    )
+    tx.run("UPDATE lanes SET files_lost = 0 WHERE key = :lane", lane=lane)
+    return lost
+
+
+def sweep(tx: Tx) -> None:
+    """Forget what arrived, and mark the chats of what died in a bunch."""
+    tx.run(
+        """
+        DELETE FROM files_out WHERE NOT EXISTS (
+            SELECT 1 FROM outbox WHERE outbox.id = files_out.outbox_id AND outbox.state <> 'sent')
+        """
+    )
+    tx.run(
+        """
+        UPDATE lanes SET files_lost = 1 WHERE files_lost = 0 AND key IN (
+            SELECT files_out.lane FROM files_out JOIN outbox ON outbox.id = files_out.outbox_id
+            WHERE outbox.state = 'dead')
+        """
+    )
