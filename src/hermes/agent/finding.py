@@ -88,7 +88,8 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"\w{2,}", text.casefold())) - _EMPTY
 
 
-_EMPTY = frozenset(
+_EMPTY_WORDS = (
     "an and are as at be by can do find for from have in into is it me my need not of on or some something that the "
-    "then there they this to tool tools up use want what which with you your".split()  # noqa: SIM905 - words read better than a list of them
+    "then there they this to tool tools up use want what which with you your"
 )
+_EMPTY = frozenset(_EMPTY_WORDS.split())
