@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,8 @@ from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxState
 from hermes.store.people import Person
 from hermes.store.turns import Cards, no_cards
+
+log = logging.getLogger(__name__)
 
 LONGEST_REASON = 1000
 LOCAL, THE_OWNER = "local", "the owner"
@@ -120,6 +123,8 @@ class Approvals:
             scope=scope,
             now=self._clock.now(),
         )
+        if answered.answer is Answer.NOT_YOURS:
+            log.warning("Answer refused", extra={"platform": platform, "user": sender_id, "approval": approval_id})
         if answered.answer is Answer.TAKEN and answered.approval is not None:
             self._wake(answered.approval.lane)
             for target in targets:

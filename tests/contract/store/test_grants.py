@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.store import approvals, grants, people, sessions, turns
 from hermes.store.db import Database
@@ -96,6 +97,26 @@ async def test_grants_are_listed_by_person_and_not_of_sessions_that_ended(databa
     assert [grant.id for grant in await database.read(grants.standing, person_id="p_7")] == ["gr_1"]
     await database.write(sessions.end, "s_1", reason="new", now=NOW + 2)
     assert [grant.id for grant in await database.read(grants.standing)] == ["gr_2"]
+
+
+async def test_a_task_that_was_handed_on_asks_for_the_session_of_the_chat_it_works_for(database: Database) -> None:
+    chat = await begun_turn(database, lane="agent:main:telegram:dm:9")
+    errand = await begun_turn(database)
+    call = ToolCall("call_1", "danger", "{}")
+    asked = replace(question(), subject="kind")
+    await database.write(
+        turns.add_step,
+        errand.claim,
+        errand.turn,
+        ChatMessage(Role.ASSISTANT, "", tool_calls=(call,)),
+        [turns.NewCall("c_1", call, asked)],
+        usage=turns.NO_USAGE,
+        origin=chat.turn.lane,
+        now=NOW,
+    )
+    stored = await database.read(approvals.get, asked.id)
+    assert stored is not None
+    assert stored.session_id == chat.turn.session_id != errand.turn.session_id
 
 
 async def test_a_step_asks_about_nothing_that_a_grant_covers_and_writes_down_why(database: Database) -> None:
