@@ -83,6 +83,7 @@ from hermes.services.commands import (
     skills,
     tools,
     undo,
+    verbose,
 )
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.compression import Compression
@@ -98,6 +99,7 @@ from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
 from hermes.services.media import Media
 from hermes.services.models import Models
+from hermes.services.pacing import Pacer
 from hermes.services.pairing import Pairings
 from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
 from hermes.services.processes import kill_group
@@ -157,6 +159,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     skills,
     tools,
     undo,
+    verbose,
 )
 
 
@@ -354,14 +357,22 @@ class _Builder:
         supervisor = Supervisor(
             self._manifests, db, config, clock, {"local": {"hub": hub}}, self._setting.paused_because
         )
+        pacer = Pacer(supervisor.capabilities)
         delivery = Delivery(
-            db, supervisor.adapter_of, config, clock, owner, on_sent=supervisor.delivered, on_refused=supervisor.refused
+            db,
+            supervisor.adapter_of,
+            config,
+            clock,
+            owner,
+            pacer,
+            on_sent=supervisor.delivered,
+            on_refused=supervisor.refused,
         )
         letters = Letters(supervisor.capabilities, config, clock, delivery)
         self._alerts = Alerts(db, letters, config, clock)
         for text in self._untold:
             self._alerts.tell(text)
-        presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, self._setting.pace)
+        presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, pacer, self._setting.pace)
         skills = self._skills()
         prompts = PromptBuilder(
             lambda: config().agent.persona,
@@ -436,6 +447,7 @@ class _Builder:
             skills,
             SkillSwitches(lambda: self.watch.loaded, self.watch.read_again),
             Restarts(self._setting.restart, clock.now()),
+            presenter,
         )
         intake = Intake(
             db,

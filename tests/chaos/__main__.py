@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import api_kills, duplicates, faults, reconnects, store_troubles
+from tests.chaos import api_kills, duplicates, faults, pacing, reconnects, store_troubles
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, told
 from tests.chaos.world import opened
@@ -27,6 +27,7 @@ MESSAGES = 10_000
 FAILURES = 1_000
 REQUESTS = 50
 EXAMPLES = 100
+CHATS = 200
 
 Row = tuple[str, str]
 
@@ -165,6 +166,27 @@ async def fuzz_the_api(options: Options) -> Told:
     return Told(rows, not met.failures)
 
 
+async def stream_at_once(options: Options) -> Told:
+    paced = await pacing.stream_at_once(options.folder / "pacing", CHATS, scale=1.0, deadline=120)
+    waits = f"{quantile(paced.waits, 0.5):.1f} / {quantile(paced.waits, 0.99):.1f} / {paced.waits[-1]:.1f} s"
+    for one in paced.refused:
+        print(f"told to wait: {one}")
+    rows = [
+        (
+            f"{paced.chats} chats stream at once, 30 calls/s in all and 1/s in a chat: told to wait (429)",
+            str(len(paced.refused)),
+        ),
+        ("… answers incomplete, out of order", _counts(paced.incomplete, paced.out_of_order)),
+        ("… edits made while an answer waited that could have gone", str(paced.overtaken)),
+        (
+            "… most calls in a second, edits in all, time",
+            f"{paced.most_in_a_second}, {paced.edits}, {paced.seconds:.0f} s",
+        ),
+        ("… an answer waited for its place: p50 / p99 / max", waits),
+    ]
+    return Told(rows, paced.is_good)
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
     "api": kill_the_api,
@@ -173,6 +195,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "reconnects": reconnect,
     "faults": play_faults,
     "store": trouble_the_store,
+    "pacing": stream_at_once,
 }
 
 

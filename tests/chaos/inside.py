@@ -10,13 +10,20 @@ from hermes.bootstrap import Setting, open_gateway
 from hermes.core.ports import Clock
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
+from hermes.services.presenter import DEFAULT_PACE, Pace
 from tests.fakes.model import FakeModel
-from tests.fakes.telegram import FakeTelegram
+from tests.fakes.telegram import UNPACED, FakeTelegram
 
 
 @asynccontextmanager
 async def started(
-    folder: Path, telegram: FakeTelegram, model: FakeModel, *, clock: Clock | None = None, **environ: str
+    folder: Path,
+    telegram: FakeTelegram,
+    model: FakeModel,
+    *,
+    clock: Clock | None = None,
+    pace: Pace = DEFAULT_PACE,
+    **environ: str,
 ) -> AsyncIterator[Gateway]:
     """Everybody is let in, and in a busy chat each message is a turn of its own."""
     workspace = folder / "work"
@@ -26,6 +33,7 @@ async def started(
         environ={
             "TELEGRAM_BOT_TOKEN": telegram.token,
             "TELEGRAM_BASE_URL": telegram.url,
+            **UNPACED,
             "TELEGRAM_ALLOW_ALL_USERS": "true",
             "OPENAI_API_KEY": "sk-test-0123456789",
             "OPENAI_BASE_URL": model.url,
@@ -35,6 +43,7 @@ async def started(
         },
         cwd=folder,
         clock=clock or SystemClock(),
+        pace=pace,
     )
     async with open_gateway(setting) as gateway:
         yield gateway

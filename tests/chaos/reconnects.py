@@ -24,7 +24,7 @@ from hermes.services.supervisor import Link, Pace, Supervisor
 from hermes.store.db import open_database
 from tests.chaos.world import until
 from tests.fakes.clock import FakeClock
-from tests.fakes.telegram import FakeTelegram
+from tests.fakes.telegram import UNPACED, FakeTelegram
 
 QUICK = Pace(backoff_seconds=(0.0,), conflict_seconds=0.0, watch_seconds=0.005)
 WAIT_SECONDS = 20.0
@@ -189,7 +189,8 @@ async def connected(folder: Path) -> AsyncIterator[Account]:
 
 def _config(folder: Path, telegram: FakeTelegram, path: str) -> Config:
     # The same server under two names: a change of the account, as a new token would be.
-    environ = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": telegram.url + ("/" if path else "")}
+    url = telegram.url + ("/" if path else "")
+    environ = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": url, **UNPACED}
     return load(folder, environ, folder, (MANIFEST,)).config
 
 

@@ -21,7 +21,7 @@ from hermes.hosting import beat, control, paths, processes
 from tests.chaos.network import Wire
 from tests.fakes.model import Answer, FakeModel, Json, Reply, calls_tools, last_user_text
 from tests.fakes.server import Sent
-from tests.fakes.telegram import FakeTelegram
+from tests.fakes.telegram import UNPACED, FakeTelegram
 
 ROOT = Path(__file__).parents[2]
 MARK = "↻ "
@@ -259,6 +259,7 @@ async def opened(folder: Path, seed: int, *, is_wired: bool = False, **environ: 
             "HOME": str(folder),
             "TELEGRAM_BOT_TOKEN": telegram.token,
             "TELEGRAM_BASE_URL": wire.url if wire else telegram.url,
+            **UNPACED,
             "TELEGRAM_ALLOW_ALL_USERS": "true",
             "OPENAI_API_KEY": "sk-test-0123456789",
             "OPENAI_BASE_URL": model.url,

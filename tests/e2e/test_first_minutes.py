@@ -26,7 +26,7 @@ import pytest
 
 from hermes.hosting import beat, paths, processes
 from tests.e2e.keeping import until
-from tests.fakes.telegram import FakeTelegram
+from tests.fakes.telegram import UNPACED, FakeTelegram
 from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
 
 pytestmark = pytest.mark.slow
@@ -230,6 +230,7 @@ async def test_with_a_telegram_token_the_screen_names_the_bot_and_warns_that_nob
         settings = {
             "TELEGRAM_BOT_TOKEN": telegram.token,
             "TELEGRAM_BASE_URL": telegram.url,
+            **UNPACED,
             "OPENAI_API_KEY": "sk-test-0123456789",
         }
         with newcomer.runs(**settings) as window:

@@ -12,7 +12,7 @@ import pytest
 from tests.chaos.world import GatewayProcess
 from tests.fakes.model import FakeModel
 from tests.fakes.proxy import FakeHttpProxy, FakeProxy, FakeSocksProxy
-from tests.fakes.telegram import FakeTelegram
+from tests.fakes.telegram import UNPACED, FakeTelegram
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +39,7 @@ async def gateway(
         "HOME": str(folder),
         "TELEGRAM_BOT_TOKEN": telegram.token,
         "TELEGRAM_BASE_URL": telegram.url,
+        **UNPACED,
         "TELEGRAM_ALLOWED_USERS": "7",
         "OPENAI_API_KEY": "sk-test-0123456789",
         "OPENAI_BASE_URL": model.url,

@@ -39,6 +39,60 @@ _NAMED = re.compile(r"(?<!\S)/[A-Za-z0-9_]{1,64}(?:@\w+)?|(?<!\w)@[A-Za-z]\w{2,3
 _TOO_OLD = "Bad Request: query is too old and response timeout expired or query ID is invalid"
 
 
+UNPACED = {"TELEGRAM_CALLS_PER_SECOND": "0"}
+"""For a gateway at a fake without limits, in tests that ask for everything but its patience."""
+
+_COUNTED_IN_CHAT = frozenset({"sendMessage", "editMessageText", *_MEDIA})
+_NOT_COUNTED = frozenset({"getUpdates", "getMe", "deleteWebhook"})
+
+
+@dataclass(slots=True)
+class Limits:
+    """Telegram's patience: so many calls in any second in all, and in any one chat; in a group also in any minute.
+
+    Whoever is told to wait and calls again before that is told so again. ``refused`` remembers each refusal.
+    """
+
+    in_all: int = 30
+    in_chat_seconds: float = 1.0
+    in_group: int = 20
+    group_seconds: float = 60.0
+    retry_after: float = 1.0
+    refused: list[str] = field(default_factory=list)
+    most_in_a_second: int = 0
+    _recent: deque[float] = field(default_factory=deque)
+    _chats: dict[str, deque[float]] = field(default_factory=dict)
+
+    def check(self, method: str, chat: str) -> None:
+        if method in _NOT_COUNTED:
+            return
+        now = time.monotonic()
+        _forget_before(self._recent, now - 1.0)
+        of_chat = self._chats.setdefault(chat, deque())
+        _forget_before(of_chat, now - self.group_seconds)
+        is_shown = method in _COUNTED_IN_CHAT
+        why = ""
+        if len(self._recent) >= self.in_all:
+            why = f"{method}: more than {self.in_all} calls in a second"
+        elif is_shown and of_chat and now - of_chat[-1] < self.in_chat_seconds:
+            why = f"{method}: {now - of_chat[-1]:.3f} s after the last one in chat {chat}"
+        elif is_shown and chat.startswith("-") and len(of_chat) >= self.in_group:
+            why = f"{method}: more than {self.in_group} in group {chat}"
+        if why:
+            self.refused.append(why)
+            wait = self.retry_after
+            raise Refused(429, f"Too Many Requests: retry after {wait}", {"retry_after": wait})
+        self._recent.append(now)
+        self.most_in_a_second = max(self.most_in_a_second, len(self._recent))
+        if is_shown:
+            of_chat.append(now)
+
+
+def _forget_before(times: deque[float], oldest: float) -> None:
+    while times and times[0] <= oldest:
+        times.popleft()
+
+
 class Refused(Exception):  # noqa: N818 - it is an answer, not a failure of the fake
     def __init__(self, code: int, description: str, parameters: Mapping[str, Any] | None = None) -> None:
         super().__init__(description)
@@ -85,6 +139,7 @@ class FakeTelegram:
         self.identity = token.partition(":")[0]
         self.any_chat = False  # True: sends to chats that nobody spoke in are taken too
         self.webhook_is_set = False
+        self.limits: Limits | None = None  # None: endless patience
         self.sent: list[Sent] = []
         self.calls: list[Call] = []
         self.counts: Counter[str] = Counter()
@@ -430,6 +485,8 @@ class FakeTelegram:
     async def _act(self, method: str, params: Json) -> bytes:
         if waiting := self._refusals.get(method):
             raise waiting.popleft()
+        if self.limits is not None:
+            self.limits.check(method, str(params.get("chat_id", "")))
         if method == "getUpdates":
             return await self._get_updates(params)
         if method == "sendMessage":

@@ -17,7 +17,7 @@ from hermes.services.presenter import DEFAULT_PACE, Pace
 from hermes.store.db import Limits
 from tests.fakes import tools
 from tests.fakes.model import FakeModel
-from tests.fakes.telegram import FakeTelegram
+from tests.fakes.telegram import UNPACED, FakeTelegram
 
 USER = 7
 
@@ -52,6 +52,7 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
             environ={
                 "TELEGRAM_BOT_TOKEN": telegram.token,
                 "TELEGRAM_BASE_URL": telegram.url,
+                **UNPACED,
                 "TELEGRAM_ALLOWED_USERS": str(USER),
                 "OPENAI_API_KEY": "sk-test-0123456789",
                 "OPENAI_BASE_URL": f"{model.url}",

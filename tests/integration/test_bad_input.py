@@ -20,7 +20,7 @@ from hermes.bootstrap import Setting, open_gateway
 from hermes.services.gateway import Gateway
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel
-from tests.fakes.telegram import FakeTelegram
+from tests.fakes.telegram import UNPACED, FakeTelegram
 from tests.integration.conftest import Start
 
 Json = dict[str, Any]
@@ -59,6 +59,7 @@ async def a_gateway(telegram: FakeTelegram, model: FakeModel) -> AsyncIterator[G
         environ = {
             "TELEGRAM_BOT_TOKEN": telegram.token,
             "TELEGRAM_BASE_URL": telegram.url,
+            **UNPACED,
             "TELEGRAM_ALLOW_ALL_USERS": "true",
             "TELEGRAM_GROUP_POLICY": "open",
             "TELEGRAM_REQUIRE_MENTION": "false",

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes.core.growing import CURSOR
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import CURSOR, Pace
+from hermes.services.presenter import Pace
 from hermes.store import outbox
 from hermes.store.db import Limits, Tx
 from hermes.store.outbox import OutboxKind

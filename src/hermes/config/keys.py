@@ -93,8 +93,8 @@ GENERAL: tuple[Key, ...] = (
         Kind.CHOICE,
         "new",
         ("HERMES_TOOL_PROGRESS_MODE",),
-        ("new", "all"),
-        help="one line for each new tool, or for every call",
+        ("new", "all", "verbose"),
+        help="one line for each new tool, for every call, or with arguments and results; a chat chooses with /verbose",
     ),
     Key(("agent", "persona"), default="", is_prose=True, help="text put before every conversation"),
     Key(

@@ -26,6 +26,7 @@ class ToolProgress(StrEnum):
     OFF = "off"
     NEW = "new"  # one line when another tool starts to work
     ALL = "all"  # one line for every call
+    VERBOSE = "verbose"  # with its arguments, and the first line of what came of it
 
 
 @dataclass(frozen=True, slots=True)

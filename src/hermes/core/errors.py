@@ -59,9 +59,12 @@ class ConflictError(PlatformError):
 
 
 class RateLimitedError(PlatformError):
-    def __init__(self, reason: str, retry_after: float) -> None:
+    """``in_all``: the whole account is to wait. Otherwise it is this chat, as far as the platform says."""
+
+    def __init__(self, reason: str, retry_after: float, *, in_all: bool = False) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
+        self.in_all = in_all
 
 
 class WindowClosedError(PlatformError):

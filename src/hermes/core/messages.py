@@ -149,6 +149,32 @@ class TextUnit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Rate:
+    """So many calls in so many seconds, and no more."""
+
+    calls: int
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often a platform lets itself be called: in all, in one chat, in one group. None: as often as we like.
+
+    ``in_chat`` and ``in_group`` count what is shown there. Ids of groups begin with one of ``group_marks``.
+    """
+
+    in_all: Rate | None = None
+    in_chat: Rate | None = None
+    in_group: Rate | None = None
+    group_marks: tuple[str, ...] = ()
+
+    def of_chat(self, chat: str) -> tuple[Rate, ...]:
+        """What counts in this chat, besides what counts in all."""
+        is_group = bool(self.group_marks) and chat.startswith(self.group_marks)
+        return tuple(rate for rate in (self.in_chat, self.in_group if is_group else None) if rate is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a platform can do, as data: no service ever asks for a platform by name."""
 
@@ -172,6 +198,11 @@ class Capabilities:
     idempotent_sends: bool = False
     # Pause between two calls to one chat that only refresh what is shown (edits of a preview).
     edit_pause_seconds: float = 1.0
+    # Where nothing can be edited: how many messages one turn may send about its tools at work. 0 where each one costs
+    # money or rings a bell.
+    progress_notices: int = 3
+    # How often it may be called. None: as often as we like.
+    rates: Rates | None = None
     # With no good frame for this long, the connection counts as dead and is made anew.
     silence_seconds: float = 25.0
     upload_limit_bytes: int = 50_000_000

@@ -56,6 +56,13 @@ class ShowsTyping(Protocol):
 
 
 @runtime_checkable
+class EndsTyping(Protocol):
+    """For a platform on which typing goes on until it is told otherwise; elsewhere it ends by itself."""
+
+    async def typing_ended(self, target: Target) -> None: ...
+
+
+@runtime_checkable
 class AnswersPresses(Protocol):
     async def answer_press(self, press_id: str, text: str) -> None: ...
 

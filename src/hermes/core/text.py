@@ -80,6 +80,12 @@ def split(text: str, limit: int, unit: TextUnit) -> list[str]:
     return [part for part in _parts(text, limit, unit) if part.strip()]
 
 
+def open_fence(text: str) -> str:
+    """The mark of the code block that is still open at the end of a text, '' where none is."""
+    fence = _open_at_end(text, None)
+    return fence.marker if fence is not None else ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Fence:
     marker: str

@@ -19,7 +19,7 @@ from hermes.core.messages import OutboundMessage
 from hermes.hosting.control_server import Reply
 from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import progress_line
+from hermes.services.progress import progress_line
 from hermes.store import approvals, inbox, outbox, trace, turns
 from hermes.store.db import Tx
 from hermes.store.ids import new_id

@@ -25,6 +25,7 @@ from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
 from hermes.services import media
 from hermes.services.orphans import Orphans
+from hermes.services.pacing import NO_LIMITS, Pacer, Place
 from hermes.store import claims, codec, outbox
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx
@@ -57,6 +58,7 @@ class Delivery:
         config: Callable[[], Config],
         clock: Clock,
         owner: str,
+        pacer: Pacer,
         on_sent: Callable[[Target], None] = lambda _: None,
         on_refused: Callable[[Target, PlatformError], None] = lambda *_: None,
     ) -> None:
@@ -65,11 +67,12 @@ class Delivery:
         self._config = config
         self._clock = clock
         self._owner = owner
+        self._pacer = pacer
         self._on_sent = on_sent
         self._on_refused = on_refused
         self._orphans = Orphans(db, "targets", clock, owner)
         self._active: dict[str, bool] = {}  # target → woken again while it was being served
-        self._handed: dict[str, Begun] = {}  # claimed by the transaction that stored the row
+        self._handed: dict[str, tuple[Begun, Place]] = {}  # claimed by the transaction that stored the row
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_draining = False
         self._is_closed = False
@@ -95,9 +98,15 @@ class Delivery:
             return None
         return outbox.take(tx, target, owner=self._owner, now=now)
 
-    def adopt(self, begun: Begun) -> None:
-        """Go on with what ``begin_within`` claimed, now that it is committed."""
-        self._handed[begun.claim.key] = begun
+    def reserve(self, target: str) -> Place | None:
+        """A place for what is about to be stored for an idle target, if it could be sent at once."""
+        if self._is_draining or target in self._active:
+            return None
+        return self._place_now(target)
+
+    def adopt(self, begun: Begun, place: Place) -> None:
+        """Go on with what ``begin_within`` claimed, now that it is committed, in the place that it was given."""
+        self._handed[begun.claim.key] = (begun, place)
         self.wake(begun.claim.key)
 
     async def run(self) -> None:
@@ -144,19 +153,48 @@ class Delivery:
             del self._active[target]
 
     async def _send_all(self, target: str) -> None:
-        begun = self._handed.pop(target, None) or await self._db.claim(
-            outbox.take, target, owner=self._owner, now=self._clock.now(), if_gone=_nothing_left_us
-        )
-        while begun is not None:
-            if begun.expired:
-                log.warning("Expired undelivered", extra={"target": target, "letters": begun.expired})
-            if begun.sending is None:
-                return
-            begun = await self._send_one(begun.claim, begun.sending)
+        """Send what is due there. A row is begun only when it has its place: until then it is plainly not sent."""
+        rests = True
+        begun: Begun | None
+        place: Place | None
+        while rests:
+            begun, place = await self._first(target)
+            rests = False
+            while begun is not None:
+                if begun.expired:
+                    log.warning("Expired undelivered", extra={"target": target, "letters": begun.expired})
+                if begun.sending is None or place is None:
+                    rests = begun.rests
+                    break
+                begun, place = await self._send_one(begun.claim, begun.sending, place)
+            if place is not None:
+                place.give_back()
 
-    async def _send_one(self, held: Claim, sending: Sending) -> Begun | None:
+    async def _first(self, target: str) -> tuple[Begun | None, Place]:
+        if (handed := self._handed.pop(target, None)) is not None:
+            return handed
+        place = self._place_now(target) or await self._pacer.final(Target.parse(target))
+        try:
+            begun = await self._db.claim(
+                outbox.take, target, owner=self._owner, now=self._clock.now(), if_gone=_nothing_left_us
+            )
+        except BaseException:
+            place.give_back()
+            raise
+        return begun, place
+
+    def _place_now(self, target: str) -> Place | None:
+        try:
+            return self._pacer.at_once(Target.parse(target))
+        except ValueError:  # a damaged row, which is told so when it is its turn
+            return NO_LIMITS
+
+    async def _send_one(self, held: Claim, sending: Sending, place: Place) -> tuple[Begun | None, Place | None]:
         """Send, then record and begin the next row in one transaction, however often the store must be asked."""
-        outcome = await self._attempt(sending)
+        try:
+            outcome = await self._attempt(sending)
+        finally:
+            place.end()
         if outcome.is_sent:
             self._on_sent(Target.parse(sending.target))
         else:
@@ -166,10 +204,24 @@ class Delivery:
             if outcome.again_in is not None:
                 # The slow poll would find it too, up to a second later.
                 asyncio.get_running_loop().call_later(outcome.again_in + 0.01, self.wake, sending.target)
+        next_place = self._place_now(sending.target)
+        try:
+            return await self._record(held, sending, outcome, may_begin=next_place is not None), next_place
+        except BaseException:
+            if next_place is not None:
+                next_place.give_back()
+            raise
+
+    async def _record(self, held: Claim, sending: Sending, outcome: Outcome, *, may_begin: bool) -> Begun | None:
         while True:
             try:
                 return await self._db.claim(
-                    _record_and_next, held, outcome, now=self._clock.now(), if_gone=_nothing_left_us
+                    _record_and_next,
+                    held,
+                    outcome,
+                    may_begin=may_begin,
+                    now=self._clock.now(),
+                    if_gone=_nothing_left_us,
                 )
             except StoreIsDownError as error:
                 # The receipt is in hand: it is recorded again, never sent again.
@@ -199,6 +251,8 @@ class Delivery:
             return self._unknown(sending, f"no answer within {seconds:.0f} s")
         except PlatformError as error:
             self._on_refused(target, error)
+            if isinstance(error, RateLimitedError):
+                self._pacer.hold(target, error.retry_after, in_all=error.in_all)
             outcome = self._refused(sending, error)
             return self._with_word(sending, body, outcome) if isinstance(error, RejectedError) else outcome
         except Exception as error:
@@ -274,11 +328,11 @@ class Delivery:
         return step * random.uniform(0.75, 1.25)
 
 
-def _record_and_next(tx: Tx, held: Claim, outcome: Outcome, *, now: float) -> Begun | None:
+def _record_and_next(tx: Tx, held: Claim, outcome: Outcome, *, may_begin: bool, now: float) -> Begun | None:
     """A receipt always counts; whatever else was learned counts only for who still holds the target."""
     if outcome.is_sent or claims.seq_of(tx, "targets", held) is not None:
         outcome.record(tx, now)
-    return outbox.begin_next(tx, held, now=now)
+    return outbox.begin_next(tx, held, now=now, may_begin=may_begin)
 
 
 def _nothing_left_us(tx: Tx, begun: Begun | None) -> None:

@@ -14,10 +14,13 @@ from hermes.core.requests import TurnResult
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
+    """``tool_progress`` is the chat's own choice, '' where it made none."""
+
     lane: str
     turn_id: str
     is_resumed: bool = False
     event_ids: tuple[str, ...] = ()
+    tool_progress: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from hermes.core.lane import DOORS
 from hermes.core.messages import Capabilities, OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.text import split, storable
+from hermes.services.pacing import Place
 from hermes.store import codec
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
@@ -26,7 +28,8 @@ class Courier(Protocol):
 
     def wake(self, target: str) -> None: ...
     def begin_within(self, tx: Tx, target: str, *, now: float) -> Begun | None: ...
-    def adopt(self, begun: Begun) -> None: ...
+    def adopt(self, begun: Begun, place: Place) -> None: ...
+    def reserve(self, target: str) -> Place | None: ...
 
 
 class Letters:
@@ -95,14 +98,25 @@ class Letters:
         for target in {row.target for row in rows}:
             self._courier.wake(target)
 
-    def begin_within(self, tx: Tx, rows: Sequence[Outgoing], *, now: float) -> Begun | None:
-        """In the transaction that stores these rows, all for one target: begin the first of them, if it can be."""
-        return self._courier.begin_within(tx, rows[0].target, now=now) if rows else None
+    @contextmanager
+    def place_for(self, rows: Sequence[Outgoing]) -> Iterator[Place | None]:
+        """The place of the first of these rows, if it can be sent at once; unused, it is given back."""
+        place = self._courier.reserve(rows[0].target) if rows else None
+        try:
+            yield place
+        finally:
+            if place is not None and not place.is_handed_on:
+                place.give_back()
 
-    def stored(self, rows: Sequence[Outgoing], begun: Begun | None) -> None:
+    def begin_within(self, tx: Tx, rows: Sequence[Outgoing], place: Place | None, *, now: float) -> Begun | None:
+        """In the transaction that stores these rows: begin the first of them, if it has a place."""
+        return self._courier.begin_within(tx, rows[0].target, now=now) if rows and place is not None else None
+
+    def stored(self, rows: Sequence[Outgoing], begun: Begun | None, place: Place | None) -> None:
         """Tell delivery what was committed, and what of it was begun."""
-        if begun is not None:
-            self._courier.adopt(begun)
+        if begun is not None and place is not None:
+            place.is_handed_on = True
+            self._courier.adopt(begun, place)
         else:
             self.due(rows)
 

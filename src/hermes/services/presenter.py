@@ -1,36 +1,49 @@
-"""While it works: typing, and a preview that grows. A quick answer needs neither, and costs neither.
+"""While it works: typing, tools at work, and a preview that grows. A quick answer needs none of it, and costs nothing.
 
 A preview is an outbox row, so its message id survives a crash; its edits are not stored. The turn closes it before
-the final text is committed, and the final text then replaces it.
+the final text is committed, and the final text then replaces it. Every call here asks the pacer for its place first;
+an edit that waited shows what is newest when its place is free.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hermes.config import Config
 from hermes.config.schema import ToolProgress
 from hermes.core.errors import PlatformError, RateLimitedError, StoreIsDownError
+from hermes.core.growing import growing
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
 from hermes.core.media import without_files
-from hermes.core.messages import OutboundMessage
-from hermes.core.ports import Adapter, ShowsTyping
-from hermes.core.text import one_line, trim
-from hermes.services.events import EventBus, SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
+from hermes.core.messages import Capabilities, OutboundMessage
+from hermes.core.ports import Adapter, EndsTyping, ShowsTyping
+from hermes.services import progress
+from hermes.services.events import (
+    EventBus,
+    SegmentEnded,
+    TextArrived,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnEvent,
+    TurnStarted,
+)
 from hermes.services.letters import Letters
+from hermes.services.pacing import Pacer, Place, Urgency
 from hermes.store import outbox
-from hermes.store.db import Database
-from hermes.store.outbox import OutboxKind
+from hermes.store.db import Database, Tx
+from hermes.store.outbox import Begun, OutboxKind, Outgoing
 
 log = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0
-CURSOR = " ▌"
+TRY_AGAIN_SECONDS = 1.0
+LINES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +62,30 @@ class _Show:
     key: SessionKey
     turn_id: str
     started: float
+    mode: ToolProgress
     is_resumed: bool = False
-    timer: asyncio.TimerHandle | None = None
+    timer: asyncio.TimerHandle | None = None  # the first sign, then the next typing
     task: asyncio.Task[None] | None = None
+    typing: asyncio.Task[None] | None = None
+    has_typed: bool = False
     text: str = ""
-    progress: list[str] = field(default_factory=list)
+    lines: list[progress.Line] = field(default_factory=list)
+    notices: int = 0
+    lines_told: int = 0
     preview: str = ""
     message_id: str = ""
     shown: str = ""
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    is_closing: bool = False
+    # A call, or a write, is under way, which must not be cut in two.
+    is_busy: bool = False
+
+    @property
+    def target(self) -> Target:
+        return self.key.target
 
     def rendering(self) -> str:
-        return "\n".join([*self.progress[-5:], without_files(self.text)]).strip()
+        lines = "\n".join(line.shown for line in self.lines[-LINES_SHOWN:])
+        return "\n\n".join(part for part in (lines, without_files(self.text).strip()) if part)
 
 
 DEFAULT_PACE = Pace()
@@ -74,6 +99,7 @@ class Presenter:
         letters: Letters,
         adapter_of: Callable[[Target], Adapter | None],
         config: Callable[[], Config],
+        pacer: Pacer,
         pace: Pace = DEFAULT_PACE,
     ) -> None:
         self._db = db
@@ -81,8 +107,10 @@ class Presenter:
         self._letters = letters
         self._adapter_of = adapter_of
         self._config = config
+        self._pacer = pacer
         self._pace = pace
         self._shows: dict[str, _Show] = {}
+        self._last_calls: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Watch turns until cancelled; then nothing is left running."""
@@ -91,10 +119,17 @@ class Presenter:
                 await asyncio.Event().wait()
         finally:
             shows = [show for turn_id in list(self._shows) if (show := self._forget(turn_id)) is not None]
-            tasks = [show.task for show in shows if show.task is not None]
+            tasks = [task for show in shows for task in (show.task, show.typing) if task is not None]
+            tasks += self._last_calls
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def set_mode(self, lane: str, mode: ToolProgress) -> None:
+        """A chat chose anew how much it is shown of tools: that counts for its running turn too."""
+        for show in self._shows.values():
+            if str(show.key) == lane:
+                show.mode = mode
 
     def _saw(self, event: TurnEvent) -> None:
         match event:
@@ -102,124 +137,197 @@ class Presenter:
                 if SessionKey.parse(event.lane).platform not in DOORS:
                     self._begin(event)
             case TextArrived(turn_id=turn_id, text=text):
-                self._change(turn_id, text=text)
+                if (show := self._shows.get(turn_id)) is not None:
+                    show.text += text
             case SegmentEnded(turn_id=turn_id):
-                self._change(turn_id, text="\n\n")
-            case ToolStarted(turn_id=turn_id, name=name, arguments=arguments):
-                self._change(turn_id, progress=progress_line(name, arguments))
+                if (show := self._shows.get(turn_id)) is not None:
+                    show.text += "\n\n"
+            case ToolStarted(turn_id=turn_id, call_id=call_id, name=name, arguments=arguments):
+                if (show := self._shows.get(turn_id)) is not None:
+                    progress.started(show.lines, show.mode, call_id, name, arguments)
+            case ToolEnded(turn_id=turn_id, call_id=call_id, result=result):
+                if (show := self._shows.get(turn_id)) is not None:
+                    progress.ended(show.lines, show.mode, call_id, result)
             case TurnEnded(turn_id=turn_id):
-                self._forget(turn_id)
+                self.leave(turn_id)
             case _:
                 pass
 
     def _begin(self, turn: TurnStarted) -> None:
         loop = asyncio.get_running_loop()
-        show = _Show(SessionKey.parse(turn.lane), turn.turn_id, loop.time(), turn.is_resumed)
+        mode = progress.mode_of(turn.tool_progress, self._config().agent.tool_progress)
+        show = _Show(SessionKey.parse(turn.lane), turn.turn_id, loop.time(), mode, turn.is_resumed)
         self._shows[turn.turn_id] = show
         show.timer = loop.call_later(self._pace.first_sign_seconds, self._start, show)
 
     def _start(self, show: _Show) -> None:
+        self._renew_typing(show)
         show.task = asyncio.create_task(self._keep_showing(show), name=f"present {show.turn_id}")
-
-    def _change(self, turn_id: str, *, text: str = "", progress: str = "") -> None:
-        show = self._shows.get(turn_id)
-        if show is None:
-            return
-        show.text += text
-        if progress and self._wants(show, progress):
-            show.progress.append(progress)
-
-    def _wants(self, show: _Show, line: str) -> bool:
-        mode = self._config().agent.tool_progress
-        if mode is ToolProgress.NEW:
-            return not show.progress or show.progress[-1].split(" ", 2)[:2] != line.split(" ", 2)[:2]
-        return mode is not ToolProgress.OFF
 
     def _forget(self, turn_id: str) -> _Show | None:
         show = self._shows.pop(turn_id, None)
-        if show is not None and show.timer is not None:
-            show.timer.cancel()
+        if show is not None:
+            show.is_closing = True
+            if show.timer is not None:
+                show.timer.cancel()
         return show
 
     async def close(self, turn_id: str) -> str:
-        """End the show; its call in flight is awaited. Returns the outbox id of the preview, or ''."""
+        """End the show; its calls in flight are awaited. Returns the outbox id of the preview, or ''."""
         show = self._forget(turn_id)
         if show is None or show.task is None:
             return ""
-        show.closing.set()
-        _, pending = await asyncio.wait([show.task], timeout=CLOSE_SECONDS)
-        if pending:
-            show.task.cancel()
+        self._end(show)
+        tasks = [task for task in (show.task, show.typing) if task is not None and not task.done()]
+        if tasks:
+            _, pending = await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+            for task in pending:
+                task.cancel()
         return show.preview
 
     def leave(self, turn_id: str) -> None:
         """Stop showing a turn that is not carried here any more. What was shown of it stays until it goes on."""
         show = self._forget(turn_id)
         if show is not None:
-            show.closing.set()
+            self._end(show)
+
+    def _end(self, show: _Show) -> None:
+        if show.task is not None and not show.is_busy:
+            show.task.cancel()  # it only waits: for its pause to be over, or for a place
+        adapter: object = self._adapter_of(show.target)
+        if show.has_typed and isinstance(adapter, EndsTyping):
+            self._spawn(self._end_typing(adapter, show))
+
+    # Typing
+
+    def _renew_typing(self, show: _Show) -> None:
+        """Typing is shown while there is room for it; whoever has something to say goes before it."""
+        if show.is_closing:
+            return
+        pause = self._pace.typing_every_seconds
+        adapter = self._adapter_of(show.target)
+        if adapter is not None and adapter.capabilities.typing and isinstance(adapter, ShowsTyping):
+            if (place := self._pacer.at_once(show.target, Urgency.SIGN)) is None:
+                pause = min(pause, TRY_AGAIN_SECONDS)
+            else:
+                show.has_typed = True
+                show.typing = self._spawn(self._type(adapter, show, place))
+        show.timer = asyncio.get_running_loop().call_later(pause, self._renew_typing, show)
+
+    async def _type(self, adapter: ShowsTyping, show: _Show, place: Place) -> None:
+        await self._called(show, place, adapter.typing(show.target))
+
+    async def _end_typing(self, adapter: EndsTyping, show: _Show) -> None:
+        if show.typing is not None and not show.typing.done():
+            await asyncio.wait([show.typing], timeout=CLOSE_SECONDS)
+        try:
+            await adapter.typing_ended(show.target)
+        except PlatformError as error:  # it ends by itself, only later
+            log.debug("Typing not ended", extra={"turn": show.turn_id, "reason": str(error)})
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._last_calls.add(task)
+        task.add_done_callback(self._last_calls.discard)
+        return task
+
+    async def _called(self, show: _Show, place: Place, call: Coroutine[Any, Any, object]) -> bool:
+        """Make a call that only shows something. When it fails nothing is lost: the answer itself is in the outbox."""
+        try:
+            await call
+        except PlatformError as error:
+            if isinstance(error, RateLimitedError):
+                self._pacer.hold(show.target, error.retry_after, in_all=error.in_all)
+            log.debug("Sign of life not shown", extra={"turn": show.turn_id, "reason": str(error)})
+            return False
+        finally:
+            place.end()
+        return True
+
+    # The preview
 
     async def _keep_showing(self, show: _Show) -> None:
-        loop = asyncio.get_running_loop()
-        next_typing = 0.0
-        while not show.closing.is_set():
+        while not show.is_closing:
             pause = self._pace.typing_every_seconds
-            adapter = self._adapter_of(show.key.target)
+            adapter = self._adapter_of(show.target)
             if adapter is not None:
                 pause = adapter.capabilities.edit_pause_seconds
-                try:
-                    if loop.time() >= next_typing:
-                        await self._type(adapter, show.key.target)
-                        next_typing = loop.time() + self._pace.typing_every_seconds
-                    if adapter.capabilities.edits and loop.time() - show.started >= self._pace.preview_after_seconds:
-                        await self._show_text(adapter, show)
-                except RateLimitedError as error:
-                    pause = error.retry_after
-                except (PlatformError, StoreIsDownError) as error:
-                    # A sign of life that could not be shown is no loss; the answer itself is in the outbox.
-                    log.debug("Preview not shown", extra={"turn": show.turn_id, "reason": str(error)})
-            await self._pause(show, pause)
+                wait = show.started + self._pace.preview_after_seconds - asyncio.get_running_loop().time()
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                await self._show_news(adapter, show)
+            if not show.is_closing:
+                await asyncio.sleep(pause)
 
-    async def _pause(self, show: _Show, seconds: float) -> None:
-        """Wait the full pause between two calls to one chat, unless the turn ends. No token wakes it."""
-        with contextlib.suppress(TimeoutError):  # the pause is over
-            async with asyncio.timeout(seconds):
-                await show.closing.wait()
+    async def _show_news(self, adapter: Adapter, show: _Show) -> None:
+        limits = adapter.capabilities
+        try:
+            if limits.edits:
+                await self._show_text(adapter, show)
+            elif len(show.lines) > show.lines_told and show.notices < limits.progress_notices:
+                await self._tell_lines(show)
+        except StoreIsDownError as error:
+            log.debug("Preview not shown", extra={"turn": show.turn_id, "reason": str(error)})
+        finally:
+            show.is_busy = False
 
-    async def _type(self, adapter: Adapter, target: Target) -> None:
-        if adapter.capabilities.typing and isinstance(adapter, ShowsTyping):
-            await adapter.typing(target)
+    def _news(self, limits: Capabilities, show: _Show) -> str:
+        """What is to be shown now, '' when it is shown already."""
+        text = growing(show.rendering(), limits.text_limit, limits.text_unit)
+        return "" if text == show.shown or show.is_closing else text
 
     async def _show_text(self, adapter: Adapter, show: _Show) -> None:
-        limits = adapter.capabilities
-        text = trim(show.rendering(), limits.text_limit - len(CURSOR), limits.text_unit)
-        if not text or text == show.shown or show.closing.is_set():
+        if not self._news(adapter.capabilities, show) or not await self._is_ready(show):
             return
+        place = None if show.is_closing else await self._pacer.edit(show.target)
+        # Looked at again: the newest text counts, and meanwhile the turn may have come to its end.
+        text = self._news(adapter.capabilities, show) if place is not None else ""
+        if place is None or not text:
+            if place is not None:
+                place.give_back()
+            return
+        show.is_busy = True
+        if not show.preview:
+            await self._send_preview(show, text, place)
+        elif await self._called(
+            show, place, adapter.send(OutboundMessage(show.target, text, replaces=show.message_id))
+        ):
+            show.shown = text
+
+    async def _is_ready(self, show: _Show) -> bool:
+        """Whether there is a message to edit, or none yet. One that is on its way is waited for."""
+        show.is_busy = True
         if show.is_resumed and not show.preview:
             # What an earlier process was showing goes on growing; a second message would leave the first one torn.
             show.preview = await self._db.read(outbox.preview_of_turn, show.turn_id)
-        if not show.preview:
-            await self._send_preview(show, text)
-        elif show.message_id or await self._look_up(show):
-            message = OutboundMessage(show.key.target, text + CURSOR, replaces=show.message_id)
-            await adapter.send(message)
-            show.shown = text
+        if show.preview and not show.message_id:
+            row = await self._db.read(outbox.get, show.preview)
+            show.message_id = row.message_id if row is not None else ""
+        show.is_busy = False
+        return bool(show.message_id) or not show.preview
 
-    async def _send_preview(self, show: _Show, text: str) -> None:
-        message = OutboundMessage(show.key.target, text + CURSOR)
-        rows = self._letters.rows(message, OutboxKind.PREVIEW, turn_id=show.turn_id)[:1]
+    async def _send_preview(self, show: _Show, text: str, place: Place) -> None:
+        """Stored, and begun in the place that it has: so it does not wait among the finals."""
+        rows = self._letters.rows(OutboundMessage(show.target, text), OutboxKind.PREVIEW, turn_id=show.turn_id)[:1]
         show.preview = rows[0].id
-        now = self._letters.now()
-        await self._db.write(outbox.enqueue, rows, now=now)
+        try:
+            begun = await self._db.write(self._store, rows, place, now=self._letters.now())
+            self._letters.stored(rows, begun, place)
+        finally:
+            if not place.is_handed_on:
+                place.give_back()
         show.shown = text
+
+    def _store(self, tx: Tx, rows: Sequence[Outgoing], place: Place, *, now: float) -> Begun | None:
+        outbox.enqueue(tx, rows, now=now)
+        return self._letters.begin_within(tx, rows, place, now=now)
+
+    async def _tell_lines(self, show: _Show) -> None:
+        """Where nothing can be edited, a few messages tell what is being done."""
+        show.is_busy = True
+        text = "\n".join(line.shown for line in show.lines[show.lines_told :][-LINES_SHOWN:])
+        show.lines_told = len(show.lines)
+        show.notices += 1
+        rows = self._letters.notice(show.target, text, turn_id=show.turn_id)
+        await self._db.write(outbox.enqueue, rows, now=self._letters.now())
         self._letters.due(rows)
-
-    async def _look_up(self, show: _Show) -> bool:
-        row = await self._db.read(outbox.get, show.preview)
-        show.message_id = row.message_id if row is not None else ""
-        return bool(show.message_id)
-
-
-def progress_line(name: str, arguments: str) -> str:
-    """One line about a tool at work: an emoji, its name, the start of what it was given."""
-    emoji = {"read_file": "📖", "search_files": "🔎", "terminal": "💻"}.get(name, "⚙️")
-    return f"{emoji} {name} `{one_line(arguments, 50)}`"

@@ -45,6 +45,7 @@ from hermes.services.events import (
 )
 from hermes.services.letters import Letters
 from hermes.services.media import Mail, Media
+from hermes.services.pacing import Place
 from hermes.services.processes import birth_of
 from hermes.store import approvals, files_out, outbox, turns
 from hermes.store.db import Database, Tx
@@ -195,7 +196,9 @@ class TurnRunner:
         key = SessionKey.parse(begun.turn.lane)
         work = Work(begun, key, list(begun.history), list(begun.calls), control)
         work.made = calls_of_this_turn(begun.history)
-        self._bus.publish(TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids))
+        self._bus.publish(
+            TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids, begun.choices.tool_progress)
+        )
         early = control.reason
         if early is not None:
             return await self._end_interrupted(work, early)
@@ -629,8 +632,11 @@ class TurnRunner:
             reply.model,
             self._parts.cards,
         )
-        sleeps, sending = await self._db.write(self._finished, work, ending, mail, now=self._parts.clock.now())
-        self._parts.letters.stored(replies, sending)
+        with self._parts.letters.place_for(replies) as place:
+            sleeps, sending = await self._db.write(
+                self._finished, work, ending, mail, place, now=self._parts.clock.now()
+            )
+            self._parts.letters.stored(replies, sending, place)
         result = TurnResult(
             work.turn.id,
             state.value,
@@ -660,12 +666,12 @@ class TurnRunner:
         )
 
     def _finished(
-        self, tx: Tx, work: Work, ending: Ending, mail: Mail, *, now: float
+        self, tx: Tx, work: Work, ending: Ending, mail: Mail, place: Place | None, *, now: float
     ) -> tuple[bool, outbox.Begun | None]:
         """The end of the turn and the beginning of its delivery, in one transaction."""
         files_out.note(tx, mail.files)
         sleeps = turns.finish(tx, work.begun.claim, work.turn, ending, now=now)
-        return sleeps, self._parts.letters.begin_within(tx, ending.replies, now=now)
+        return sleeps, self._parts.letters.begin_within(tx, ending.replies, place, now=now)
 
     async def _preview(self, work: Work) -> str:
         shown = await self._parts.previews.close(work.turn.id)

@@ -80,6 +80,14 @@ FILE_LIES_AT = "📎 {name}: {path}"
 FILE_TOO_BIG = "it has {size}, and {most} is the most that can be sent here"
 FILE_IS_EMPTY = "it is empty"
 FILE_HERE_CANNOT = "this chat cannot take files"
+TOOL_PROGRESS = {
+    "off": "You see only my answers, nothing of the tools I use.",
+    "new": "You see a line whenever I take up another tool.",
+    "all": "You see a line for every call of a tool.",
+    "verbose": "You see every call of a tool with its arguments, and the first line of what came of it.",
+}
+TOOL_PROGRESS_NOW = "{now} Others: {others}."
+TOOL_PROGRESS_UNKNOWN = "There is no {word!r}. {usage}"
 
 
 def span(seconds: float) -> str:

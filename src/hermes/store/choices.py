@@ -1,4 +1,4 @@
-"""What a chat chose for itself: its model, how hard that thinks, and its voice. Empty is the configured one."""
+"""What a chat chose for itself: model, thinking, voice, what is shown of tools. Empty is the configured one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from hermes.store.db import Tx
 class Choices:
     """``model`` is written ``provider/model``; ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``.
 
-    ``voice`` says when it is answered aloud: ``on``, ``off`` or ``only-when-asked``.
+    ``voice`` says when it is answered aloud: ``on``, ``off`` or ``only-when-asked``. ``tool_progress``, what is shown of
+    tools at work, is ``off``, ``new``, ``all`` or ``verbose``.
     """
 
     model: str = ""
     reasoning: str = ""
     voice: str = ""
+    tool_progress: str = ""
 
 
 NO_CHOICES = Choices()
 
 
 def of_lane(tx: Tx, lane: str) -> Choices:
-    return tx.one("SELECT model, reasoning, voice FROM lanes WHERE key = :lane", Choices, lane=lane) or NO_CHOICES
+    found = tx.one("SELECT model, reasoning, voice, tool_progress FROM lanes WHERE key = :lane", Choices, lane=lane)
+    return found or NO_CHOICES
 
 
 def choose_model(tx: Tx, lane: str, model: str) -> None:
@@ -58,4 +61,16 @@ def choose_voice(tx: Tx, lane: str, voice: str) -> None:
         """,
         lane=lane,
         voice=voice,
+    )
+
+
+def choose_tool_progress(tx: Tx, lane: str, mode: str) -> None:
+    """What is shown of tools at work; '' goes back to the configured one."""
+    tx.run(
+        """
+        INSERT INTO lanes (key, tool_progress) VALUES (:lane, :mode)
+        ON CONFLICT (key) DO UPDATE SET tool_progress = excluded.tool_progress
+        """,
+        lane=lane,
+        mode=mode,
     )

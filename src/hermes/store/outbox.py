@@ -118,11 +118,15 @@ def enqueue(tx: Tx, rows: Sequence[Outgoing], *, now: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The claim, and the row to send now (None: nothing, and the claim is given back)."""
+    """The claim, and the row to send now (None: nothing, and the claim is given back).
+
+    ``rests``: there is something to send, and it was not begun because ``may_begin`` was False.
+    """
 
     claim: Claim
     sending: Sending | None
     expired: int = 0
+    rests: bool = False
 
 
 def take(tx: Tx, target: str, *, owner: str, now: float) -> Begun | None:
@@ -145,14 +149,16 @@ class _Open:
     expires_at: float
 
 
-def begin_next(tx: Tx, held: Claim, *, now: float) -> Begun | None:
+def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True) -> Begun | None:
     """Mark the next row unknown and hand it out; with none due, give the target back.
 
+    With ``may_begin`` False nothing is begun: what is due stays ready and due, for a time when it can be sent.
     None means that the claim was lost to a successor: whoever calls must stop.
     """
     expired = 0
     while (seen := claims.seq_of(tx, "targets", held)) is not None:
         next_at: float | None = None
+        rests = False
         rows = _open_rows(tx, held.key)
         for row in rows:
             if row.expires_at <= now:
@@ -161,17 +167,22 @@ def begin_next(tx: Tx, held: Claim, *, now: float) -> Begun | None:
                 _die(tx, row.id, "there is nothing to edit", now)
             elif row.state == OutboxState.UNKNOWN and row.kind == OutboxKind.PREVIEW:
                 _die(tx, row.id, "nobody knows whether it was shown; its final text comes anyway", now)
+            elif row.kind == OutboxKind.PREVIEW and any(other.replaces == row.id for other in rows):
+                _die(tx, row.id, "its final text was there before it could be shown", now)
             elif row.state == OutboxState.UNKNOWN and row.unknowns >= MAX_REPEATS:
                 _die(tx, row.id, f"no answer from the platform after {MAX_REPEATS} repeats", now)
             elif row.not_before > now:
                 next_at = row.not_before  # order holds: what stands behind it waits with it
+                break
+            elif not may_begin:
+                next_at, rests = now, True
                 break
             else:
                 return Begun(held, _begin(tx, row), expired)
         if next_at is None and len(rows) == LOOKED_AT:
             continue  # all of these are dead now, and more may stand behind them
         if claims.release(tx, "targets", held, seen=seen, next_at=next_at):
-            return Begun(held, None, expired)
+            return Begun(held, None, expired, rests)
     return None
 
 

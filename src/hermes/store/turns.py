@@ -167,12 +167,14 @@ class _Lane:
     model: str
     reasoning: str
     voice: str
+    tool_progress: str
     files_lost: int
 
     @property
     def choices(self) -> Choices:
-        chosen = self.model or self.reasoning or self.voice
-        return Choices(self.model, self.reasoning, self.voice) if chosen else NO_CHOICES
+        if not (self.model or self.reasoning or self.voice or self.tool_progress):
+            return NO_CHOICES
+        return Choices(self.model, self.reasoning, self.voice, self.tool_progress)
 
 
 def take(
@@ -267,7 +269,7 @@ def _is_broken(compose: Compose, row: InboxRow) -> bool:
 def _lane(tx: Tx, held: Claim) -> _Lane:
     lane = tx.one(
         """
-        SELECT seq, turn_id, session_id, busy_mode, model, reasoning, voice, files_lost FROM lanes
+        SELECT seq, turn_id, session_id, busy_mode, model, reasoning, voice, tool_progress, files_lost FROM lanes
         WHERE key = :key AND token = :token AND owner IS NOT NULL
         """,
         _Lane,

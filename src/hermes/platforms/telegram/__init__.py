@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
 from hermes.core.ports import Adapter
-from hermes.platforms.telegram.config import DEFAULT_BASE_URL, DEFAULT_POLL_SECONDS
+from hermes.platforms.telegram.config import (
+    DEFAULT_BASE_URL,
+    DEFAULT_CALLS_PER_SECOND,
+    DEFAULT_CHAT_CALLS_PER_SECOND,
+    DEFAULT_GROUP_CALLS_PER_MINUTE,
+    DEFAULT_POLL_SECONDS,
+)
 
 
 def _build(parts: AdapterParts) -> Adapter:
@@ -37,6 +43,27 @@ MANIFEST = Manifest(
             SettingKind.NUMBER,
             default=DEFAULT_POLL_SECONDS,
             help="How long one request waits at Telegram for news, 1 to 50 seconds.",
+        ),
+        Setting(
+            "calls_per_second",
+            "TELEGRAM_CALLS_PER_SECOND",
+            SettingKind.NUMBER,
+            default=DEFAULT_CALLS_PER_SECOND,
+            help="How often Telegram lets itself be called in all; 0: no pacing at all, for a server without limits.",
+        ),
+        Setting(
+            "chat_calls_per_second",
+            "TELEGRAM_CHAT_CALLS_PER_SECOND",
+            SettingKind.NUMBER,
+            default=DEFAULT_CHAT_CALLS_PER_SECOND,
+            help="The same for one chat.",
+        ),
+        Setting(
+            "group_calls_per_minute",
+            "TELEGRAM_GROUP_CALLS_PER_MINUTE",
+            SettingKind.NUMBER,
+            default=DEFAULT_GROUP_CALLS_PER_MINUTE,
+            help="The same for one group, in a minute.",
         ),
     ),
     build=_build,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ class TelegramAdapter:
     def __init__(self, config: TelegramConfig, http: aiohttp.ClientSession, alive: Alive) -> None:
         self._config = config
         self._alive = alive
+        pause = 1 / config.chat_calls_per_second if config.chat_calls_per_second else 1.0
+        self.capabilities = replace(type(self).capabilities, rates=config.rates, edit_pause_seconds=pause)
         self._bot = wire.Bot(config.token, config.base_url, http)
 
     @property

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
+from hermes.core.messages import Rate, Rates
 from hermes.core.secret import Secret
 
 DEFAULT_BASE_URL = "https://api.telegram.org"
 DEFAULT_POLL_SECONDS = 20
 LONGEST_POLL_SECONDS = 50  # Telegram holds a request no longer than this
+DEFAULT_CALLS_PER_SECOND = 30
+DEFAULT_CHAT_CALLS_PER_SECOND = 1
+DEFAULT_GROUP_CALLS_PER_MINUTE = 20
+MOST_CALLS = 10_000
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,200}")
 
@@ -23,6 +29,9 @@ class TelegramConfig:
     token: Secret
     base_url: str = DEFAULT_BASE_URL
     poll_seconds: float = DEFAULT_POLL_SECONDS
+    calls_per_second: float = DEFAULT_CALLS_PER_SECOND
+    chat_calls_per_second: float = DEFAULT_CHAT_CALLS_PER_SECOND
+    group_calls_per_minute: float = DEFAULT_GROUP_CALLS_PER_MINUTE
 
     @classmethod
     def of(cls, parts: AdapterParts) -> Self:
@@ -33,6 +42,22 @@ class TelegramConfig:
             token=_token(values.get("token"), parts.account),
             base_url=_root(values.get("base_url") or DEFAULT_BASE_URL),
             poll_seconds=_poll_seconds(values.get("poll_seconds")),
+            calls_per_second=_often(values, "calls_per_second", DEFAULT_CALLS_PER_SECOND),
+            chat_calls_per_second=_often(values, "chat_calls_per_second", DEFAULT_CHAT_CALLS_PER_SECOND),
+            group_calls_per_minute=_often(values, "group_calls_per_minute", DEFAULT_GROUP_CALLS_PER_MINUTE),
+        )
+
+    @property
+    def rates(self) -> Rates | None:
+        """A chat gets its calls one by one, evenly; what counts in all may come at once."""
+        if not self.calls_per_second:
+            return None
+        in_chat, in_group = self.chat_calls_per_second, self.group_calls_per_minute
+        return Rates(
+            in_all=Rate(max(1, int(self.calls_per_second)), max(1.0, 1 / self.calls_per_second)),
+            in_chat=Rate(1, 1 / in_chat) if in_chat else None,
+            in_group=Rate(max(1, int(in_group)), 60.0) if in_group else None,
+            group_marks=("-",),  # the ids of groups and channels are negative
         )
 
     @property
@@ -79,3 +104,19 @@ def _poll_seconds(value: object) -> float:
             f"  Leave it out for {DEFAULT_POLL_SECONDS}."
         )
     return seconds
+
+
+def _often(values: Mapping[str, Any], key: str, usual: float) -> float:
+    value = values.get(key)
+    if value is None or value == "":
+        return usual
+    try:
+        number = float(str(value))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= MOST_CALLS:
+        raise ConfigError(
+            f"TELEGRAM_{key.upper()} is {value!r}; it is a number from 0 (not limited) to {MOST_CALLS}.\n"
+            f"  Leave it out for {usual}."
+        )
+    return number

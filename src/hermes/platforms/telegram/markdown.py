@@ -16,6 +16,7 @@ _RESERVED_IN_CODE = {ord(character): f"\\{character}" for character in "`\\"}
 _RESERVED_IN_ADDRESS = {ord(character): f"\\{character}" for character in ")\\"}
 _STYLES = {1: ("italic",), 2: ("bold",), 3: ("bold", "italic")}  # by the number of * or _
 _CROSSED = -2  # an opening mark inside a pair that closed before it
+_BETWEEN_ITALICS = "**"  # an empty bold: two marks of italic side by side would be read as one of underline
 _MARKS = {"bold": "*", "italic": "_", "strike": "~"}
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
@@ -51,16 +52,22 @@ class _Page:
     escaped: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     is_formatted: bool = False
+    _ends_italic: bool = False
 
     def plain(self, text: str) -> None:
         self.escaped.append(text.translate(_RESERVED))
         self.shown.append(text)
+        self._ends_italic = self._ends_italic and not text
 
     def mark(self, mark: str) -> None:
+        if self._ends_italic and mark[:1] == "_":
+            self.escaped.append(_BETWEEN_ITALICS)
         self.escaped.append(mark)
         self.is_formatted = True
+        self._ends_italic = mark[-1:] == "_" or (self._ends_italic and not mark)
 
     def code(self, before: str, text: str, after: str) -> None:
+        self._ends_italic = False
         self.escaped += (before, text.translate(_RESERVED_IN_CODE), after)
         self.shown.append(text)
         self.is_formatted = True

@@ -108,3 +108,6 @@ CREATE INDEX files_out_lane ON files_out (lane);
 ALTER TABLE lanes ADD COLUMN files_lost BIGINT NOT NULL DEFAULT 0;
 -- A chat's own choice: when it is answered aloud.
 ALTER TABLE lanes ADD COLUMN voice TEXT NOT NULL DEFAULT '';
+
+-- What a chat is shown of tools at work; '' is the configured way.
+ALTER TABLE lanes ADD COLUMN tool_progress TEXT NOT NULL DEFAULT '';
