@@ -11,8 +11,8 @@ from hermes.store.db import Tx
 class Choices:
     """``model`` is written ``provider/model``; ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``.
 
-    ``voice`` says when it is answered aloud: ``on``, ``off`` or ``only-when-asked``. ``tool_progress``, what it is shown
-    of tools at work, is ``off``, ``new``, ``all`` or ``verbose``.
+    ``voice`` says when it is answered aloud: ``on``, ``off`` or ``only-when-asked``. ``tool_progress`` says what it is
+    shown of tools at work: ``off``, ``new``, ``all`` or ``verbose``.
     """
 
     model: str = ""
