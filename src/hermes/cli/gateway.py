@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from hermes.cli import platform_flags
 from hermes.cli.words import command_name
 from hermes.core.errors import ConfigError
 from hermes.hosting import paths
@@ -26,6 +27,9 @@ EXAMPLES = """\
   hermes gateway run --replace    stop the one that runs, then take over
   hermes gateway start            run it in the background
   hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3)
+  hermes gateway setup            connect chats, question by question
+  hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
+  hermes gateway test telegram    who we are there, and a test message to the home channel
 """
 
 VERBS = {
@@ -34,6 +38,8 @@ VERBS = {
     "stop": "let it finish what it is doing, and end it",
     "restart": "let it finish what it is doing, and start it anew",
     "status": "say how it is; exit code 0 running, 1 degraded or stalled, 3 not running",
+    "setup": "connect a chat platform: its token tried at once, and who may write",
+    "test": "ask a platform who we are and send a test message there",
 }
 
 
@@ -45,6 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             of_verb.add_argument("--replace", action="store_true", help="stop the gateway of this home first")
         if verb == "status":
             of_verb.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+        if verb == "setup":
+            platform_flags.add_setup(of_verb)
+        if verb == "test":
+            platform_flags.add_test(of_verb)
     worker = verbs.add_parser("worker")  # started by the supervisor alone, so it is not in the help
     worker.add_argument("--parent-fd", type=int, default=-1)
     worker.add_argument("--safe", default="")
@@ -62,6 +72,10 @@ def run(args: argparse.Namespace) -> int:
             return _ask(home, args.verb)
         case "status":
             return _status(home, as_json=args.as_json)
+        case "setup" | "test":
+            from importlib import import_module
+
+            return cast("int", import_module(f"hermes.cli.platform_{args.verb}").run(args))
         case _:
             return _work(home, args)
 

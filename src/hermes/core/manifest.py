@@ -21,7 +21,11 @@ class SettingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key under ``platforms.<id>``. ``env`` is its environment name."""
+    """One key under ``platforms.<id>``. ``env`` is its environment name.
+
+    Set-up asks for what is ``required`` or ``asked``, under its ``label`` ("Bot token"), after the lines of ``get``:
+    how a person comes by the value, one step a line.
+    """
 
     key: str
     env: str
@@ -29,6 +33,9 @@ class Setting:
     default: Any = None
     required: bool = False
     help: str = ""
+    label: str = ""
+    get: tuple[str, ...] = ()
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Manifest:
 
     A platform counts as configured when every required setting has a value (or ``always_on``).
     ``extra`` names the pip extra that carries its SDK, "" when it needs none.
+    For set-up: ``ids`` says how a person finds their id, with an example; ``link`` is the address of a chat with the
+    account, ``{name}`` standing for what ``describe`` gives, without its @.
     """
 
     id: str
@@ -57,3 +66,5 @@ class Manifest:
     build: Callable[[AdapterParts], Adapter]
     extra: str = ""
     always_on: bool = False
+    ids: str = ""
+    link: str = ""

@@ -30,6 +30,12 @@ MANIFEST = Manifest(
             SettingKind.SECRET,
             required=True,
             help="The bot's token. Talk to @BotFather, send /newbot, and copy what it answers (digits:letters).",
+            label="Bot token",
+            get=(
+                "In Telegram, open a chat with @BotFather (blue tick) and send /newbot.",
+                "Give the bot a name, then a user name that ends in bot.",
+                "Copy the token it answers with: digits, a colon, letters.",
+            ),
         ),
         Setting(
             "base_url",
@@ -67,4 +73,6 @@ MANIFEST = Manifest(
         ),
     ),
     build=_build,
+    ids="A number such as 5550142. @userinfobot tells you yours.",
+    link="https://t.me/{name}",
 )

@@ -1,0 +1,376 @@
+"""``hermes gateway setup``: a platform's own questions, its account tried at once, who may write; then it is written.
+
+What is asked comes from the platform's manifest. Everything of one platform is gathered before any of it is written,
+so whoever leaves in the middle leaves nothing half-written.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.questions import Choice, LeftError, Questions, at_terminal
+from hermes.cli.words import command_name
+from hermes.core.access import DmPolicy, GroupPolicy
+from hermes.core.errors import ConfigError
+from hermes.core.keys import MAIN
+from hermes.core.manifest import Manifest, Setting, SettingKind
+from hermes.core.secret import Secret
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.cli.trying import Tried
+    from hermes.config import AccountConfig, Loaded
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+WIDTH = 78
+
+# The order in which platforms are offered; others that were installed come after these.
+ORDER = (
+    *("telegram", "discord", "slack", "matrix", "mattermost", "whatsapp", "whatsapp_cloud", "signal", "email", "sms"),
+    *("dingtalk", "feishu", "wecom", "wecom_callback", "weixin", "qq"),
+)
+
+DM_POLICIES = (
+    Choice(DmPolicy.PAIRING, "Pairing", "strangers get a code, and you approve it (recommended)"),
+    Choice(DmPolicy.OPEN, "Allow all", "anybody who finds it may use it, at your cost"),
+    Choice(DmPolicy.ALLOWLIST, "Allow listed", "only the ids that you name"),
+    Choice(DmPolicy.DISABLED, "Disable", "no direct messages at all"),
+)
+GROUP_POLICIES = (
+    Choice(GroupPolicy.DISABLED, "No", "silent in groups (recommended)"),
+    Choice(GroupPolicy.ALLOWLIST, "Listed groups", "in the groups that you name, when it is mentioned"),
+    Choice(GroupPolicy.OPEN, "Every group", "wherever somebody adds it, when it is mentioned"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What was said on the command line; '' where nothing was."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    dm_policy: str = ""
+    allow: str = ""
+    group_policy: str = ""
+    groups: str = ""
+    account: str = MAIN
+    is_checked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A platform that was gone through: what is to be written, by dotted key, and who we are there."""
+
+    manifest: Manifest
+    account: str
+    changes: Mapping[str, str]
+    name: str
+    dm_policy: DmPolicy
+    has_new_login: bool
+
+
+def flags_of(args: argparse.Namespace) -> Flags:
+    """Raises ConfigError for what cannot be understood."""
+    values = {}
+    for setting in args.settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set takes KEY=VALUE, not {setting!r}.")
+        values[key] = value
+    if args.token:
+        values["token"] = sys.stdin.readline().strip() if args.token == "-" else args.token  # noqa: S105 - no secret
+    return Flags(values, args.dm_policy, args.allow, args.group_policy, args.groups, args.account, not args.no_check)
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    refuse_foreign(home)
+    ask = None if args.yes else at_terminal()
+    if ask is None and not args.platforms:
+        print(no_terminal(offered()), file=sys.stderr)
+        return USAGE_ERROR
+    try:
+        return set_up(home, args.platforms, flags_of(args), ask, is_started=args.start)
+    except ConfigError as error:
+        print(f"✗ {error}", file=sys.stderr)
+        return 1
+
+
+def set_up(home: Path, names: Sequence[str], flags: Flags, ask: Questions | None, *, is_started: bool) -> int:
+    """Go through these platforms, one after the other; ask which when none is named. The exit code."""
+    from hermes.cli.platform_start import follow
+
+    done: list[str] = []
+    try:
+        for manifest in _chosen(home, names, ask):
+            loaded = load_config(home)
+            page = Wizard(loaded, manifest, flags, ask).page()
+            write(home, loaded, page.changes)
+            done.append(manifest.title)
+            follow(home, page, ask, is_started=is_started)
+    except (KeyboardInterrupt, LeftError):
+        print(f"\n{left(done)}")
+        return INTERRUPTED
+    except MissingError as error:
+        print(f"✗ {error}\n{no_terminal((error.manifest,))}", file=sys.stderr)
+        return USAGE_ERROR
+    return 0
+
+
+def left(done: Sequence[str]) -> str:
+    if not done:
+        return "Left. Nothing was written."
+    return f"Left. {', '.join(done)} is set up; nothing else was written."
+
+
+def offered() -> tuple[Manifest, ...]:
+    """The platforms there are, in the order of the list."""
+    from hermes.services.registry import find_platforms
+
+    found = [manifest for manifest in find_platforms().manifests.values() if not manifest.always_on]
+    places = {name: place for place, name in enumerate(ORDER)}
+    return tuple(sorted(found, key=lambda manifest: (places.get(manifest.id, len(ORDER)), manifest.title)))
+
+
+def _chosen(home: Path, names: Sequence[str], ask: Questions | None) -> list[Manifest]:
+    known = {manifest.id: manifest for manifest in offered()}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(f"There is no platform {unknown[0]!r}. Known: {', '.join(known)}.")
+    if names or ask is None:
+        return [known[name] for name in names]
+    config = load_config(home).config
+    choices = [
+        Choice(manifest.id, manifest.title, _state(config.account(manifest.id)))
+        for manifest in known.values()
+    ]
+    chosen = ask.several("Select platforms to configure:", choices, "1" if len(choices) == 1 else "")
+    return [known[name] for name in chosen]
+
+
+def _state(account: AccountConfig | None) -> str:
+    if account is None or not account.is_mentioned:
+        return "not set up"
+    if account.missing:
+        return f"incomplete: no {', '.join(account.missing)}"
+    hints = [value.hint() for value in account.values.values() if isinstance(value, Secret) and value]
+    parts = ["set up", *hints, f"direct messages: {account.access.dm_policy.value}"]
+    return ", ".join(parts if account.enabled else [*parts, "switched off"])
+
+
+def no_terminal(manifests: Sequence[Manifest]) -> str:
+    """What to type where nobody can be asked."""
+    lines = ["Nobody can be asked here (no terminal). Say it in one line instead:"]
+    for manifest in manifests:
+        needed = [setting.key for setting in manifest.settings if setting.required]
+        said = " ".join("--token TOKEN" if key == "token" else f"--set {key}=VALUE" for key in needed)
+        lines.append(f"  {command_name()} gateway setup {manifest.id} {said} --dm-policy pairing --yes")
+    lines.append("  --dm-policy pairing | open | allowlist (with --allow ID,ID) | disabled;   --token - reads stdin")
+    return "\n".join(lines)
+
+
+class MissingError(ConfigError):
+    """A value that nobody said and nobody can be asked for."""
+
+    def __init__(self, manifest: Manifest, key: str) -> None:
+        super().__init__(f"{manifest.title} needs its {key}.")
+        self.manifest = manifest
+
+
+class Wizard:
+    """The questions of one platform. ``ask`` None: the flags are all there is."""
+
+    def __init__(self, loaded: Loaded, manifest: Manifest, flags: Flags, ask: Questions | None) -> None:
+        self._loaded = loaded
+        self._manifest = manifest
+        self._flags = flags
+        self._ask = ask
+        self._present = loaded.config.account(manifest.id, flags.account)
+        own = f".accounts.{flags.account}" if flags.account != MAIN else ""
+        self._prefix = f"platforms.{manifest.id}{own}"
+
+    def page(self) -> Page:
+        """Everything that is to be written; nothing is yet. Raises ConfigError in words."""
+        if self._ask is not None:
+            title = self._manifest.title + (f", account {self._flags.account}" * (self._flags.account != MAIN))
+            self._ask.say(f"\n── {title} {'─' * max(0, 60 - len(title))}")
+        values, name = self._login()
+        access = self._access()
+        changes = {f"{self._prefix}.{key}": value for key, value in {**values, **access}.items()}
+        if self._present is not None and self._present.is_mentioned and not self._present.enabled:
+            changes[f"{self._prefix}.enabled"] = "true"
+        chosen = access.get("dm_policy") or self._policy_now()
+        return Page(self._manifest, self._flags.account, changes, name, DmPolicy(chosen), bool(values))
+
+    # The account
+
+    def _login(self) -> tuple[dict[str, str], str]:
+        """What makes the account, tried at the platform: again and again until it is good or left as it is."""
+        self._refuse_unknown()
+        given = dict(self._flags.values)
+        while True:
+            values = {key: value for setting in self._asked() for key, value in self._value(setting, given)}
+            values |= {key: value for key, value in given.items() if key not in values}
+            tried = self._tried(values)
+            if tried is None or not tried.failure:
+                return values, tried.name if tried else ""
+            if self._ask is None:
+                hint = "" if tried.is_refused else " --no-check writes it all the same."
+                raise ConfigError(f"{_plain(tried.failure)} Nothing was written.{hint}")
+            self._ask.say(_wrapped(f"✗ {_plain(tried.failure)}"))
+            if not tried.is_refused and self._ask.yes("Keep it all the same?", default=False):
+                return values, ""
+            given = {}  # what was said on the command line was wrong too
+
+    def _refuse_unknown(self) -> None:
+        known = {setting.key: setting for setting in self._manifest.settings}
+        for key in self._flags.values:
+            if key not in known:
+                raise ConfigError(f"{self._manifest.title} has no setting {key!r}. It has: {', '.join(known)}.")
+
+    def _asked(self) -> list[Setting]:
+        return [setting for setting in self._manifest.settings if setting.required or setting.asked]
+
+    def _value(self, setting: Setting, given: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The key with its new value; nothing when the present one stays."""
+        now = self._present.values.get(setting.key) if self._present is not None else None
+        if setting.key in given:
+            return [(setting.key, given[setting.key])]
+        if self._ask is None:
+            if setting.required and not now:
+                raise MissingError(self._manifest, setting.key)
+            return []
+        return self._asked_for(setting, now, self._ask)
+
+    def _asked_for(self, setting: Setting, now: Any, ask: Questions) -> list[tuple[str, str]]:
+        if not now:
+            for number, step in enumerate(setting.get, 1):
+                ask.say(f"  {number}. {step}")
+        label = setting.label or setting.key
+        while True:
+            if setting.kind is SettingKind.SECRET:
+                typed = ask.secret(label, now.hint() if isinstance(now, Secret) and now else "")
+            else:
+                typed = ask.line(label, "" if now is None else str(now))
+            if typed and typed != str(now):
+                return [(setting.key, typed)]
+            if now or not setting.required:
+                return []
+            ask.say(_wrapped(f"  It cannot do without. {setting.help}"))
+
+    def _tried(self, values: Mapping[str, str]) -> Tried | None:
+        """None when it is not to be tried."""
+        if not self._flags.is_checked:
+            return None
+        from hermes.cli.trying import describe
+
+        secrets = {setting.key for setting in self._manifest.settings if setting.kind is SettingKind.SECRET}
+        typed = {key: Secret(value) if key in secrets else value for key, value in values.items()}
+        if self._ask is not None:
+            self._ask.say(f"  Asking {self._manifest.title} …")
+        tried = describe(self._manifest, self._loaded.config, self._flags.account, typed)
+        if not tried.failure:
+            print(f"✓ {tried.name or self._manifest.title}, answered in {tried.seconds:.1f} s")
+        return tried
+
+    # Who may talk
+
+    def _policy_now(self) -> str:
+        return self._present.access.dm_policy.value if self._present is not None else DmPolicy.PAIRING.value
+
+    def _access(self) -> dict[str, str]:
+        flags, ask = self._flags, self._ask
+        access: dict[str, str] = {}
+        policy = flags.dm_policy
+        if not policy and ask is not None:
+            policy = self._asked_policy(ask)
+        if policy and (policy != self._policy_now() or self._present is None or not self._present.is_mentioned):
+            access["dm_policy"] = policy
+        listed = flags.allow or (self._asked_ids(ask) if ask is not None and policy == DmPolicy.ALLOWLIST else "")
+        if listed:
+            access["allowed_users"] = listed
+        elif policy == DmPolicy.ALLOWLIST and not self._listed_now():
+            raise ConfigError("The policy allowlist needs ids: --allow ID,ID. Nothing was written.")
+        return access | self._groups()
+
+    def _asked_policy(self, ask: Questions) -> str:
+        ask.say()
+        while True:
+            policy = ask.one("Who may write to it?", DM_POLICIES, self._policy_now())
+            sure = "Anybody at all may then use your agent and your model. Really?"
+            if policy != DmPolicy.OPEN or policy == self._policy_now() or ask.yes(sure, default=False):
+                return policy
+
+    def _listed_now(self) -> str:
+        return ",".join(sorted(self._present.access.allowed_users)) if self._present is not None else ""
+
+    def _asked_ids(self, ask: Questions) -> str:
+        if self._manifest.ids:
+            ask.say(f"  {self._manifest.ids}")
+        while True:
+            ids = ask.line("Ids, with commas between them", self._listed_now())
+            if ids.replace(",", " ").strip():
+                return "" if ids == self._listed_now() else ids
+            ask.say("  At least one, or nobody gets in.")
+
+    def _groups(self) -> dict[str, str]:
+        flags, ask = self._flags, self._ask
+        present = self._present.access if self._present is not None else None
+        now = present.group_policy.value if present is not None else GroupPolicy.DISABLED.value
+        policy = flags.group_policy
+        if not policy and ask is not None:
+            ask.say()
+            policy = ask.one("Does it answer in groups?", GROUP_POLICIES, now)
+        listed = ",".join(sorted(present.group_allowed_chats)) if present is not None else ""
+        groups = flags.groups
+        if not groups and ask is not None and policy == GroupPolicy.ALLOWLIST:
+            groups = ask.line("Groups by id (empty: only people it knows)", listed)
+        access = {"group_policy": policy} if policy and policy != now else {}
+        return access | ({"group_allowed_chats": groups} if groups and groups != listed else {})
+
+
+# Writing
+
+
+def write(home: Path, loaded: Loaded, changes: Mapping[str, str]) -> None:
+    """All of it, undisturbed by Ctrl+C, and what hides it from the gateway is said."""
+    if not changes:
+        print("  Nothing to change.")
+        return
+    from hermes.config.edit import set_values
+    from hermes.store.home import make_home
+
+    make_home(home)
+    with undisturbed():
+        written = set_values(loaded, changes)
+    files = ", ".join(sorted({change.file.name for change in written}))
+    print(f"✓ Written to {files}, readable by you alone")
+    for note in dict.fromkeys(change.note for change in written if change.note):
+        print(_wrapped(f"! {note}"))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl+C waits until the files are whole."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def _plain(failure: str) -> str:
+    return " ".join(failure.split())
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,123 @@
+"""After a platform was written: the running gateway connects, or one is started; then the first person is let in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import is_listening
+from hermes.cli.words import command_name
+from hermes.core.access import DmPolicy
+from hermes.core.errors import GatewayError
+from hermes.core.keys import AccountKey
+from hermes.hosting import control
+
+if TYPE_CHECKING:
+    from hermes.cli.platform_setup import Page
+    from hermes.cli.questions import Questions
+
+CONNECT_SECONDS = 20.0
+LOOK_SECONDS = 0.2
+KNOCK_SECONDS = 600.0
+CONNECTED = "connected"
+PASSING = frozenset({"connecting", ""})
+
+
+def follow(home: Path, page: Page, ask: Questions | None, *, is_started: bool) -> None:
+    """Say what becomes of it: connected within seconds where a gateway runs, or how to start one."""
+    if not control.is_running(home):
+        if not (is_started or (ask is not None and ask.yes("Start the gateway now?", default=True))):
+            print(f"  The gateway does not run. Start it: {command_name()} gateway run")
+            print("\n".join(_next_steps(page)))
+            return
+        from hermes.hosting import lifecycle
+
+        print(lifecycle.start(home, command_name()).text)
+    if not is_listening(home):
+        print(f"! A gateway runs and cannot be asked from here. Look there: {command_name()} gateway status")
+        return
+    if _wait_connected(home, page):
+        _first_person(home, page, ask)
+
+
+def _wait_connected(home: Path, page: Page) -> bool:
+    """Until the account that was just written is connected, or is known not to be."""
+    name = str(AccountKey(page.manifest.id, page.account))
+    began = time.time()
+    # An account that was connected before and got a new login is not connected by the old one's word.
+    state = _until(lambda: _state_of(home, name, since=began - 1.0 if page.has_new_login else 0.0), CONNECT_SECONDS)
+    if state is None:
+        print(f"! {name} is not connected yet. Look: {command_name()} gateway status")
+        return False
+    if state["state"] == CONNECTED:
+        print(f"✓ {name} is connected; nothing has to be restarted")
+        return True
+    print(f"✗ {name}: {state['state']}. {state['note']}")
+    if state["cure"]:
+        print(f"  → {state['cure']}")
+    return False
+
+
+def _state_of(home: Path, name: str, *, since: float) -> Mapping[str, Any] | None:
+    accounts = control.call(home, "status")["platforms"]
+    found = next((one for one in accounts if one["account"] == name), None)
+    if found is None or found["state"] in PASSING or found["since"] < since:
+        return None
+    return found  # type: ignore[no-any-return]
+
+
+def _until(look: Callable[[], Any], seconds: float) -> Any:
+    deadline = time.monotonic() + seconds
+    while (found := look()) is None and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+    return found
+
+
+def _next_steps(page: Page) -> list[str]:
+    where = _link(page) or page.name or page.manifest.title
+    lines = [f"  Then write to it: {where}"]
+    if page.dm_policy is DmPolicy.PAIRING:
+        lines.append(f"  It answers with a code: {command_name()} pairing approve {page.manifest.id} CODE")
+    return lines
+
+
+def _link(page: Page) -> str:
+    return page.manifest.link.format(name=page.name.removeprefix("@")) if page.manifest.link and page.name else ""
+
+
+def _first_person(home: Path, page: Page, ask: Questions | None) -> None:
+    """Whoever sets it up is let in here and now; everybody later by a code."""
+    platform = page.manifest.id
+    if page.dm_policy is not DmPolicy.PAIRING or ask is None or _somebody_is_in(home, platform):
+        where = _link(page)
+        print(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
+        return
+    ask.say(f"\nNow say hello to it from your phone: {_link(page) or page.name}")
+    ask.say("Waiting for your first message … (Ctrl+C: later)")
+    try:
+        knocking = _until(lambda: next(iter(_waiting(home, platform)), None), KNOCK_SECONDS)
+        if knocking is None:
+            ask.say(f"Nobody wrote. Later: {command_name()} pairing list")
+            return
+        who = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
+        if not ask.yes(f"{who} was shown {knocking['code']}. Is that you?", default=True):
+            ask.say(f"Not let in. Whoever waits: {command_name()} pairing list")
+            return
+        told = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})
+        owner = ", and the owner here" if told["is_first_owner"] else ""
+        ask.say(f"✓ {who} may talk now{owner}.")
+    except KeyboardInterrupt:
+        ask.say(f"\nLater, then: {command_name()} pairing list shows who wrote, with the code.")
+    except GatewayError as error:
+        ask.say(f"✗ {error}")
+
+
+def _waiting(home: Path, platform: str) -> list[Mapping[str, Any]]:
+    return control.call(home, "pairing.list", {"platform": platform})["waiting"]  # type: ignore[no-any-return]
+
+
+def _somebody_is_in(home: Path, platform: str) -> bool:
+    decided = control.call(home, "pairing.list", {"platform": platform})["decided"]
+    return any(one["state"] == "approved" for one in decided)

@@ -1,0 +1,158 @@
+"""``hermes gateway test PLATFORM``: who we are there, whether the gateway is connected, and a message that arrives."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.asking import home_folder, is_listening, load_config
+from hermes.cli.words import command_name
+from hermes.core.errors import GatewayError
+from hermes.core.keys import AccountKey, Target
+from hermes.hosting import control
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.config import Config
+    from hermes.core.manifest import Manifest
+
+USAGE_ERROR = 2
+DELIVERY_SECONDS = 30.0
+TEXT = "✓ Test message from Hermes: this chat can be reached."
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found, line by line; ``code`` is the exit code so far."""
+
+    account: str
+    lines: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    code: int = 0
+
+    def good(self, text: str, **facts: Any) -> None:
+        self.lines.append(f"✓ {text}")
+        self.facts |= facts
+
+    def bad(self, text: str, cure: str = "", *, code: int = 1, **facts: Any) -> None:
+        self.lines.append(f"✗ {text}")
+        self.lines += [f"  → {cure}"] * bool(cure)
+        self.code = self.code or code
+        self.facts |= facts
+
+
+def run(args: argparse.Namespace) -> int:
+    home = home_folder()
+    report = Report(args.platform)
+    _examine(home, args.platform, args.to, report)
+    if args.as_json:
+        print(json.dumps({"account": report.account, "ok": not report.code, **report.facts}, ensure_ascii=False))
+    else:
+        print("\n".join(report.lines), file=sys.stderr if report.code else sys.stdout)
+    return report.code
+
+
+def _examine(home: Path, name: str, to: str, report: Report) -> None:
+    from hermes.services.registry import find_platforms
+
+    key = AccountKey.parse(name)
+    manifest = find_platforms().manifests.get(key.platform)
+    config: Config = load_config(home).config
+    account = config.account(key.platform, key.account)
+    if manifest is None or manifest.always_on or account is None:
+        known = ", ".join(sorted(config.platforms.keys() - {"local"}))
+        report.bad(f"There is no platform {name!r}. Known: {known}.", code=USAGE_ERROR)
+        return
+    if not account.is_ready:
+        report.bad(f"{key} is not set up.", f"{command_name()} gateway setup {key.platform}")
+        return
+    if not _describe(manifest, config, key, report):
+        return
+    is_live = _connection(home, key, report)
+    if report.code:
+        return
+    chat = to or account.home_channel
+    if not chat:
+        cure = f"/sethome in a chat there, or {command_name()} gateway test {key} --to CHAT"
+        report.bad("No message was sent: there is no home channel.", cure, code=USAGE_ERROR, sent=False)
+        return
+    target = _target(key, chat)
+    if is_live:
+        _send_live(home, target, report)
+    else:
+        _send_alone(manifest, config, target, report)
+
+
+def _target(key: AccountKey, chat: str) -> Target:
+    prefix = f"{key}:"
+    return Target.parse(chat) if chat.startswith(prefix) else Target(key.platform, chat, account=key.account)
+
+
+def _describe(manifest: Manifest, config: Config, key: AccountKey, report: Report) -> bool:
+    from hermes.cli.trying import describe
+
+    tried = describe(manifest, config, key.account, {})
+    if tried.failure:
+        report.bad(" ".join(tried.failure.split()), failed="account")
+        return False
+    named = f"{key} is {tried.name}" if tried.name else f"{key} can be reached"
+    report.good(f"{named}, answered in {tried.seconds:.1f} s", name=tried.name, seconds=round(tried.seconds, 3))
+    return True
+
+
+def _connection(home: Path, key: AccountKey, report: Report) -> bool:
+    """Whether the gateway's own connection can be used. A trouble of it is told."""
+    if not (control.is_running(home) and is_listening(home)):
+        report.lines.append("! The gateway does not run, so nobody listens; the message is sent past it.")
+        report.facts |= {"state": "not running"}
+        return False
+    accounts = control.call(home, "status")["platforms"]
+    found = next((one for one in accounts if one["account"] == str(key)), None)
+    if found is None or found["state"] != "connected":
+        state, note = (found["state"], found["note"]) if found else ("not started", "")
+        cure = (found["cure"] if found else "") or f"{command_name()} logs --component {key.platform}"
+        report.bad(f"The gateway is not connected: {state}. {note}".rstrip(), cure, failed="connection", state=state)
+        return False
+    age = found["last_frame_age"] or 0.0
+    report.good(f"The gateway is connected, last frame {age:.0f} s ago", state=found["state"])
+    return True
+
+
+def _send_live(home: Path, target: Target, report: Report) -> None:
+    """The way every answer goes: outbox, adapter, platform."""
+    asked = {"target": str(target), "text": TEXT, "key": secrets.token_hex(12), "wait_seconds": DELIVERY_SECONDS}
+    began = time.monotonic()
+    try:
+        letters = control.call(home, "send", asked, DELIVERY_SECONDS + 5.0)["letters"]
+    except GatewayError as error:
+        report.bad(str(error), failed="message", target=str(target))
+        return
+    seconds = time.monotonic() - began
+    bad = next((letter for letter in letters if letter["state"] != "sent"), None)
+    if bad is None:
+        _arrived(target, seconds, report)
+        return
+    reason = bad["reason"] or f"it is {bad['state']}"
+    cure = f"{command_name()} trace {bad['id']}"
+    report.bad(f"The message to {target} did not arrive: {reason}", cure, failed="message", target=str(target))
+
+
+def _send_alone(manifest: Manifest, config: Config, target: Target, report: Report) -> None:
+    from hermes.cli.trying import deliver
+
+    try:
+        seconds = deliver(manifest, config, target, TEXT)
+    except GatewayError as error:
+        report.bad(f"The message to {target} did not arrive: {error}", failed="message", target=str(target))
+        return
+    _arrived(target, seconds, report)
+
+
+def _arrived(target: Target, seconds: float, report: Report) -> None:
+    report.good(f"A test message is in {target}, {seconds:.1f} s there and back", sent=True, target=str(target))

@@ -1,0 +1,111 @@
+"""Questions at a terminal: one line each, a default in brackets that Enter keeps, numbers to choose from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+LONGEST_LABEL = 15
+
+
+class LeftError(Exception):
+    """Whoever was asked closed the terminal or its input (Ctrl+D). Ctrl+C is a KeyboardInterrupt, as everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``name`` is what the answer gives; ``aside`` stands beside the label."""
+
+    name: str
+    label: str
+    aside: str = ""
+
+
+class Questions:
+    """``read`` and ``read_hidden`` show a prompt and give a line; an EOFError there means nobody is left to ask."""
+
+    def __init__(self, read: Callable[[str], str], read_hidden: Callable[[str], str], out: TextIO) -> None:
+        self._read = read
+        self._read_hidden = read_hidden
+        self._out = out
+
+    def say(self, text: str = "") -> None:
+        print(text, file=self._out, flush=True)
+
+    def line(self, label: str, present: str = "") -> str:
+        """What was typed, or ``present`` on Enter."""
+        kept = f" [{present}]" if present else ""
+        return self._answer(self._read, f"{label}{kept}: ") or present
+
+    def secret(self, label: str, present: str = "") -> str:
+        """A key or token: not shown while it is typed. '' on Enter: what ``present`` hints at stays."""
+        kept = f" [Enter keeps {present}]" if present else " (not shown while you type)"
+        return self._answer(self._read_hidden, f"{label}{kept}: ")
+
+    def yes(self, question: str, *, default: bool) -> bool:
+        while True:
+            answer = self._answer(self._read, f"{question} [{'Y/n' if default else 'y/N'}]: ").casefold()
+            if answer in ("", "y", "yes", "n", "no"):
+                return default if not answer else answer.startswith("y")
+            self.say("  y or n, please.")
+
+    def one(self, title: str, choices: Sequence[Choice], present: str) -> str:
+        """The name of the one that was chosen, by its number or its name; ``present`` on Enter."""
+        self._list(title, choices, present)
+        number = next((place for place, choice in enumerate(choices, 1) if choice.name == present), 0)
+        while True:
+            chosen = _chosen(self.line("Choose", str(number) if number else ""), choices)
+            if len(chosen) == 1:
+                return chosen[0]
+            self.say(f"  One number from 1 to {len(choices)}, please.")
+
+    def several(self, title: str, choices: Sequence[Choice], present: str = "") -> list[str]:
+        """The names of those chosen, in the order of the list."""
+        self._list(title, choices)
+        while True:
+            chosen = _chosen(self.line("Numbers, for example 1 or 1,3", present), choices)
+            if chosen:
+                return chosen
+            self.say(f"  Numbers from 1 to {len(choices)}, with commas between them, please.")
+
+    def _list(self, title: str, choices: Sequence[Choice], present: str = "") -> None:
+        self.say(title)
+        width = min(max(len(choice.label) for choice in choices), LONGEST_LABEL)
+        for number, choice in enumerate(choices, 1):
+            mark = "*" if choice.name == present else " "
+            self.say(f" {mark}{number:>2}  {choice.label:<{width}}  {choice.aside}".rstrip())
+
+    def _answer(self, read: Callable[[str], str], prompt: str) -> str:
+        try:
+            return read(prompt).strip()
+        except EOFError:
+            raise LeftError from None
+
+
+def _chosen(typed: str, choices: Sequence[Choice]) -> list[str]:
+    """Nothing when any word is none of them: a slip must not set up half of what was meant."""
+    by_word = {str(number): choice.name for number, choice in enumerate(choices, 1)}
+    by_word |= {word.casefold(): choice.name for choice in choices for word in (choice.name, choice.label)}
+    words = [word.strip().casefold() for word in re.split(r"[,;]", typed) if word.strip()]
+    if len(words) == 1 and words[0] not in by_word:
+        words = words[0].split()
+    if not words or any(word not in by_word for word in words):
+        return []
+    meant = {by_word[word] for word in words}
+    return [choice.name for choice in choices if choice.name in meant]
+
+
+def at_terminal() -> Questions | None:
+    """None where nobody can be asked."""
+    import sys
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    import contextlib
+    import getpass
+
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - makes input() editable
+    return Questions(input, getpass.getpass, sys.stdout)

@@ -1,0 +1,88 @@
+"""One account, tried without the gateway: does the platform know us, and does a message arrive?"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hermes.core.errors import ConfigError, ConflictError, CredentialsError, GatewayError, PlatformError, RejectedError
+
+if TYPE_CHECKING:
+    from hermes.config import Config
+    from hermes.core.keys import Target
+    from hermes.core.manifest import Manifest
+    from hermes.core.ports import Adapter
+
+TRY_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """``name`` is who the platform says we are. ``is_refused``: it, or the value itself, says no; else nothing is
+    known of the value, since nobody answered."""
+
+    name: str = ""
+    seconds: float = 0.0
+    failure: str = ""
+    is_refused: bool = False
+
+
+def describe(manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]) -> Tried:
+    """Ask the platform who we are, with these values in place of the configured ones."""
+    return asyncio.run(_described(manifest, config, account, values))
+
+
+async def _described(manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]) -> Tried:
+    from hermes.core.ports import Describes
+
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(TRY_SECONDS), _adapter(manifest, config, account, values) as adapter:
+            name = await adapter.describe() if isinstance(adapter, Describes) else ""
+    except TimeoutError:
+        return Tried(failure=f"no answer within {TRY_SECONDS:.0f} s")
+    except (ConfigError, CredentialsError, ConflictError, RejectedError) as error:
+        return Tried(failure=str(error), is_refused=True)
+    except PlatformError as error:
+        return Tried(failure=str(error))
+    return Tried(name, time.monotonic() - began)
+
+
+def deliver(manifest: Manifest, config: Config, target: Target, text: str) -> float:
+    """Send one message past the gateway; the seconds it took. Raises GatewayError in words."""
+    return asyncio.run(_delivered(manifest, config, target, text))
+
+
+async def _delivered(manifest: Manifest, config: Config, target: Target, text: str) -> float:
+    from hermes.core.messages import OutboundMessage
+
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(TRY_SECONDS), _adapter(manifest, config, target.account, {}) as adapter:
+            await adapter.send(OutboundMessage(target, text))
+    except TimeoutError:
+        raise GatewayError(f"{manifest.title} did not answer within {TRY_SECONDS:.0f} s.") from None
+    return time.monotonic() - began
+
+
+@asynccontextmanager
+async def _adapter(
+    manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]
+) -> AsyncIterator[Adapter]:
+    from hermes.core.manifest import AdapterParts
+    from hermes.services.http import ProxyRules, make_session
+
+    known = config.account(manifest.id, account) or config.account(manifest.id)
+    rules = ProxyRules.of(config.proxies, known.proxy if known else "")
+    async with make_session(rules) as http:
+        whole = {**(known.values if known else {}), **values}
+        try:
+            adapter = manifest.build(AdapterParts(account, whole, http, lambda: None, {}))
+        except ImportError as error:
+            cure = f" Install it: pip install 'hermes-gateway[{manifest.extra}]'" if manifest.extra else ""
+            raise ConfigError(f"{manifest.title} needs a package that is missing ({error.name}).{cure}") from error
+        yield adapter
