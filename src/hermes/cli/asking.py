@@ -218,11 +218,13 @@ async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
 
 @asynccontextmanager
 async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
+    from hermes.hosting.standing_verbs import StandingVerbs
     from hermes.hosting.store_verbs import StoreVerbs
     from hermes.services.clock import SystemClock
     from hermes.store.db import open_database
 
-    where = load_config(home).config.database_url or home / "state.db"
+    config = load_config(home).config
+    where = config.database_url or home / "state.db"
     if isinstance(where, Path) and not where.exists():
         raise GatewayError(f"Nothing is stored in {home} yet.")
     lock = locks.take(paths.owner_lock(str(home)), "hermes command")
@@ -231,7 +233,9 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     try:
         db = await open_database(where)
         try:
-            yield StoreVerbs(home, db, SystemClock()).mapping()
+            clock = SystemClock()
+            standing = StandingVerbs(home, db, clock, lambda: config).mapping()
+            yield {**StoreVerbs(home, db, clock).mapping(), **standing}
         finally:
             await db.close()
     finally:

@@ -19,16 +19,23 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   hermes doctor            exit code 0 when there is no trouble (hints do not count), else 1
   hermes doctor --json
+  hermes doctor --user 5550142            why they are or are not answered; exit code 0 when they are
+  hermes doctor --user telegram:5550142   the same, on one platform
 """
 
 _MARKS = {"good": "✓", "hint": "!", "trouble": "✗"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--user", default="", metavar="ID", help="say why this id is or is not answered")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.user:
+        from hermes.cli import doctor_user
+
+        return doctor_user.run(args.user, as_json=args.as_json)
     from hermes.cli.checkup import examine
 
     findings = examine(home_folder(), command_name())

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 COMMANDS: dict[str, str] = {
     "chat": "Talk to the agent (the same as no command at all)",
-    "gateway": "Run the gateway, see how it is, stop it: run, start, stop, restart, status",
+    "setup": "Set up a model and a chat platform, question by question, and begin to talk",
+    "gateway": "Run the gateway, see how it is, stop it, connect chats: run, start, stop, restart, status, setup, test",
     "send": "Send a message to a chat",
     "trace": "What became of a message, a turn or a delivery",
     "status": "How the gateway is, on one screen",

@@ -127,7 +127,7 @@ def _use(home: Path, name: str, *, as_json: bool) -> int:
     refuse_foreign(home)
     loaded = load_config(home)
     provider, _, model = meant(name, loaded).partition("/")
-    _refuse_what_stands_in_the_way(loaded, provider)
+    refuse_what_stands_in_the_way(loaded, provider)
     make_home(home)
     changes = set_values(loaded, {"model.provider": provider, "model.default": model})
     notes = list(dict.fromkeys(change.note for change in changes if change.note))
@@ -144,7 +144,7 @@ def _use(home: Path, name: str, *, as_json: bool) -> int:
     return 0
 
 
-def _refuse_what_stands_in_the_way(loaded: Loaded, provider: str) -> None:
+def refuse_what_stands_in_the_way(loaded: Loaded, provider: str) -> None:
     """An address or a dialect written for one provider must not be used for another."""
     if provider == loaded.config.model.provider:
         return
@@ -176,15 +176,15 @@ def _test(home: Path, name: str, *, as_json: bool) -> int:
     loaded = load_config(home)
     default = f"{loaded.config.model.provider}/{loaded.config.model.default}"
     provider, _, model = (meant(name, loaded) if name else default).partition("/")
-    told = asyncio.run(_tried(home, loaded, provider, model))
+    told = asyncio.run(tried(home, loaded, provider, model))
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
     else:
-        print("\n".join(_lines(told)), file=sys.stdout if told["ok"] else sys.stderr)
+        print("\n".join(lines(told)), file=sys.stdout if told["ok"] else sys.stderr)
     return 0 if told["ok"] else 1
 
 
-async def _tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[str, Any]:
+async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[str, Any]:
     from hermes.agent.models.embedded import EmbeddedModel
     from hermes.agent.models.fetch import Fetcher, find_installed
     from hermes.agent.step import ask_model
@@ -256,7 +256,7 @@ def _advice(loaded: Loaded, provider: str, failed: str) -> str:
             return f"Try again in a while, or use another: {hermes} model list"
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
+def lines(told: dict[str, Any]) -> list[str]:
     label = f"{told['provider']} / {told['model']}"
     keys = [f"  keys: {', '.join(told['keys'])}"] * bool(told["keys"])
     if not told["ok"]:

@@ -75,7 +75,6 @@ class Page:
     changes: Mapping[str, str]
     name: str
     dm_policy: DmPolicy
-    has_new_login: bool
 
 
 def flags_of(args: argparse.Namespace) -> Flags:
@@ -105,11 +104,22 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-def set_up(home: Path, names: Sequence[str], flags: Flags, ask: Questions | None, *, is_started: bool) -> int:
-    """Go through these platforms, one after the other; ask which when none is named. The exit code."""
+def set_up(
+    home: Path,
+    names: Sequence[str],
+    flags: Flags,
+    ask: Questions | None,
+    *,
+    is_started: bool,
+    done: list[str] | None = None,
+) -> int:
+    """Go through these platforms, one after the other; ask which when none is named. The exit code.
+
+    ``done`` is what was written before.
+    """
     from hermes.cli.platform_start import follow
 
-    done: list[str] = []
+    done = done if done is not None else []
     try:
         for manifest in _chosen(home, names, ask):
             loaded = load_config(home)
@@ -129,7 +139,7 @@ def set_up(home: Path, names: Sequence[str], flags: Flags, ask: Questions | None
 def left(done: Sequence[str]) -> str:
     if not done:
         return "Left. Nothing was written."
-    return f"Left. {', '.join(done)} is set up; nothing else was written."
+    return f"Left. Set up: {', '.join(done)}. Nothing else was written."
 
 
 def offered() -> tuple[Manifest, ...]:
@@ -149,10 +159,7 @@ def _chosen(home: Path, names: Sequence[str], ask: Questions | None) -> list[Man
     if names or ask is None:
         return [known[name] for name in names]
     config = load_config(home).config
-    choices = [
-        Choice(manifest.id, manifest.title, _state(config.account(manifest.id)))
-        for manifest in known.values()
-    ]
+    choices = [Choice(manifest.id, manifest.title, _state(config.account(manifest.id))) for manifest in known.values()]
     chosen = ask.several("Select platforms to configure:", choices, "1" if len(choices) == 1 else "")
     return [known[name] for name in chosen]
 
@@ -194,6 +201,7 @@ class Wizard:
         self._manifest = manifest
         self._flags = flags
         self._ask = ask
+        self._shown: set[str] = set()  # settings whose steps are on the screen already
         self._present = loaded.config.account(manifest.id, flags.account)
         own = f".accounts.{flags.account}" if flags.account != MAIN else ""
         self._prefix = f"platforms.{manifest.id}{own}"
@@ -209,7 +217,7 @@ class Wizard:
         if self._present is not None and self._present.is_mentioned and not self._present.enabled:
             changes[f"{self._prefix}.enabled"] = "true"
         chosen = access.get("dm_policy") or self._policy_now()
-        return Page(self._manifest, self._flags.account, changes, name, DmPolicy(chosen), bool(values))
+        return Page(self._manifest, self._flags.account, changes, name, DmPolicy(chosen))
 
     # The account
 
@@ -226,7 +234,7 @@ class Wizard:
             if self._ask is None:
                 hint = "" if tried.is_refused else " --no-check writes it all the same."
                 raise ConfigError(f"{_plain(tried.failure)} Nothing was written.{hint}")
-            self._ask.say(_wrapped(f"✗ {_plain(tried.failure)}"))
+            self._ask.say(wrapped(f"✗ {_plain(tried.failure)}"))
             if not tried.is_refused and self._ask.yes("Keep it all the same?", default=False):
                 return values, ""
             given = {}  # what was said on the command line was wrong too
@@ -252,7 +260,8 @@ class Wizard:
         return self._asked_for(setting, now, self._ask)
 
     def _asked_for(self, setting: Setting, now: Any, ask: Questions) -> list[tuple[str, str]]:
-        if not now:
+        if not now and setting.key not in self._shown:
+            self._shown.add(setting.key)
             for number, step in enumerate(setting.get, 1):
                 ask.say(f"  {number}. {step}")
         label = setting.label or setting.key
@@ -265,7 +274,7 @@ class Wizard:
                 return [(setting.key, typed)]
             if now or not setting.required:
                 return []
-            ask.say(_wrapped(f"  It cannot do without. {setting.help}"))
+            ask.say(wrapped(f"  It cannot do without. {setting.help}"))
 
     def _tried(self, values: Mapping[str, str]) -> Tried | None:
         """None when it is not to be tried."""
@@ -293,7 +302,7 @@ class Wizard:
         policy = flags.dm_policy
         if not policy and ask is not None:
             policy = self._asked_policy(ask)
-        if policy and (policy != self._policy_now() or self._present is None or not self._present.is_mentioned):
+        if policy and (policy != self._policy_now() or not self._is_stated("dm_policy")):
             access["dm_policy"] = policy
         listed = flags.allow or (self._asked_ids(ask) if ask is not None and policy == DmPolicy.ALLOWLIST else "")
         if listed:
@@ -307,8 +316,11 @@ class Wizard:
         while True:
             policy = ask.one("Who may write to it?", DM_POLICIES, self._policy_now())
             sure = "Anybody at all may then use your agent and your model. Really?"
-            if policy != DmPolicy.OPEN or policy == self._policy_now() or ask.yes(sure, default=False):
+            if policy != DmPolicy.OPEN or policy == self._policy_now() or ask.sure(sure):
                 return policy
+
+    def _is_stated(self, key: str) -> bool:
+        return (*self._prefix.split("."), key) in self._loaded.sources
 
     def _listed_now(self) -> str:
         return ",".join(sorted(self._present.access.allowed_users)) if self._present is not None else ""
@@ -355,7 +367,7 @@ def write(home: Path, loaded: Loaded, changes: Mapping[str, str]) -> None:
     files = ", ".join(sorted({change.file.name for change in written}))
     print(f"✓ Written to {files}, readable by you alone")
     for note in dict.fromkeys(change.note for change in written if change.note):
-        print(_wrapped(f"! {note}"))
+        print(wrapped(f"! {note}"))
 
 
 @contextmanager
@@ -369,8 +381,9 @@ def undisturbed() -> Iterator[None]:
 
 
 def _plain(failure: str) -> str:
-    return " ".join(failure.split())
+    """What is wrong, without the lines that tell where to write it: here it is asked for again."""
+    return failure.partition("\n")[0].strip()
 
 
-def _wrapped(text: str) -> str:
+def wrapped(text: str) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -34,7 +34,8 @@ def follow(home: Path, page: Page, ask: Questions | None, *, is_started: bool) -
             return
         from hermes.hosting import lifecycle
 
-        print(lifecycle.start(home, command_name()).text)
+        outcome = lifecycle.start(home, command_name())
+        print(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
     if not is_listening(home):
         print(f"! A gateway runs and cannot be asked from here. Look there: {command_name()} gateway status")
         return
@@ -45,14 +46,14 @@ def follow(home: Path, page: Page, ask: Questions | None, *, is_started: bool) -
 def _wait_connected(home: Path, page: Page) -> bool:
     """Until the account that was just written is connected, or is known not to be."""
     name = str(AccountKey(page.manifest.id, page.account))
-    began = time.time()
-    # An account that was connected before and got a new login is not connected by the old one's word.
-    state = _until(lambda: _state_of(home, name, since=began - 1.0 if page.has_new_login else 0.0), CONNECT_SECONDS)
+    # From here on it goes by what was written: an account with a new login is not connected by the old one's word.
+    control.call(home, "config.reload")
+    state = _until(lambda: _state_of(home, name), CONNECT_SECONDS)
     if state is None:
         print(f"! {name} is not connected yet. Look: {command_name()} gateway status")
         return False
     if state["state"] == CONNECTED:
-        print(f"✓ {name} is connected; nothing has to be restarted")
+        print(f"✓ {name} is connected")
         return True
     print(f"✗ {name}: {state['state']}. {state['note']}")
     if state["cure"]:
@@ -60,10 +61,10 @@ def _wait_connected(home: Path, page: Page) -> bool:
     return False
 
 
-def _state_of(home: Path, name: str, *, since: float) -> Mapping[str, Any] | None:
+def _state_of(home: Path, name: str) -> Mapping[str, Any] | None:
     accounts = control.call(home, "status")["platforms"]
     found = next((one for one in accounts if one["account"] == name), None)
-    if found is None or found["state"] in PASSING or found["since"] < since:
+    if found is None or found["state"] in PASSING:
         return None
     return found  # type: ignore[no-any-return]
 
@@ -102,7 +103,7 @@ def _first_person(home: Path, page: Page, ask: Questions | None) -> None:
             ask.say(f"Nobody wrote. Later: {command_name()} pairing list")
             return
         who = f"{knocking['name'] or 'Somebody'} ({platform} {knocking['user']})"
-        if not ask.yes(f"{who} was shown {knocking['code']}. Is that you?", default=True):
+        if not ask.sure(f"{who} was shown {knocking['code']}. Is that you?"):
             ask.say(f"Not let in. Whoever waits: {command_name()} pairing list")
             return
         told = control.call(home, "pairing.approve", {"platform": platform, "code": knocking["code"]})

@@ -26,10 +26,17 @@ class Choice:
 class Questions:
     """``read`` and ``read_hidden`` show a prompt and give a line; an EOFError there means nobody is left to ask."""
 
-    def __init__(self, read: Callable[[str], str], read_hidden: Callable[[str], str], out: TextIO) -> None:
+    def __init__(
+        self,
+        read: Callable[[str], str],
+        read_hidden: Callable[[str], str],
+        out: TextIO,
+        forget_typed: Callable[[], None] = lambda: None,
+    ) -> None:
         self._read = read
         self._read_hidden = read_hidden
         self._out = out
+        self._forget_typed = forget_typed
 
     def say(self, text: str = "") -> None:
         print(text, file=self._out, flush=True)
@@ -50,6 +57,13 @@ class Questions:
             if answer in ("", "y", "yes", "n", "no"):
                 return default if not answer else answer.startswith("y")
             self.say("  y or n, please.")
+
+    def sure(self, question: str) -> bool:
+        """A yes that opens a door: typed after it was asked for, and never by an Enter meant for something else."""
+        self._forget_typed()
+        while (answer := self._answer(self._read, f"{question} [y/n]: ").casefold()) not in ("y", "yes", "n", "no"):
+            self.say("  y or n, please.")
+        return answer.startswith("y")
 
     def one(self, title: str, choices: Sequence[Choice], present: str) -> str:
         """The name of the one that was chosen, by its number or its name; ``present`` on Enter."""
@@ -105,7 +119,8 @@ def at_terminal() -> Questions | None:
         return None
     import contextlib
     import getpass
+    import termios
 
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - makes input() editable
-    return Questions(input, getpass.getpass, sys.stdout)
+    return Questions(input, getpass.getpass, sys.stdout, lambda: termios.tcflush(sys.stdin, termios.TCIFLUSH))

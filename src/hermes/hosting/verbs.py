@@ -19,6 +19,7 @@ from hermes.hosting.approval_verbs import ApprovalVerbs
 from hermes.hosting.control_server import Handler, Reply
 from hermes.hosting.people_verbs import PairingVerbs
 from hermes.hosting.saying import Saying
+from hermes.hosting.standing_verbs import StandingVerbs
 from hermes.hosting.store_verbs import NotFoundError, StoreVerbs, letter_told
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
@@ -38,9 +39,13 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
         **StoreVerbs(gateway.home, gateway.db, gateway.clock).mapping(),
         **PairingVerbs(gateway.pairings).mapping(),
         **ApprovalVerbs(gateway.db, gateway.approvals).mapping(),
+        **StandingVerbs(
+            gateway.home, gateway.db, gateway.clock, lambda: gateway.config, gateway.pairings.is_paired
+        ).mapping(),
         "status": live.status,
         "say": Saying(gateway).say,
         "send": live.send,
+        "config.reload": live.reload,
         "outbox.retry": live.retry,
         "model.ready": live.model_ready,
     }
@@ -54,6 +59,11 @@ class _Live:
 
     async def status(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return await self._gateway.status()
+
+    async def reload(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """Read the configuration now: when this answers, what was written before counts."""
+        await self._gateway.watch.read_again()
+        return {"problems": [str(problem) for problem in self._gateway.watch.loaded.problems]}
 
     async def send(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{target, text, key?, wait_seconds?}``: store a message for a chat; with a wait, say what became of it."""

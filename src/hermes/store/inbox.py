@@ -236,6 +236,19 @@ def acting(tx: Tx) -> list[InboxRow]:
     )
 
 
+def last_of(tx: Tx, platform: str, sender_id: str) -> InboxRow | None:
+    """The newest event of this sender that is still kept. Looks through them all: for a person who asks, not a turn."""
+    return tx.one(
+        f"""
+        SELECT {COLUMNS} FROM inbox WHERE platform = :platform AND sender_id = :sender_id
+        ORDER BY received_at DESC LIMIT 1
+        """,  # noqa: S608
+        InboxRow,
+        platform=platform,
+        sender_id=sender_id,
+    )
+
+
 def get(tx: Tx, event_id: str) -> InboxRow | None:
     return tx.one(f"SELECT {COLUMNS} FROM inbox WHERE id = :id", InboxRow, id=event_id)  # noqa: S608
 

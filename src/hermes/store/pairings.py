@@ -40,6 +40,19 @@ def get(tx: Tx, platform: str, user_id: str) -> Pairing | None:
     )
 
 
+def in_chat(tx: Tx, platform: str, chat: str) -> Pairing | None:
+    """The newest request that came from this chat: on some platforms a person and their chat have different ids."""
+    return tx.one(
+        f"""
+        SELECT {COLUMNS} FROM pairings WHERE platform = :platform AND chat = :chat
+        ORDER BY asked_at DESC LIMIT 1
+        """,  # noqa: S608
+        Pairing,
+        platform=platform,
+        chat=chat,
+    )
+
+
 def waiting(tx: Tx, platform: str = "", *, since: float) -> list[Pairing]:
     """Requests that are still good, the oldest first: of one platform, or of all."""
     return tx.all(

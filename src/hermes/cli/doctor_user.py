@@ -1,0 +1,101 @@
+"""``hermes doctor --user ID``: for each chat that is set up, why this id is or is not answered, and what to type."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.cli.asking import Alone, Asker, home_folder, load_config
+from hermes.cli.words import command_name
+from hermes.config.providers import env_prefix
+from hermes.hosting.spans import span
+
+NOT_ANSWERED = 1
+
+
+def run(user: str, *, as_json: bool) -> int:
+    """0 when they are answered somewhere."""
+    home = home_folder()
+    config = load_config(home).config
+    is_stored = bool(config.database_url) or (home / "state.db").exists()
+    told: list[dict[str, Any]] = []
+    if is_stored:
+        with Asker(home, Alone.STORE) as asker:
+            told = asker.ask("doctor.user", {"user": user})
+    is_answered = any(one["is_answered"] for one in told)
+    if as_json:
+        print(json.dumps({"user": user, "is_answered": is_answered, "accounts": told}, ensure_ascii=False))
+    elif not is_stored:
+        print("Nobody has written here yet: nothing is stored. The gateway makes its store when it first runs.")
+    elif not told:
+        print(f"✗ No chat platform is set up. → {command_name()} gateway setup", file=sys.stderr)
+    else:
+        print("\n".join(line for one in told for line in lines(one, time.time())))
+    return 0 if is_answered else NOT_ANSWERED
+
+
+def lines(one: Mapping[str, Any], now: float) -> list[str]:
+    """How one account treats them: the verdict, its reason, what to type, and what else is known."""
+    named = f" ({', '.join(filter(None, (one['name'], one['role'])))})" if one["name"] or one["role"] else ""
+    verdict = "answered" if one["is_answered"] else "not answered"
+    mark = "✓" if one["is_answered"] else "✗"
+    reason, cure = _reason(one, now)
+    told = [f"{mark} {one['account']} {one['user']}{named}: {verdict}", f"  {reason}"]
+    told += [f"  → {cure}"] * bool(cure)
+    if one["person_here"]:
+        told.append(f"  ! {one['user']} is the id of a chat; the person who writes there is {one['person_here']}")
+        told.append(f"  → {command_name()} doctor --user {one['account']}:{one['person_here']}")
+    if one["accounts"]:
+        told.append(f"  the same person as {', '.join(one['accounts'])}")
+    if one["wrote_at"] is not None:
+        because = f" ({one['wrote_reason']})" if one["wrote_reason"] else ""
+        told.append(f"  last wrote {_ago(one['wrote_at'], now)}: {one['wrote_state'].replace('_', ' ')}{because}")
+    return [*told, f"  in groups: {_groups(one)}"]
+
+
+def _reason(one: Mapping[str, Any], now: float) -> tuple[str, str]:
+    """Why, and what to type when that is not wanted."""
+    platform = one["account"].partition("@")[0]
+    setting, hermes = f"{env_prefix(platform)}_ALLOWED_USERS", command_name()
+    pairing = f"{hermes} pairing"
+    decided = f"{_ago(one['decided_at'], now)} by {one['decided_by']}" if one["decided_at"] else ""
+    match one["why"]:
+        case "open":
+            return f"everybody may write here (policy {one['dm_policy']})", ""
+        case "listed":
+            return f"an allowlist names this id ({setting}, or GATEWAY_ALLOWED_USERS)", ""
+        case "paired":
+            return f"let in by pairing, {decided}", ""
+        case "disabled":
+            return "direct messages are off", f"{hermes} config set platforms.{platform}.dm_policy pairing"
+        case "not_listed":
+            return f"only listed ids may write, and {setting} does not name this one", f"add it to {setting} in .env"
+        case "waiting":
+            asked = f"waits to be let in since {span(now - one['asked_at'])}"
+            return f"{asked}, with the code {one['code']}", f"{pairing} approve {platform} {one['code']}"
+        case "expired":
+            return "asked to be let in, and the code ran out", "have them write again, for a new one"
+        case "refused":
+            return f"refused {decided}", "have them write again when the hour is over, for a new code"
+        case "revoked":
+            return f"was let in, and revoked {decided}", "have them write again, for a new code"
+        case "not_reloaded":
+            return "let in, but the running gateway has not heard of it", f"{hermes} gateway restart"
+        case _:
+            return "nobody of this id has asked to be let in", "have them write to it: they are shown a code"
+
+
+def _groups(one: Mapping[str, Any]) -> str:
+    platform = env_prefix(one["account"].partition("@")[0])
+    if one["group_policy"] == "disabled":
+        return f"not answered, groups are off ({platform}_GROUP_POLICY)"
+    if one["is_answered_in_groups"]:
+        return f"answered, when the bot is addressed (policy {one['group_policy']})"
+    return f"only in the groups that {platform}_GROUP_ALLOWED_CHATS names"
+
+
+def _ago(at: float, now: float) -> str:
+    return f"{span(now - at)} ago"

@@ -1,0 +1,89 @@
+"""``hermes setup``: a model, then a chat platform, then a talk. Every question has a flag."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.asking import home_folder, refuse_foreign
+from hermes.cli.platform_flags import add_setup
+from hermes.cli.words import command_name
+from hermes.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hermes.cli.questions import Questions
+
+EXAMPLES = """\
+  hermes setup                       question by question; Enter keeps what is there
+  hermes setup --model openai/gpt-4o-mini --key - --yes < key.txt
+  hermes setup telegram --token 123:abc --dm-policy pairing --model openrouter --key sk-... --yes
+"""
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", default="", metavar="PROVIDER[/MODEL]", help="openai, ollama/qwen3, ...")
+    parser.add_argument("--key", default="", help="the provider's key; - reads it from stdin")
+    parser.add_argument("--base-url", default="", metavar="URL", help="the provider's address")
+    add_setup(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from hermes.cli.platform_setup import left
+    from hermes.cli.questions import LeftError, at_terminal
+
+    home = home_folder()
+    refuse_foreign(home)
+    ask = None if args.yes else at_terminal()
+    if ask is None and not (args.model or args.key or args.base_url or args.platforms):
+        print(_no_terminal(), file=sys.stderr)
+        return USAGE_ERROR
+    done: list[str] = []
+    try:
+        code = _gone_through(home, args, ask, done)
+    except (KeyboardInterrupt, LeftError):
+        print(f"\n{left(done)}")
+        return INTERRUPTED
+    except ConfigError as error:
+        print(f"✗ {error}", file=sys.stderr)
+        return 1
+    return code if code or ask is None else _talk()
+
+
+def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, done: list[str]) -> int:
+    """``done`` names what was written, as soon as it was."""
+    from hermes.cli import model_setup, platform_setup
+
+    if ask is not None:
+        ask.say("Two steps: a model that answers, and a chat to reach it by. Enter keeps what")
+        ask.say("stands in brackets, Ctrl+C leaves.")
+    key = sys.stdin.readline().strip() if args.key == "-" else args.key
+    if model_setup.set_up(home, model_setup.ModelFlags(args.model, key, args.base_url, not args.no_check), ask):
+        done.append("The model")
+    if not args.platforms:
+        if ask is None:
+            return 0
+        ask.say()
+        if not ask.yes("Reach it from a chat on your phone too?", default=True):
+            return 0
+    flags = platform_setup.flags_of(args)
+    return platform_setup.set_up(home, args.platforms, flags, ask, is_started=args.start, done=done)
+
+
+def _talk() -> int:
+    from hermes.cli import chat
+
+    print("\nAll set. Say hello here too; /exit leaves.")
+    return chat.run(argparse.Namespace(session="cli"))
+
+
+def _no_terminal() -> str:
+    from hermes.cli.platform_setup import no_terminal, offered
+
+    model = f"  {command_name()} setup --model openai/gpt-4o-mini --key KEY --yes     (--key - reads stdin)"
+    first, *rest = no_terminal(offered()).splitlines()
+    return "\n".join([first, model, *rest])

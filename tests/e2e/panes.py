@@ -1,0 +1,76 @@
+"""A real terminal: tmux shows what a person would see, and types what they would."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+HAS_TMUX = shutil.which("tmux") is not None
+COLUMNS, ROWS = 80, 60
+
+
+class Pane:
+    """``with Pane(folder, environ) as pane:`` one window of 80 columns, with a shell of its own."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environ = dict(environ)
+        self._name = f"hermes-{secrets.token_hex(4)}"
+
+    def __enter__(self) -> Self:
+        size = ("-x", str(COLUMNS), "-y", str(ROWS))
+        self._tmux("-f", os.devnull, "new-session", "-d", *size, "-s", "w", "sh")
+        self._tmux("set-option", "-g", "history-limit", "5000")
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._tmux("kill-server")
+
+    def _tmux(self, *words: str) -> str:
+        environ = {**self._environ, "TERM": "xterm-256color", "PS1": "$ ", "TMUX_TMPDIR": str(self._folder)}
+        environ |= {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+        done = subprocess.run(
+            ["tmux", "-u", "-L", self._name, *words],
+            cwd=self._folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+        return done.stdout
+
+    def types(self, text: str) -> None:
+        """A line and Enter."""
+        self._tmux("send-keys", "-t", "w", "-l", text)
+        self.presses("Enter")
+
+    def presses(self, key: str) -> None:
+        self._tmux("send-keys", "-t", "w", key)
+
+    def lines(self) -> list[str]:
+        """Everything shown so far; a line that did not fit is one line here, longer than the window."""
+        text = self._tmux("capture-pane", "-p", "-J", "-S", "-", "-t", "w")
+        return [line.rstrip() for line in text.splitlines()]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines())
+
+    async def shows(self, words: str, seconds: float = 20.0) -> str:
+        """Everything shown, once these words are."""
+        deadline = time.monotonic() + seconds
+        while words not in (text := await asyncio.to_thread(lambda: self.text)):
+            assert time.monotonic() < deadline, f"{words!r} was not shown:\n{text}"
+            await asyncio.sleep(0.05)
+        return text

@@ -1,0 +1,136 @@
+"""Set-up in a real terminal, from an empty home to a gateway that answers on Telegram; and again, while it runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hermes.cli.words import command_name
+from hermes.hosting import control
+from tests.e2e.keeping import until
+from tests.e2e.panes import COLUMNS, HAS_TMUX, Pane
+from tests.e2e.terminal import Terminal
+from tests.fakes.telegram import FakeTelegram
+
+pytestmark = pytest.mark.skipif(not HAS_TMUX, reason="tmux is not installed: apt-get install tmux")
+
+ANA = 5550142
+TOKEN = "123456:abcdefghijklmnopqrstuvwxyz-x7Q"
+KEY = "sk-wizard-0123456789-k9Z"
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[FakeTelegram]:
+    async with FakeTelegram(token=TOKEN, username="ana_home_bot") as fake:
+        yield fake
+
+
+def environ_of(terminal: Terminal, telegram: FakeTelegram) -> dict[str, str]:
+    kept = {name: value for name, value in terminal.environ.items() if not name.startswith("OPENAI_")}
+    return {**kept, "TELEGRAM_BASE_URL": telegram.url}
+
+
+def is_readable(lines: list[str]) -> bool:
+    """Whether all fits in 80 columns, where the command is called hermes."""
+    typed = f"{sys.executable} -m hermes"
+    shown = [line.replace(typed, "hermes").replace(command_name(), "hermes") for line in lines]
+    assert [line for line in shown if len(line) > COLUMNS] == []
+    return True
+
+
+async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path: Path, telegram: FakeTelegram) -> None:
+    with Terminal(tmp_path) as terminal, Pane(tmp_path, environ_of(terminal, telegram)) as pane:
+        hermes = f"{sys.executable} -m hermes"
+        home = terminal.home
+        try:
+            pane.types(f"{hermes} setup")
+            await pane.shows("Choose [7]:")
+            pane.types("6")
+            await pane.shows("Address, such as")
+            pane.types(terminal.model_url)
+            await pane.shows("Key (not shown")
+            pane.types(KEY)
+            await pane.shows("Model:")
+            pane.types("echo-1")
+            await pane.shows("✓ custom / echo-1, answered in")
+            await pane.shows("Reach it from a chat")
+            pane.presses("Enter")
+
+            await pane.shows("Numbers, for example 1 or 1,3 [1]:")
+            assert re.search(r"configure:\n +1  Telegram", pane.text)
+            pane.types("1")
+            await pane.shows("@BotFather")
+            await pane.shows("Bot token (not shown")
+            pane.types("99:this-is-not-it")
+            await pane.shows("✗ Telegram refused getMe")
+            pane.types(TOKEN)
+            await pane.shows("✓ @ana_home_bot, answered in")
+            await pane.shows("(recommended)")
+            pane.presses("Enter")
+            await pane.shows("Does it answer in groups?")
+            assert not (home / ".env").read_text().count("TELEGRAM"), "nothing of a page is written before its end"
+            pane.presses("Enter")
+            await pane.shows("Start the gateway now?")
+            assert f"TELEGRAM_BOT_TOKEN={TOKEN}" in (home / ".env").read_text()
+            assert (home / ".env").stat().st_mode & 0o777 == 0o600
+            pane.presses("Enter")
+
+            await pane.shows("Now say hello to it from your phone: https://t.me/ana_home_bot")
+            telegram.user_says("hi", chat=ANA, name="Ana")
+            asked = await pane.shows("Is that you? [y/n]:")
+            code = re.search(r"Ana \(telegram 5550142\) was shown (\w{8})", asked)
+            assert code is not None
+            await telegram.wait_for(lambda: any(code[1] in text for text in telegram.texts(ANA)), 5)
+            pane.types("y")
+            await pane.shows("may talk now, and the owner here.")
+            await pane.shows("Welcome to Hermes Agent!")
+            pane.types("hello from the terminal")
+            await pane.shows("echo: hello from the terminal")
+            pane.types("/exit")
+            telegram.user_says("hello from the phone", chat=ANA, name="Ana")
+            await telegram.wait_for(lambda: "echo: hello from the phone" in telegram.texts(ANA), 10)
+
+            shown = pane.lines()
+            with Pane(tmp_path, environ_of(terminal, telegram)) as again:
+                shown += await _changes_the_policy(again, hermes)
+            policy = control.call(home, "doctor.user", {"user": f"telegram:{ANA}"})[0]
+            assert (policy["dm_policy"], policy["why"]) == ("allowlist", "listed")
+            assert is_readable(shown)
+            assert not [line for line in shown if TOKEN in line or KEY in line]
+        finally:
+            if control.is_running(home):
+                terminal.here("gateway", "stop")
+                until(lambda: not control.is_running(home), 10)
+
+
+async def _changes_the_policy(pane: Pane, hermes: str) -> list[str]:
+    pane.types(f"{hermes} gateway setup")
+    await pane.shows("set up, …x7Q, direct messages: pairing")
+    pane.types("1")
+    await pane.shows("Bot token [Enter keeps …x7Q]:")
+    pane.presses("Enter")
+    await pane.shows("Choose [1]:")
+    pane.types("3")
+    await pane.shows("Ids, with commas")
+    pane.types(str(ANA))
+    await pane.shows("Does it answer in groups?")
+    pane.presses("Enter")
+    await pane.shows("✓ telegram is connected")
+    return pane.lines()
+
+
+async def test_leaving_in_the_middle_writes_nothing(tmp_path: Path, telegram: FakeTelegram) -> None:
+    with Terminal(tmp_path) as terminal, Pane(tmp_path, environ_of(terminal, telegram)) as pane:
+        pane.types(f"{sys.executable} -m hermes gateway setup telegram; echo left with $?")
+        await pane.shows("Bot token")
+        pane.types(TOKEN)
+        await pane.shows("Who may write to it?")
+        pane.presses("C-c")
+        shown = await pane.shows("left with 130")
+        assert "Left. Nothing was written." in shown
+        assert not terminal.home.exists() or os.listdir(terminal.home) == []
