@@ -375,7 +375,6 @@ class _Builder:
         presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, pacer, self._setting.pace)
         skills = self._skills()
         prompts = PromptBuilder(
-            lambda: config().agent.persona,
             surroundings=lambda: surroundings_of(config()),
             today=lambda: today(config(), clock.now()),
             skills=lambda key, role: skills.index(key.platform, role),
@@ -407,7 +406,7 @@ class _Builder:
                 Media(spool, letters),
             )
         )
-        lanes = Lanes(db, runner, SkillCalls(skills, prompts.compose).compose, config, clock, owner)
+        lanes = Lanes(db, runner, SkillCalls(skills, prompts.compose).compose, config, clock, owner, letters)
         approvals = Approvals(db, clock, lanes.wake, cards, letters.due_target)
         pairings = Pairings(db, clock, letters, home, lambda: home_targets(config()))
         parts = CommandParts(

@@ -29,12 +29,13 @@ NO_RESULT = "No result came back for this call."
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Where a turn takes place, and with whom."""
+    """Where a turn takes place, with whom, and who the agent is there ('': itself)."""
 
     key: SessionKey
     session_id: str = ""
     role: PersonRole = PersonRole.GUEST
     person_name: str = ""
+    persona: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,11 @@ class PromptBuilder:
 
     def __init__(
         self,
-        persona: Callable[[], str],
         *,
         surroundings: Callable[[], Surroundings] = Surroundings,
         today: Callable[[], str] = str,
         skills: Callable[[SessionKey, PersonRole], str] = lambda _key, _role: "",
     ) -> None:
-        self._persona = persona
         self._surroundings = surroundings
         self._today = today
         self._skills = skills
@@ -80,7 +79,7 @@ class PromptBuilder:
 
         ``is_whole``: the asker brought the talk along, and its length is the asker's affair: nothing is left out.
         """
-        told = (self._persona() or DEFAULT_PERSONA, *self._about(scene), self._today(), instructions)
+        told = (scene.persona or DEFAULT_PERSONA, *self._about(scene), self._today(), instructions)
         system = "\n\n".join(part for part in told if part)
         before = [summary_message(summary)] if summary else []
         return [ChatMessage(Role.SYSTEM, system), *before, *answered(history if is_whole else window(history, most))]

@@ -19,7 +19,7 @@ from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hermes.agent.finding import FIND_TOOLS, names_found
-from hermes.agent.toolsets import EVERYTHING, Access
+from hermes.agent.toolsets import EVERYTHING, Access, Where
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
@@ -428,7 +428,7 @@ class Toolbox:
         self,
         tools: Iterable[Tool],
         *,
-        access: Callable[[str], Access] = lambda _: EVERYTHING,
+        access: Callable[[Where], Access] = lambda _: EVERYTHING,
         redact: Redactor | None = None,
         output_bytes: int = OUTPUT_BYTES,
     ) -> None:
@@ -441,27 +441,27 @@ class Toolbox:
     def tools(self) -> tuple[Tool, ...]:
         return tuple(self._tools.values())
 
-    def access(self, platform: str) -> Access:
-        return self._access(platform)
+    def access(self, where: Where) -> Access:
+        return self._access(where)
 
-    def allowed(self, platform: str, role: PersonRole) -> list[Tool]:
-        """The tools that somebody of this role has on this platform."""
-        access = self._access(platform)
+    def allowed(self, where: Where, role: PersonRole) -> list[Tool]:
+        """The tools that somebody of this role has in this chat, or on this platform."""
+        access = self._access(where)
         return [
             tool
             for tool in self._tools.values()
             if at_least(role, tool.mark.role) and access.has(tool.mark.toolset, tool.name)
         ]
 
-    def offered(self, platform: str, role: PersonRole, history: Sequence[ChatMessage]) -> tuple[ToolSpec, ...]:
+    def offered(self, where: Where, role: PersonRole, history: Sequence[ChatMessage]) -> tuple[ToolSpec, ...]:
         """What the model is told of: the tools at hand, then those that ``find_tools`` found in this talk, as found.
 
         It follows from the talk alone, so it is the same after a restart and only ever grows at its end.
         """
-        allowed = self.allowed(platform, role)
+        allowed = self.allowed(where, role)
         if FIND_TOOLS not in self._tools:
             return tuple(self._specs[tool.name] for tool in allowed)
-        further = {tool.name: tool.group for tool in self.further(platform, role)}
+        further = {tool.name: tool.group for tool in self.further(where, role)}
         at_hand = [tool.name for tool in allowed if tool.name not in further and tool.name != FIND_TOOLS]
         found = [name for name in names_found(history) if name in further]
         specs = [self._specs[name] for name in (*at_hand, *found)]
@@ -471,12 +471,12 @@ class Toolbox:
         spec = self._specs[FIND_TOOLS]
         return (replace(spec, description=f"{spec.description} There are tools for: {groups}."), *specs)
 
-    def further(self, platform: str, role: PersonRole) -> list[Tool]:
+    def further(self, where: Where, role: PersonRole) -> list[Tool]:
         """What this person has and is not told of at once: what ``find_tools`` looks through."""
-        unready = self._access(platform).unready
+        unready = self._access(where).unready
         return [
             tool
-            for tool in self.allowed(platform, role)
+            for tool in self.allowed(where, role)
             if tool.name != FIND_TOOLS and (not tool.mark.is_at_hand or tool.name in unready)
         ]
 
@@ -493,9 +493,9 @@ class Toolbox:
         wanted = self.get(name)
         if not at_least(context.role, wanted.mark.role):
             raise ToolError(f"{name} needs the role {wanted.mark.role}; the person you talk with is {context.role}.")
-        platform = context.origin.platform
-        if not self._access(platform).has(wanted.mark.toolset, name):
-            raise ToolError(f"{name} is switched off on {platform}. Do without it, and say so if that is not possible.")
+        if not self._access(context.origin).has(wanted.mark.toolset, name):
+            where = context.origin.platform
+            raise ToolError(f"{name} is switched off on {where}. Do without it, and say so if that is not possible.")
         return wanted
 
     def is_repeatable(self, name: str) -> bool:

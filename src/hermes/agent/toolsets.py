@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hermes.config.schema import NO_CHOICE, Config
+from hermes.core.keys import SessionKey
+
+Where = SessionKey | str
+"""A chat, or a platform as a whole by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +112,17 @@ class Access:
 EVERYTHING = Access("all", frozenset(GROUPS))
 
 
-def access_of(config: Config, platform: str) -> Access:
-    """What the configuration gives a platform.
+def access_of(config: Config, where: Where) -> Access:
+    """What the configuration gives a platform, or one chat of it.
 
     A group that none of our toolsets knows is a plugin's: it is in all of them, and in those of the owner's own
     making only when they name it. A name in ``enabled`` or ``disabled`` is a toolset, a group or a tool.
     """
+    platform = where if isinstance(where, str) else where.platform
+    own_of_chat = () if isinstance(where, str) else config.chat(where).toolsets
     choice = config.tools.get(platform, NO_CHOICE)
+    if own_of_chat:
+        return _of_chat(config, own_of_chat, choice.disabled)
     name = choice.toolset or OF_PLATFORM.get(platform, DEFAULT)
     own = config.toolsets.get(name)
     groups = TOOLSETS.get(name, ()) if own is None else own  # a toolset that does not exist has nothing in it
@@ -128,21 +136,31 @@ def access_of(config: Config, platform: str) -> Access:
     )
 
 
+def _of_chat(config: Config, names: tuple[str, ...], disabled: tuple[str, ...]) -> Access:
+    """What one chat has in place of its platform's: exactly what is named, without what the platform may not have."""
+    spread = frozenset(_spread(names, config))
+    removed = frozenset(_spread(disabled, config))
+    single = spread - frozenset(GROUPS)
+    return Access(", ".join(names), spread, single - removed, removed, unready(config), takes_unsorted=False)
+
+
 class Accesses:
     """``access_of`` for a configuration that changes seldom and is asked about with every step."""
 
     def __init__(self, config: Callable[[], Config]) -> None:
         self._config = config
         self._known_for: Config | None = None
-        self._known: dict[str, Access] = {}
+        self._known: dict[tuple[str, tuple[str, ...]], Access] = {}
 
-    def __call__(self, platform: str) -> Access:
+    def __call__(self, where: Where) -> Access:
         config = self._config()
         if config is not self._known_for:
             self._known_for, self._known = config, {}
-        if platform not in self._known:
-            self._known[platform] = access_of(config, platform)
-        return self._known[platform]
+        own = () if isinstance(where, str) else config.chat(where).toolsets
+        known = where if isinstance(where, str) else where.platform, own
+        if known not in self._known:
+            self._known[known] = access_of(config, where)
+        return self._known[known]
 
 
 def unready(config: Config) -> frozenset[str]:

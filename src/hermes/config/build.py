@@ -17,6 +17,7 @@ from hermes.config.schema import (
     ApiConfig,
     ApprovalsConfig,
     BusyMode,
+    ChatConfig,
     CheckpointsConfig,
     CompressionConfig,
     Config,
@@ -26,6 +27,7 @@ from hermes.config.schema import (
     ModelConfig,
     OthersTerminal,
     OwnerTerminal,
+    Persona,
     Problem,
     ProviderConfig,
     ProxyConfig,
@@ -41,7 +43,9 @@ from hermes.config.schema import (
 )
 from hermes.config.values import looks_unfilled, parse
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
+from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import MAIN
+from hermes.core.lane import DOORS
 from hermes.core.manifest import Manifest
 from hermes.core.secret import Secret
 
@@ -81,9 +85,10 @@ class _Builder:
 
     def config(self) -> Config:
         providers = self._providers()
+        model, sessions = self._model(providers), self._sessions()
         return Config(
             home=self._home,
-            model=self._model(providers),
+            model=model,
             providers=MappingProxyType(providers),
             platforms=MappingProxyType(
                 {manifest.id: MappingProxyType(self._accounts(manifest)) for manifest in self._schema.manifests}
@@ -92,7 +97,9 @@ class _Builder:
             language=self._get("language"),
             timezone=self._get("timezone"),
             agent=self._agent(),
-            sessions=self._sessions(),
+            sessions=sessions,
+            personalities=self._chosen("personalities"),
+            chats=self._chats(model.provider, providers, sessions),
             checkpoints=CheckpointsConfig(
                 days=self._get("checkpoints", "days"), max_mb=self._get("checkpoints", "max_mb")
             ),
@@ -193,7 +200,67 @@ class _Builder:
                 {name: self._reset((*prefix, name), general) for name in self._names_under(*prefix)}
             )
 
-        return SessionsConfig(general, by_name("reset_by_platform"), by_name("reset_by_kind"))
+        return SessionsConfig(
+            general,
+            by_name("reset_by_platform"),
+            by_name("reset_by_kind"),
+            self._get("sessions", "reset_notice"),
+            self._get("sessions", "group_sessions_per_user"),
+        )
+
+    # Single chats
+
+    def _chats(
+        self, current: str, providers: Mapping[str, ProviderConfig], sessions: SessionsConfig
+    ) -> tuple[tuple[ChatPattern, ChatConfig], ...]:
+        found = {
+            ChatPattern.parse(name): self._chat(name, current, providers, sessions)
+            for name in self._names_under("chats")
+        }
+        for pattern in found:
+            self._check_platform(pattern)
+        return tuple(sorted(found.items(), key=lambda item: item[0].narrowness))
+
+    def _chat(
+        self, name: str, current: str, providers: Mapping[str, ProviderConfig], sessions: SessionsConfig
+    ) -> ChatConfig:
+        busy_mode = self._given("chats", name, "busy_mode")
+        has_reset = any(path[:3] == ("chats", name, "reset") for path in self._resolved)
+        platform = ChatPattern.parse(name).platform
+        wider = sessions.reset_by_platform.get(platform) or sessions.reset
+        return ChatConfig(
+            model=self._model_of_chat(name, current, providers),
+            persona=self._persona_of_chat(name),
+            toolsets=self._given("chats", name, "toolsets", default=()),
+            busy_mode=BusyMode(busy_mode) if busy_mode else None,
+            reset=self._reset(("chats", name, "reset"), wider) if has_reset else None,
+            group_sessions_per_user=self._given("chats", name, "group_sessions_per_user"),
+        )
+
+    def _model_of_chat(self, name: str, current: str, providers: Mapping[str, ProviderConfig]) -> str:
+        """As ``provider/model``. A name without a provider that can be asked is a model of the one in use."""
+        wanted: str = self._given("chats", name, "model", default="")
+        if not wanted or ("model_routes", wanted) in self._resolved:
+            return str(self._given("model_routes", wanted, default="")) if wanted else ""
+        provider = providers.get(wanted.partition("/")[0])
+        if provider is None or not (provider.name in (current, EMBEDDED) or self._can_be_asked(provider)):
+            return f"{current}/{wanted}"
+        return wanted if "/" in wanted else f"{wanted}/{provider.default_model}"
+
+    def _persona_of_chat(self, name: str) -> Persona | None:
+        if text := self._given("chats", name, "persona", default=""):
+            return Persona(text)
+        wanted = self._given("chats", name, "personality", default="")
+        text = self._given("personalities", wanted, default="") if wanted else ""
+        if wanted and not text:
+            known = ", ".join(self._names_under("personalities")) or "none"
+            self._warn(f"chats.{name}.personality", f"names {wanted!r}, and there is none.", f"Known: {known}.")
+        return Persona(text, wanted) if text else None
+
+    def _check_platform(self, pattern: ChatPattern) -> None:
+        known = {manifest.id for manifest in self._schema.manifests} | DOORS
+        if pattern.platform not in known:
+            self._warn("chats", f"names the platform {pattern.platform!r}.", f"Known: {', '.join(sorted(known))}.")
 
     def _reset(self, prefix: KeyPath, inherited: ResetPolicy) -> ResetPolicy:
         return ResetPolicy(
@@ -310,6 +377,10 @@ class _Builder:
     def _is_configured(self, provider: ProviderConfig) -> bool:
         """A key is enough where the address is known; an address is enough for servers that ask for no key."""
         return bool(provider.api_key) or ("providers", provider.name, "base_url") in self._resolved
+
+    def _can_be_asked(self, provider: ProviderConfig) -> bool:
+        known = KNOWN.get(provider.name)
+        return self._is_configured(provider) or (known is not None and known.is_local)
 
     def _check_prefix(self, wanted: str, prefix: str, provider: str, providers: Mapping[str, ProviderConfig]) -> None:
         is_vendor_name = provider in KNOWN and KNOWN[provider].is_relay and prefix in KNOWN

@@ -350,6 +350,32 @@ TOOLS: tuple[Key, ...] = (
     Key(("context_windows", "*"), Kind.WHOLE, 0, low=1000, high=100_000_000, help="tokens that this model takes in"),
 )
 
+CHATS: tuple[Key, ...] = (
+    Key(
+        ("sessions", "reset_notice"),
+        Kind.FLAG,
+        True,
+        ("SESSION_RESET_NOTICE",),
+        help="whether people are told that a new session began by itself",
+    ),
+    Key(
+        ("sessions", "group_sessions_per_user"),
+        Kind.FLAG,
+        True,
+        help="in a group each person has a session of their own; `false`: all share one",
+    ),
+    Key(("personalities", "*"), default="", is_prose=True, help="who the agent is when `/personality NAME` is said"),
+    Key(("chats", "*", "model"), default="", help="the model that answers there"),
+    Key(("chats", "*", "personality"), default="", help="one of `personalities`, by name"),
+    Key(("chats", "*", "persona"), default="", is_prose=True, help="the same as a text of its own"),
+    Key(
+        ("chats", "*", "toolsets"), Kind.LIST, (), help="toolsets, groups and tools it has, in place of the platform's"
+    ),
+    Key(("chats", "*", "busy_mode"), Kind.CHOICE, None, (), BUSY_MODES, help="what a message does while a turn runs"),
+    Key(("chats", "*", "group_sessions_per_user"), Kind.FLAG, None, help="as `sessions.group_sessions_per_user`"),
+    *reset_keys(("chats", "*", "reset")),
+)
+
 # What every platform takes besides the settings of its own manifest.
 COMMON: tuple[Key, ...] = (
     Key(("enabled",), Kind.FLAG, True, ("<P>_ENABLED",), help="false switches it off"),
@@ -439,6 +465,9 @@ NAMES_UNDER: Mapping[Path, re.Pattern[str]] = {
     ("providers",): re.compile(r"[A-Za-z0-9._-]+"),
     ("model_routes",): re.compile(r"[A-Za-z0-9._:/@+-]+"),
     ("context_windows",): re.compile(r"[A-Za-z0-9._:/@+-]+"),
+    ("chats",): re.compile(r"[a-z0-9_-]+(@([a-z0-9_-]+|\*))?(:[^:\s]+){0,2}"),
+    ("personalities",): re.compile(r"[\w-]+"),
+    ("agent", "personalities"): re.compile(r"[\w-]+"),
 }
 """Where other names than the usual ones can be chosen."""
 
@@ -459,6 +488,7 @@ class Schema:
             *SKILLS,
             *APPROVALS,
             *TOOLS,
+            *CHATS,
         )
         self.keys: dict[Path, Key] = {}
         self.of_platform = {manifest.id: platform_keys(manifest) for manifest in self.manifests}
@@ -519,6 +549,8 @@ class Schema:
 
     def _add_older_forms(self) -> None:
         self._place(("model",)).key = self.keys[("model", "default")]  # model: gpt-4o-mini
+        self._alias(("agent", "personalities", "*"), self.keys[("personalities", "*")])
+        self._alias(("group_sessions_per_user",), self.keys[("sessions", "group_sessions_per_user")])
         self._alias(("providers", "*", "model"), self.keys[("providers", "*", "default_model")])
         for general, by_platform in zip(GENERAL_RESET, RESET_BY_PLATFORM, strict=True):
             self._alias(("default_reset_policy", general.path[-1]), general)

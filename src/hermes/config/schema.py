@@ -11,7 +11,8 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from hermes.core.access import AccessPolicy
-from hermes.core.keys import MAIN, ChatKind
+from hermes.core.chat_pattern import ChatPattern
+from hermes.core.keys import MAIN, ChatKind, SessionKey
 from hermes.core.lane import BusyMode as BusyMode
 from hermes.core.renewal import ResetMode as ResetMode
 from hermes.core.renewal import ResetPolicy as ResetPolicy
@@ -31,9 +32,13 @@ class ToolProgress(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionsConfig:
+    """``reset_notice``: people are told of a renewal. ``group_sessions_per_user``: each has their own in a group."""
+
     reset: ResetPolicy = field(default_factory=ResetPolicy)
     reset_by_platform: Mapping[str, ResetPolicy] = field(default_factory=_nothing)
     reset_by_kind: Mapping[str, ResetPolicy] = field(default_factory=_nothing)
+    reset_notice: bool = True
+    group_sessions_per_user: bool = True
 
     def reset_for(self, platform: str, kind: ChatKind) -> ResetPolicy:
         """The policy of a platform goes before that of a kind of chat, and both before the general one."""
@@ -62,6 +67,41 @@ class AccountConfig:
     def is_ready(self) -> bool:
         """Wanted, and complete enough to be started."""
         return self.enabled and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """A text that says who the agent is. ``name`` is that of a personality, '' where the text stands alone."""
+
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatConfig:
+    """What the owner settled for some chats. An empty field leaves it as it is elsewhere."""
+
+    model: str = ""
+    persona: Persona | None = None
+    toolsets: tuple[str, ...] = ()
+    busy_mode: BusyMode | None = None
+    reset: ResetPolicy | None = None
+    group_sessions_per_user: bool | None = None
+
+    def within(self, wider: ChatConfig) -> ChatConfig:
+        """This one, with what it leaves open taken from a wider one."""
+        own = self.group_sessions_per_user
+        return ChatConfig(
+            self.model or wider.model,
+            self.persona or wider.persona,
+            self.toolsets or wider.toolsets,
+            self.busy_mode or wider.busy_mode,
+            self.reset or wider.reset,
+            wider.group_sessions_per_user if own is None else own,
+        )
+
+
+ANY_CHAT = ChatConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +340,30 @@ class Config:
     compression: CompressionConfig = field(default_factory=CompressionConfig)
     context_windows: Mapping[str, int] = field(default_factory=_nothing)
     always_log_local: bool = True
+    personalities: Mapping[str, str] = field(default_factory=_nothing)
+    chats: tuple[tuple[ChatPattern, ChatConfig], ...] = ()
+
+    def chat(self, key: SessionKey) -> ChatConfig:
+        """What is settled for this chat; a narrower pattern goes before a wider one, field by field."""
+        found = ANY_CHAT
+        for pattern, chat in self.chats:  # the widest first
+            if pattern.is_about(key):
+                found = chat.within(found)
+        return found
+
+    def reset_for(self, key: SessionKey) -> ResetPolicy:
+        return self.chat(key).reset or self.sessions.reset_for(key.platform, key.kind)
+
+    def persona_for(self, key: SessionKey, chosen: str = "") -> Persona:
+        """Who the agent is in this chat; ``chosen`` is the personality it chose, if there still is one of that name."""
+        if chosen in self.personalities:
+            return Persona(self.personalities[chosen], chosen)
+        return self.chat(key).persona or Persona(self.agent.persona)
+
+    def has_session_per_person(self, key: SessionKey) -> bool:
+        """Whether each person of this group has a conversation of their own."""
+        own = self.chat(key).group_sessions_per_user
+        return self.sessions.group_sessions_per_user if own is None else own
 
     def context_window(self, model: str = "") -> int:
         """How many tokens a model takes in, as far as the owner says. ``model`` as it is asked for; '' the default."""

@@ -171,7 +171,7 @@ class Intake:
 
     def _message(self, source: Source, message: InboundMessage) -> Arrival | None:
         verdict = self._verdict(source, message.session_key, message.sender_id, is_addressed=message.is_addressed)
-        lane = str(lane_key(message))
+        lane = str(lane_key(message, self._config()))
         body = codec.dump(message)
         if isinstance(verdict, Allowed):
             kind = self._kind(message)
@@ -489,10 +489,10 @@ def person_id_of(platform: str, sender_id: str) -> str:
     return f"p_{platform}_{sender_id}"
 
 
-def lane_key(message: InboundMessage) -> SessionKey:
-    """Whose conversation this is: in a group each person has their own, in a thread all share one."""
+def lane_key(message: InboundMessage, config: Config) -> SessionKey:
+    """Whose conversation this is: in a group each person has their own, if it is not shared; a thread all share."""
     key = message.session_key
-    if key.kind is ChatKind.GROUP and not key.thread:
+    if key.kind is ChatKind.GROUP and not key.thread and config.has_session_per_person(key):
         return key.for_person(message.sender_id)
     return key
 

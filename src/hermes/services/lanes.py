@@ -16,7 +16,9 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
 from hermes.core.ports import Clock
-from hermes.core.renewal import renewal_reason
+from hermes.core.renewal import ResetMode, renewal, renewal_reason
+from hermes.services import words
+from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of
 from hermes.services.turns import StopReason, TurnControl, TurnRunner, busy_mode_of
@@ -24,6 +26,7 @@ from hermes.store import claims, inbox, sessions, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxState
+from hermes.store.outbox import Outgoing
 from hermes.store.turns import BeginRules, Begun, Ending, Pick, TurnState
 
 log = logging.getLogger(__name__)
@@ -73,8 +76,10 @@ class Lanes:
         config: Callable[[], Config],
         clock: Clock,
         owner: str,
+        letters: Letters,
     ) -> None:
         self._db = db
+        self._letters = letters
         self._runner = runner
         self._compose = compose
         self._config = config
@@ -298,13 +303,23 @@ class Lanes:
         def pick(rows: list[inbox.InboxRow], chosen: str, now: float) -> Pick:
             return Pick(*rows_of_next_prompt(rows, self.mode_of(key, chosen), now))
 
+        policy, zone = config.reset_for(key), zone_of(config.timezone)
+
         def renews(session: sessions.Session, now: float) -> str:
             if key.platform in DOORS:
                 return ""  # whoever names a session there means that one
-            policy = config.sessions.reset_for(key.platform, key.kind)
-            return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone_of(config.timezone))
+            return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone)
 
-        return BeginRules(pick, self._compose, renews)  # type: ignore[arg-type]
+        def tell_renewed(session: sessions.Session, now: float) -> list[Outgoing]:
+            if not config.sessions.reset_notice:
+                return []
+            why = renewal(policy, last_used=session.updated_at, now=now, zone=zone)
+            text = words.RENEWED_IDLE if why is ResetMode.IDLE else words.RENEWED_DAILY
+            told = text.format(span=words.span(policy.idle_minutes * 60), hour=policy.at_hour)
+            # Named by how far the session had come: one that is taken up again can be renewed again.
+            return self._letters.notice(key.target, told, key=f"ob_renewed_{session.id}_{session.seq}")
+
+        return BeginRules(pick, self._compose, renews, tell_renewed)  # type: ignore[arg-type]
 
     def mode_of(self, key: SessionKey, chosen: str = "") -> BusyMode:
         """The busy mode of a chat; ``chosen`` is its own choice, '' where it made none."""

@@ -48,16 +48,17 @@ class Models:
         self._answered_at: float | None = None
         self._failure = ""
 
-    def model_for(self, _key: SessionKey | None = None, name: str = "", chosen: str = "") -> Model:
+    def model_for(self, key: SessionKey | None = None, name: str = "", chosen: str = "") -> Model:
         """The model that answers. ``name`` is what a request asked for; one without a route means the default.
 
-        ``chosen`` is what the chat chose, as ``provider/model``; it counts while there is such a provider.
+        ``chosen`` is what the chat chose, as ``provider/model``; it counts while there is such a provider, and goes
+        before what the configuration settles for this chat.
         """
         config = self._config()
         basis = (config.model, config.providers, config.proxies, config.model_routes)
         if self._built_from != basis:
             self._built, self._rings, self._built_from = {}, {}, basis
-        route = config.model_routes.get(name, "") or (chosen if is_there(chosen, config) else "")
+        route = config.model_routes.get(name, "") or route_of(config, key, chosen)
         if route not in self._built:
             self._built[route] = self._build(config, route)
         return self._built[route]
@@ -131,6 +132,12 @@ class Models:
         """Close what this opened; the embedded model belongs to its maker."""
         for session in self._sessions.values():
             await session.close()
+
+
+def route_of(config: Config, key: SessionKey | None, chosen: str = "") -> str:
+    """``provider/model`` of a chat: its own choice, else what is settled for it; '' is the default."""
+    settled = config.chat(key).model if key is not None else ""
+    return next((name for name in (chosen, settled) if name and is_there(name, config)), "")
 
 
 def is_there(name: str, config: Config) -> bool:

@@ -45,6 +45,7 @@ from hermes.services.events import (
 )
 from hermes.services.letters import Letters
 from hermes.services.media import Mail, Media
+from hermes.services.models import route_of
 from hermes.services.pacing import Place
 from hermes.services.processes import birth_of
 from hermes.store import approvals, files_out, outbox, turns
@@ -199,6 +200,7 @@ class TurnRunner:
         self._bus.publish(
             TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids, begun.choices.tool_progress)
         )
+        self._parts.letters.due(begun.letters)
         early = control.reason
         if early is not None:
             return await self._end_interrupted(work, early)
@@ -314,11 +316,14 @@ class TurnRunner:
         await self._take_steering(work)
         options = work.options
         choices = work.begun.choices
-        model = self._parts.model(work.key, options.model, choices.model)
+        config = self._parts.config()
+        model = self._parts.model(work.origin, options.model, choices.model)
         tools = () if wants_summary or not model.has_tools else self._offered(work)
         last = [ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST)] if wants_summary else []
-        most = int(self._parts.config().context_window(options.model or choices.model) * BYTES_PER_TOKEN * PROMPT_SHARE)
-        scene = Scene(work.key, work.turn.session_id, work.role, work.begun.person_name)
+        named = options.model or route_of(config, work.origin, choices.model)
+        most = int(config.context_window(named) * BYTES_PER_TOKEN * PROMPT_SHARE)
+        persona = config.persona_for(work.origin, choices.personality).text
+        scene = Scene(work.key, work.turn.session_id, work.role, work.begun.person_name, persona)
         work.partial = ""
 
         def arrived(text: str) -> None:
@@ -363,7 +368,7 @@ class TurnRunner:
     def _offered(self, work: Work) -> tuple[ToolSpec, ...]:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""
         before = [summary_message(work.begun.summary)] if work.begun.summary else []
-        ours = self._parts.toolbox.offered(work.origin.platform, work.role, [*before, *work.history])
+        ours = self._parts.toolbox.offered(work.origin, work.role, [*before, *work.history])
         theirs = {tool.name for tool in work.options.tools}
         return (*(tool for tool in ours if tool.name not in theirs), *work.options.tools)
 
@@ -699,13 +704,13 @@ def plus(one: Usage, other: Usage) -> Usage:
 
 
 def busy_mode_of(config: Config, key: SessionKey, chosen: str) -> BusyMode:
-    """The busy mode of a chat: its own choice, else its account's, else the general one."""
+    """The busy mode of a chat: its own choice, else what is settled for it, its account's, or the general one."""
     if key.platform in DOORS:
         return BusyMode.QUEUE
     if chosen in list(BusyMode):  # not a word of a newer version
         return BusyMode(chosen)
     account = config.account(key.platform, key.account)
-    return (account.busy_mode if account else None) or config.agent.busy_mode
+    return config.chat(key).busy_mode or (account.busy_mode if account else None) or config.agent.busy_mode
 
 
 def _timeouts(tx: Tx, turn_id: str, call: Call) -> int:

@@ -1,4 +1,4 @@
-"""What a chat chose for itself: model, thinking, voice, what is shown of tools. Empty is the configured one."""
+"""What a chat chose for itself: model, thinking, voice, tools shown, personality. Empty is the configured one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ class Choices:
 
     ``voice`` says when it is answered aloud: ``on``, ``off`` or ``only-when-asked``. ``tool_progress`` says what it is
     shown of tools at work: ``off``, ``new``, ``all`` or ``verbose``.
+    ``personality`` is a name of ``personalities`` in the configuration.
     """
 
     model: str = ""
     reasoning: str = ""
     voice: str = ""
     tool_progress: str = ""
+    personality: str = ""
 
 
 NO_CHOICES = Choices()
 
 
 def of_lane(tx: Tx, lane: str) -> Choices:
-    found = tx.one("SELECT model, reasoning, voice, tool_progress FROM lanes WHERE key = :lane", Choices, lane=lane)
-    return found or NO_CHOICES
+    columns = "model, reasoning, voice, tool_progress, personality"
+    return tx.one(f"SELECT {columns} FROM lanes WHERE key = :lane", Choices, lane=lane) or NO_CHOICES  # noqa: S608
 
 
 def choose_model(tx: Tx, lane: str, model: str) -> None:
@@ -73,4 +75,16 @@ def choose_tool_progress(tx: Tx, lane: str, mode: str) -> None:
         """,
         lane=lane,
         mode=mode,
+    )
+
+
+def choose_personality(tx: Tx, lane: str, name: str) -> None:
+    """The same for who the agent is here."""
+    tx.run(
+        """
+        INSERT INTO lanes (key, personality) VALUES (:lane, :name)
+        ON CONFLICT (key) DO UPDATE SET personality = excluded.personality
+        """,
+        lane=lane,
+        name=name,
     )

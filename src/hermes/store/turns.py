@@ -109,20 +109,28 @@ class Prompt:
 Compose = Callable[[Sequence[InboxRow]], Prompt]
 
 
+def _tells_nobody(_session: Session, _now: float) -> Sequence[Outgoing]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class BeginRules:
-    """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason)."""
+    """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason).
+
+    ``tell_renewed`` writes what is said of that, given the session that is over; it goes out with the turn's begin.
+    """
 
     pick: Callable[[Sequence[InboxRow], str, float], Pick]
     compose: Compose
     renews: Callable[[Session, float], str]
+    tell_renewed: Callable[[Session, float], Sequence[Outgoing]] = _tells_nobody
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A turn in hand: its row, the transcript so far and the calls of its last step.
 
-    ``summary`` stands for the lines before ``history``.
+    ``summary`` stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
     """
 
     claim: Claim
@@ -138,6 +146,7 @@ class Begun:
     summary: str = ""
     choices: Choices = NO_CHOICES
     has_lost_files: bool = False
+    letters: Sequence[Outgoing] = ()
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -168,13 +177,12 @@ class _Lane:
     reasoning: str
     voice: str
     tool_progress: str
+    personality: str
     files_lost: int
 
     @property
     def choices(self) -> Choices:
-        if not (self.model or self.reasoning or self.voice or self.tool_progress):
-            return NO_CHOICES
-        return Choices(self.model, self.reasoning, self.voice, self.tool_progress)
+        return Choices(self.model, self.reasoning, self.voice, self.tool_progress, self.personality)
 
 
 def take(
@@ -211,7 +219,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         if claims.release(tx, "lanes", held, seen=lane.seq, next_at=sleep_until):
             return None
         # Something arrived between the two statements: look again instead of sleeping on it.
-    session, renewed = _session(tx, held.key, lane.session_id, session_id, rules, now)
+    session, renewed, letters = _session(tx, held.key, lane.session_id, session_id, rules, now)
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
     talk = _context(tx, session, prompt)
     event_ids = tuple(row.id for row in pick.rows)
@@ -230,6 +238,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         talk.summary,
         lane.choices,
         bool(lane.files_lost),
+        letters,
     )
 
 
@@ -269,7 +278,8 @@ def _is_broken(compose: Compose, row: InboxRow) -> bool:
 def _lane(tx: Tx, held: Claim) -> _Lane:
     lane = tx.one(
         """
-        SELECT seq, turn_id, session_id, busy_mode, model, reasoning, voice, tool_progress, files_lost FROM lanes
+        SELECT seq, turn_id, session_id, busy_mode, model, reasoning, voice, tool_progress, personality, files_lost
+        FROM lanes
         WHERE key = :key AND token = :token AND owner IS NOT NULL
         """,
         _Lane,
@@ -313,16 +323,21 @@ def _only_waits(calls: Sequence[Call]) -> bool:
     return unfinished == {CallState.WAITING.value}
 
 
-def _session(tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now: float) -> tuple[str, str]:
-    """The session to go on with, and why it is a new one ('' when it is not, or is the first)."""
+def _session(
+    tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now: float
+) -> tuple[str, str, Sequence[Outgoing]]:
+    """The session to go on with, why it is a new one ('' when it is not, or is the first), and what is said of that."""
     known = sessions.get(tx, current) if current else None
     reason = rules.renews(known, now) if known is not None else ""
     if known is not None and not reason:
-        return known.id, ""
+        return known.id, "", ()
+    letters: Sequence[Outgoing] = ()
     if known is not None:
         sessions.end(tx, known.id, reason=reason, now=now)
+        letters = rules.tell_renewed(known, now) if known.seq else ()
+        outbox.enqueue(tx, letters, now=now)
     sessions.start(tx, fresh, key, now=now)
-    return fresh, reason
+    return fresh, reason, letters
 
 
 def _insert(

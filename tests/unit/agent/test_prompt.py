@@ -59,7 +59,7 @@ def is_accepted(lines: list[ChatMessage]) -> bool:
 
 @given(talks())
 def test_a_whole_talk_is_sent_as_it_is(talk: list[ChatMessage]) -> None:
-    assert PromptBuilder(lambda: "").messages(SCENE, talk)[1:] == talk
+    assert PromptBuilder().messages(SCENE, talk)[1:] == talk
 
 
 @given(talks(), st.data())
@@ -67,12 +67,12 @@ def test_whatever_lines_are_lost_the_rest_is_a_talk_that_is_accepted(
     talk: list[ChatMessage], data: st.DataObject
 ) -> None:
     kept = [line for line in talk if data.draw(st.booleans())]
-    assert is_accepted(PromptBuilder(lambda: "").messages(SCENE, kept))
+    assert is_accepted(PromptBuilder().messages(SCENE, kept))
 
 
 @given(talks(), st.integers(0, 40))
 def test_a_talk_whose_beginning_is_cut_off_anywhere_is_accepted(talk: list[ChatMessage], start: int) -> None:
-    assert is_accepted(PromptBuilder(lambda: "").messages(SCENE, talk[start:]))
+    assert is_accepted(PromptBuilder().messages(SCENE, talk[start:]))
 
 
 @given(talks())
@@ -97,7 +97,7 @@ def test_one_message_larger_than_the_window_is_kept_all_the_same() -> None:
 def test_what_is_switched_on_meanwhile_is_told_of_in_the_next_session() -> None:
     skills = ["- one: x"]
     around = [Surroundings(("telegram",))]
-    builder = PromptBuilder(lambda: "", surroundings=lambda: around[-1], skills=lambda _key, _role: skills[-1])
+    builder = PromptBuilder(surroundings=lambda: around[-1], skills=lambda _key, _role: skills[-1])
     first, second = (replace(SCENE, session_id=name, role=PersonRole.OWNER) for name in ("s_1", "s_2"))
     before = builder.messages(first, [])
     skills.append("- two: y")
@@ -122,6 +122,6 @@ def test_no_name_leaves_its_quotes(name: str) -> None:
 
 
 def test_a_summary_stands_before_the_lines_after_it() -> None:
-    told = PromptBuilder(lambda: "").messages(SCENE, [ChatMessage(Role.USER, "go on")], summary="short")
+    told = PromptBuilder().messages(SCENE, [ChatMessage(Role.USER, "go on")], summary="short")
     assert [message.role for message in told] == [Role.SYSTEM, Role.USER, Role.USER]
     assert told[1].text.endswith("\nshort")

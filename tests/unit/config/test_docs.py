@@ -26,6 +26,8 @@ PLACES = {
     "tools": "<platform>",
     "toolsets": "<name>",
     "context_windows": "<model>",
+    "personalities": "<name>",
+    "chats": "<chat>",
 }
 
 
@@ -75,9 +77,11 @@ def test_every_known_provider_is_in_its_table() -> None:
 
 def test_the_examples_on_the_page_are_read_without_a_word(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    blocks = dict(re.findall(r"```(yaml|sh|json)\n(.*?)```", PAGE, re.DOTALL))
+    found = re.findall(r"```(yaml|sh|json)\n(.*?)```", PAGE, re.DOTALL)
+    blocks = {kind: "\n".join(text for other, text in found if other == kind) for kind, _ in found}
     home.write(yaml=blocks["yaml"], env=blocks["sh"], json=blocks["json"])
     loaded = load(home.path, {}, home.cwd, MANIFESTS)
     assert loaded.problems == ()
     assert loaded.config.model.provider == "openkey"
     assert set(loaded.config.platforms["telegram"]) == {"main", "work"}
+    assert len(loaded.config.chats) == 3

@@ -11,7 +11,7 @@ from hermes.core.people import PersonRole
 @tool(toolset=FINDING, role=PersonRole.GUEST)
 async def find_tools(ctx: ToolContext, need: str) -> str:
     """Find further tools by need, in English; they can be used from your next step on."""
-    others = ctx.parts.get(Toolbox).further(ctx.origin.platform, ctx.role)
+    others = ctx.parts.get(Toolbox).further(ctx.origin, ctx.role)
     found = best_matches(need, others)
     if found:
         return "\n".join(map(line_of, found))

@@ -159,7 +159,7 @@ class Dispatcher:
         return CommandContext(
             rest,
             row.seq if row is not None else 0,
-            str(lane_key(event)),
+            row.lane if row is not None else str(lane_key(event, parts.config())),
             event.session_key,
             event.sender_id,
             person or Person("", event.sender_name, PersonRole.GUEST),

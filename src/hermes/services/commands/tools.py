@@ -13,15 +13,15 @@ NONE = "We can talk; there are no tools for you here."
 
 @command("tools", summary="What I can use for you in this chat", role=PersonRole.GUEST)
 async def tools(ctx: CommandContext) -> str:
-    toolbox, platform = ctx.parts.get(Toolbox), SessionKey.parse(ctx.lane).platform
+    toolbox, here = ctx.parts.get(Toolbox), SessionKey.parse(ctx.lane)
     groups: dict[str, list[str]] = {}
-    for tool in toolbox.allowed(platform, ctx.role):
+    for tool in toolbox.allowed(here, ctx.role):
         if tool.group != FINDING:
             groups.setdefault(tool.group, []).append(tool.name)
     if not groups:
         return NONE
     lines = [f"{_about(group)}: {', '.join(names)}" for group, names in sorted(groups.items())]
-    return f"Toolset {toolbox.access(platform).name}, as {ctx.role}:\n" + "\n".join(lines)
+    return f"Toolset {toolbox.access(here).name}, as {ctx.role}:\n" + "\n".join(lines)
 
 
 def _about(group: str) -> str:

@@ -111,3 +111,9 @@ ALTER TABLE lanes ADD COLUMN voice TEXT NOT NULL DEFAULT '';
 
 -- What a chat is shown of tools at work; '' is the configured way.
 ALTER TABLE lanes ADD COLUMN tool_progress TEXT NOT NULL DEFAULT '';
+-- Who the agent is in this chat, by name.
+ALTER TABLE lanes ADD COLUMN personality TEXT NOT NULL DEFAULT '';
+
+-- The import that brought a session here, '' where it began here.
+ALTER TABLE sessions ADD COLUMN batch TEXT NOT NULL DEFAULT '';
+CREATE INDEX sessions_batch ON sessions (batch) WHERE batch <> '';
