@@ -131,7 +131,7 @@ def test_names_that_lead_nowhere_are_pointed_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "key", "is_about"),
+    "pattern, key, is_about",
     [
         ("telegram", group(), True),
         ("telegram:*", group(thread="7"), True),
