@@ -73,6 +73,7 @@ from hermes.services.commands import (
     approve,
     busy,
     compress,
+    language,
     model,
     places,
     reasoning,
@@ -149,6 +150,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     approve,
     busy,
     compress,
+    language,
     model,
     places,
     reasoning,
@@ -384,7 +386,7 @@ class _Builder:
             access=Accesses(config),
             redact=self._setting.redactor,
         )
-        cards = Cards(supervisor.capabilities)
+        cards = Cards(supervisor.capabilities, lambda: config().language)
         self._tell_mistakes(toolbox)
         spool = Spool(home, db, clock)
         compression = Compression(db, clock, config, models.named, self._teller(db, letters))
@@ -408,7 +410,7 @@ class _Builder:
         )
         lanes = Lanes(db, runner, SkillCalls(skills, prompts.compose).compose, config, clock, owner, letters)
         approvals = Approvals(db, clock, lanes.wake, cards, letters.due_target)
-        pairings = Pairings(db, clock, letters, home, lambda: home_targets(config()))
+        pairings = Pairings(db, clock, letters, home, lambda: home_targets(config()), lambda: config().language)
         parts = CommandParts(
             db,
             clock,

@@ -17,6 +17,7 @@ from hermes.bootstrap import Setting, open_gateway
 from hermes.config import EMBEDDED, ApiConfig
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
+from hermes.core.languages import pick
 from hermes.core.secret import Redactor, Secret
 from hermes.hosting import banner, greeting, lag
 from hermes.hosting.control_server import ControlServer
@@ -29,10 +30,10 @@ from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import KeyRing
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import HttpServer
-from hermes.services import words
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
-from hermes.store import outbox
+from hermes.services.languages import words_of
+from hermes.store import outbox, turns
 from hermes.store.api_keys import own_key
 from hermes.store.home import Whose, make_home
 from hermes.store.turns import TurnState
@@ -155,12 +156,16 @@ def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
 
 async def say_goodbye(gateway: Gateway) -> None:
     """Tell the chats whose turn is running, once each; the note is gone after a minute if it cannot be sent."""
-    rows = []
-    for lane, turn_id in gateway.lanes.running():
-        rows += gateway.letters.notice(SessionKey.parse(lane).target, words.SHUTTING_DOWN, turn_id=turn_id)
-    if not rows:
+    running = gateway.lanes.running()
+    if not running:
         return
+    rows: list[outbox.Outgoing] = []
+    configured = gateway.watch.current.language
     try:
+        languages = await gateway.db.read(turns.languages_of, [turn_id for _, turn_id in running])
+        for lane, turn_id in running:
+            text = words_of(pick(configured, languages.get(turn_id, ""))).SHUTTING_DOWN
+            rows += gateway.letters.notice(SessionKey.parse(lane).target, text, turn_id=turn_id)
         await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
     except StoreIsDownError as error:
         log.warning("Store is down", extra={"while": "saying goodbye", "reason": str(error)})

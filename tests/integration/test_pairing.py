@@ -9,8 +9,8 @@ import pytest
 from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
 from hermes.core.people import PersonRole
-from hermes.services import words
 from hermes.services.gateway import Gateway
+from hermes.services.languages import ENGLISH
 from hermes.store import people
 from tests.fakes.clock import FakeClock
 from tests.fakes.telegram import FakeTelegram
@@ -141,7 +141,7 @@ async def test_a_button_is_worth_nothing_in_the_hands_of_a_user(start: Start, te
         await code_of(telegram, ANA)
         await telegram.wait_for(lambda: any(sent.buttons for sent in telegram.sent), SECONDS)
         telegram.user_presses(next(sent for sent in telegram.sent if sent.buttons), "Approve")
-        told = words.NOT_YOURS_TO_LET_IN
+        told = ENGLISH.NOT_YOURS_TO_LET_IN
         await telegram.wait_for(lambda: told in said_to(telegram, USER), SECONDS)
         assert not gateway.pairings.is_paired("telegram", str(ANA))
 

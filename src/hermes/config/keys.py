@@ -11,6 +11,7 @@ from hermes.config.providers import env_prefix
 from hermes.config.schema import BusyMode, OthersTerminal, OwnerTerminal, ResetMode
 from hermes.config.values import Key, Kind, proxy_address, web_address
 from hermes.core.access import DmPolicy, GroupPolicy
+from hermes.core.languages import LANGUAGES
 from hermes.core.manifest import Manifest, Setting, SettingKind
 
 Path = tuple[str, ...]
@@ -24,7 +25,12 @@ SEARCH_PROVIDERS = ("brave", "tavily", "searxng")
 
 GENERAL: tuple[Key, ...] = (
     Key(
-        ("language",), env=("HERMES_LANGUAGE",), default="", help="language of the gateway's own texts; empty: as asked"
+        ("language",),
+        Kind.CHOICE,
+        "",
+        ("HERMES_LANGUAGE",),
+        choices=LANGUAGES,
+        help="language of the gateway's own sentences, for everybody; empty: each person's own",
     ),
     Key(
         ("timezone",), Kind.TIMEZONE, "", ("TZ",), help="time zone of schedules, resets and logs; empty: the machine's"

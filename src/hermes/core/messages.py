@@ -50,7 +50,7 @@ class InboundMessage:
     ``is_addressed`` is True in a direct chat, and in a group when the bot is mentioned or replied to.
     ``may_continue`` says that more is likely to follow at once (text at the platform's limit, a burst
     of forwards, an album), so intake waits a short pause and joins. ``folder`` is where its sender is on this machine,
-    for whoever writes from a command line of it.
+    for whoever writes from a command line of it. ``language`` is what the platform says of the writer's (``zh-hans``).
     """
 
     keys: tuple[str, ...]
@@ -66,6 +66,7 @@ class InboundMessage:
     may_continue: bool = False
     is_edit: bool = False
     folder: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Press:
     press_id: str = ""
     message_id: str = ""
     sender_name: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,12 @@ WARNED_CALLS = 2
 """So many identical calls beyond the limit are answered by a warning; with the last of them the turn ends."""
 
 
+QUESTION_EXPIRED = "Nobody answered in {span}, so it did not run. Do not try it again unless the user asks."
+QUESTION_DENIED = "The user said no{reason}. Do not try it again; choose another way or ask."
+QUESTION_CANCELLED = "The question was withdrawn ({reason}); it did not run."
+"""What the model is told in place of a result."""
+
+
 class CallView(Protocol):
     @property
     def state(self) -> str: ...

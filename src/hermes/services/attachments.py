@@ -15,11 +15,11 @@ from hermes.core.keys import Target
 from hermes.core.messages import Attachment, ChatMessage, Role
 from hermes.core.ports import Adapter, FetchesFiles
 from hermes.core.text import one_line, visible
-from hermes.services import words
 
 FOLDER = "hermes-files"
 FETCH_SECONDS = 120.0
 MARK = "[files]"
+NOT_FETCHED = "[{name}: could not be fetched: {reason}]"  # for the model
 
 
 class Attachments:
@@ -43,16 +43,16 @@ class Attachments:
         name = safe_name(attachment)
         adapter: object = self._adapter_of(target)
         if not isinstance(adapter, FetchesFiles):
-            return words.FILE_NOT_FETCHED.format(name=name, reason="this platform cannot hand out files")
+            return NOT_FETCHED.format(name=name, reason="this platform cannot hand out files")
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 path = await adapter.fetch(attachment, folder)
             where = f"{FOLDER}/{ctx.turn_id}/{path.name}"
             await asyncio.to_thread(_take_in, ctx, path, where)
         except TimeoutError:
-            return words.FILE_NOT_FETCHED.format(name=name, reason=f"it took longer than {FETCH_SECONDS:.0f} s")
+            return NOT_FETCHED.format(name=name, reason=f"it took longer than {FETCH_SECONDS:.0f} s")
         except (PlatformError, ToolError, OSError) as error:
-            return words.FILE_NOT_FETCHED.format(name=name, reason=visible(str(error)))
+            return NOT_FETCHED.format(name=name, reason=visible(str(error)))
         return f"[{attachment.kind}: {where}]"
 
 

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from hermes.core.approval import Scope, button_data
 from hermes.core.keys import Target
+from hermes.core.languages import pick
 from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
-from hermes.services import words
+from hermes.services.languages import words_of
 from hermes.services.letters import UNKNOWN_PLATFORM
-from hermes.store import codec, outbox, turns
+from hermes.services.words import Words
+from hermes.store import codec, outbox, people, turns
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
@@ -27,37 +29,37 @@ MOST_COPIES = 4
 """A question that takes an admin is also put into the home channels: so many of them."""
 
 
-def to_judge(text: str, limit: int) -> str:
+def to_judge(words: Words, text: str, limit: int) -> str:
     """What a person is asked to judge: nothing hidden, no end of the block that holds it, and not twenty messages."""
     shown = visible(text[:limit]).replace("```", "\u02cb\u02cb\u02cb")
     more = len(text) - limit
-    return f"{shown}\n[not shown: {more:,} more characters]" if more > 0 else shown
+    return f"{shown}\n{words.APPROVAL_CUT.format(more=more)}" if more > 0 else shown
 
 
-def asked(*, name: str, arguments: str, question: str, where: str) -> str:
+def asked(words: Words, *, name: str, arguments: str, question: str, where: str) -> str:
     """What is to run, to the byte, and where. The same while it waits and afterwards."""
     return words.APPROVAL.format(
         name=visible(name),
         where=f" {visible(where)}" if where else "",
-        arguments=to_judge(arguments, SHOWN_ARGUMENTS),
-        question=to_judge(question, SHOWN_QUESTION),
+        arguments=to_judge(words, arguments, SHOWN_ARGUMENTS),
+        question=to_judge(words, question, SHOWN_QUESTION),
     )
 
 
-def how_to_answer(question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
+def how_to_answer(words: Words, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
     told = form.format(code=question.code, span=words.span(seconds))
     lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
     return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
 
 
-def buttons(question: Question) -> tuple[tuple[Button, ...], ...]:
-    once = Button("Approve", button_data(question.id, allow=True))
-    deny = Button("Deny", button_data(question.id, allow=False))
+def buttons(words: Words, question: Question) -> tuple[tuple[Button, ...], ...]:
+    once = Button(words.APPROVE_BUTTON, button_data(question.id, allow=True))
+    deny = Button(words.DENY_BUTTON, button_data(question.id, allow=False))
     if not question.subject:
         return ((once, deny),)
-    session = Button("Approve for session", button_data(question.id, allow=True, scope=Scope.SESSION))
-    always = Button("Always", button_data(question.id, allow=True, scope=Scope.ALWAYS))
+    session = Button(words.APPROVE_SESSION_BUTTON, button_data(question.id, allow=True, scope=Scope.SESSION))
+    always = Button(words.APPROVE_ALWAYS_BUTTON, button_data(question.id, allow=True, scope=Scope.ALWAYS))
     return ((once, session), (always, deny))
 
 
@@ -69,21 +71,28 @@ def name_of_question(approval_id: str, copy: int | None = None) -> str:
 class Cards:
     """The rows that edit a question which has ended, and tell it where it cannot be edited."""
 
-    def __init__(self, capabilities: Callable[[Target], Capabilities | None]) -> None:
+    def __init__(
+        self, capabilities: Callable[[Target], Capabilities | None], language: Callable[[], str] = lambda: ""
+    ) -> None:
+        """``language`` is the owner's choice for everybody, '' where there is none."""
         self._capabilities = capabilities
+        self._language = language
 
     def __call__(self, tx: Tx, approval: Approval, /, *, now: float) -> Sequence[Outgoing]:
         call = turns.get_call(tx, approval.tool_call_id)
+        person = people.get(tx, approval.asked_of) if approval.asked_of else None
+        words = words_of(pick(self._language(), person.language if person is not None else ""))
         about = asked(
+            words,
             name=call.name if call else "?",
             arguments=call.arguments if call else "",
             question=approval.question,
             where=approval.where_run,
         )
-        letters = [self._card(tx, row, approval, about, now) for row in _put(tx, approval)]
+        letters = [self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)]
         return [letter for letter in letters if letter is not None]
 
-    def _card(self, tx: Tx, row: OutboxRow, approval: Approval, about: str, now: float) -> Outgoing | None:
+    def _card(self, tx: Tx, row: OutboxRow, approval: Approval, about: str, end: str, now: float) -> Outgoing | None:
         target = Target.parse(row.target)
         can = self._capabilities(target)
         if row.state in (OutboxState.READY, OutboxState.PARKED):
@@ -91,7 +100,7 @@ class Cards:
         has_expired = approval.state == ApprovalState.EXPIRED
         if not has_expired and (can is None or not can.edits):
             return None  # whoever answered is told in their own chat
-        text = self._fitting(f"{about}\n\n{verdict(approval)}", verdict(approval), can or UNKNOWN_PLATFORM)
+        text = self._fitting(f"{about}\n\n{end}", end, can or UNKNOWN_PLATFORM)
         name = f"{row.group_id}_end"
         body = OutboundMessage(target, storable(text), idempotency_key=name)
         return Outgoing(
@@ -125,15 +134,20 @@ def _put(tx: Tx, approval: Approval) -> list[OutboxRow]:
     return [row for row in found if row is not None]
 
 
-def verdict(approval: Approval) -> str:
+def verdict(words: Words, approval: Approval) -> str:
     """How a question ended, in a line."""
-    who = one_line(approval.answered_by, 60) or "somebody"
+    who = one_line(approval.answered_by, 60) or words.SOMEBODY_ANSWERED
     match approval.state:
         case ApprovalState.ALLOWED:
-            return words.CARD_ALLOWED[approval.scope or Scope.ONCE.value].format(who=who)
+            reach = {
+                Scope.SESSION: words.CARD_ALLOWED_SESSION,
+                Scope.ALWAYS: words.CARD_ALLOWED_ALWAYS,
+            }
+            return reach.get(Scope(approval.scope or Scope.ONCE), words.CARD_ALLOWED).format(who=who)
         case ApprovalState.DENIED:
             reason = one_line(approval.reason, 200)
-            return words.CARD_DENIED.format(who=who, reason=f": {reason}" if reason else ".")
+            form = words.CARD_DENIED_BECAUSE if reason else words.CARD_DENIED
+            return form.format(who=who, reason=reason)
         case ApprovalState.EXPIRED:
             return words.CARD_EXPIRED.format(span=words.span(approval.expires_at - approval.created_at))
         case _:

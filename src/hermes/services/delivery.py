@@ -21,12 +21,15 @@ from hermes.core.errors import (
     WindowClosedError,
 )
 from hermes.core.keys import Target
+from hermes.core.languages import pick
 from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
 from hermes.services import media
+from hermes.services.languages import words_of
 from hermes.services.orphans import Orphans
 from hermes.services.pacing import NO_LIMITS, Pacer, Place
-from hermes.store import claims, codec, outbox
+from hermes.services.words import Words
+from hermes.store import claims, codec, outbox, turns
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx
 from hermes.store.outbox import Begun, OutboxKind, Sending
@@ -293,10 +296,18 @@ class Delivery:
 
         def record(tx: Tx, now: float) -> None:
             outcome.record(tx, now)
-            told = media.lost(Target.parse(sending.target), sending.id, body, outcome.reason, expires_at=now + lifetime)
+            words = self._words(tx, sending)
+            target = Target.parse(sending.target)
+            told = media.lost(words, target, sending.id, body, outcome.reason, expires_at=now + lifetime)
             outbox.enqueue(tx, [told] if told is not None else [], now=now)
 
         return replace(outcome, record=record)
+
+    def _words(self, tx: Tx, sending: Sending) -> Words:
+        """The words of whoever it is for: the person of its turn."""
+        row = outbox.get(tx, sending.id)
+        languages = turns.languages_of(tx, [row.turn_id] if row is not None and row.turn_id else [])
+        return words_of(pick(self._config().language, next(iter(languages.values()), "")))
 
     def _later(self, sending: Sending, seconds: float, reason: str) -> Outcome:
         def record(tx: Tx, now: float) -> None:

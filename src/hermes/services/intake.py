@@ -18,13 +18,15 @@ from hermes.core.command import read_command
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey, ChatKind, SessionKey
 from hermes.core.lane import BusyMode
+from hermes.core.languages import guess, pick
 from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Marks, Press, Unreadable
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.text import storable
-from hermes.services import words
 from hermes.services.lanes import Lanes, give_back
+from hermes.services.languages import words_of
 from hermes.services.letters import Letters
+from hermes.services.words import Words
 from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -320,9 +322,19 @@ class Intake:
     def _tell_waiting(self, turn_id: str, message: InboundMessage) -> None:
         """Once for each turn, whoever waits how often: the letter's name makes it so."""
         name = f"ob_waits_{turn_id}"
-        target = message.session_key.target
-        rows = self._letters.notice(target, words.WAITS_FOR_APPROVAL, turn_id=turn_id, key=name)
-        self._spawn(self._send(rows))
+
+        async def tell() -> None:
+            text = (await self._words(message)).WAITS_FOR_APPROVAL
+            await self._send(self._letters.notice(message.session_key.target, text, turn_id=turn_id, key=name))
+
+        self._spawn(tell())
+
+    async def _words(self, event: InboundMessage | Press) -> Words:
+        """The words of whoever sent it."""
+        person = await self._db.read(people.find, event.session_key.platform, event.sender_id)
+        text = event.text if isinstance(event, InboundMessage) else ""
+        own = person.language if person is not None else ""
+        return words_of(pick(self._config().language, own, hint=event.language, text=text))
 
     def _meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> None:
         """Tell a stranger in a direct chat how to be let in, now and then; a group is never told anything."""
@@ -342,8 +354,11 @@ class Intake:
         if is_pairing:
             self._spawn(self._strangers.meet(message, message.session_key.account))
             return
-        text = words.STRANGER.format(sender_id=message.sender_id, setting=f"{platform.upper()}_ALLOWED_USERS")
-        self._spawn(self._send(self._letters.notice(message.session_key.target, text)))
+        self._spawn(self._tell_stranger(message, f"{platform.upper()}_ALLOWED_USERS"))
+
+    async def _tell_stranger(self, message: InboundMessage, setting: str) -> None:
+        text = (await self._words(message)).STRANGER.format(sender_id=message.sender_id, setting=setting)
+        await self._send(self._letters.notice(message.session_key.target, text))
 
     async def _send(self, rows: Sequence[outbox.Outgoing]) -> None:
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
@@ -385,7 +400,7 @@ class Intake:
 
     async def _break_off(self, event_id: str, event: InboundMessage | Press, error: Exception) -> None:
         """End an event that cannot be acted on, in words, so that what was written after it goes on."""
-        text = words.COMMAND_FAILED.format(reason=type(error).__name__)
+        text = (await self._words(event)).COMMAND_FAILED.format(reason=type(error).__name__)
         rows = self._letters.notice(event.session_key.target, text, key=f"ob_{event_id}")
         reason = f"{type(error).__name__}: {error}"
         lane = await self._db.write(_set_aside, event_id, reason, rows, now=self._clock.now())
@@ -450,6 +465,7 @@ def _store_batch(
             name=newcomer.sender_name,
             role=role.value,
             now=now,
+            language=guess(newcomer.language, newcomer.text if isinstance(newcomer, InboundMessage) else ""),
         )
     accepted = inbox.accept(tx, [arrival.incoming for arrival in arrivals], now=now)
     writers = {str(arrival.event.session_key.target) for arrival in arrivals if arrival.event is not None}

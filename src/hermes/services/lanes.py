@@ -15,9 +15,10 @@ from hermes.config import Config
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
+from hermes.core.languages import pick as pick_language
 from hermes.core.ports import Clock
 from hermes.core.renewal import ResetMode, renewal, renewal_reason
-from hermes.services import words
+from hermes.services.languages import words_of
 from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of
@@ -310,10 +311,11 @@ class Lanes:
                 return ""  # whoever names a session there means that one
             return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone)
 
-        def tell_renewed(session: sessions.Session, now: float) -> list[Outgoing]:
+        def tell_renewed(session: sessions.Session, language: str, now: float) -> list[Outgoing]:
             if not config.sessions.reset_notice:
                 return []
             why = renewal(policy, last_used=session.updated_at, now=now, zone=zone)
+            words = words_of(pick_language(config.language, language))
             text = words.RENEWED_IDLE if why is ResetMode.IDLE else words.RENEWED_DAILY
             told = text.format(span=words.span(policy.idle_minutes * 60), hour=policy.at_hour)
             # Named by how far the session had come: one that is taken up again can be renewed again.

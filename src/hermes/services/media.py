@@ -15,12 +15,12 @@ from hermes.core import media
 from hermes.core.errors import ToolError
 from hermes.core.keys import Target
 from hermes.core.lane import DOORS
-from hermes.core.media import WantedFile, Words
+from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
 from hermes.core.text import length, one_line, visible
-from hermes.services import words
 from hermes.services.letters import Letters
 from hermes.services.spool import Spool, TooBigError
+from hermes.services.words import Words
 from hermes.store import codec
 from hermes.store.files_out import FileOut
 from hermes.store.ids import new_id
@@ -63,6 +63,7 @@ class _Draft:
     turn_id: str
     lane: str
     preview: str
+    words: Words
     rows: list[Outgoing] = field(default_factory=list)
     files: list[FileOut] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -74,7 +75,7 @@ class Media:
         self._letters = letters
 
     async def compose(
-        self, message: OutboundMessage, ctx: ToolContext, *, turn_id: str, lane: str, preview: str = ""
+        self, message: OutboundMessage, ctx: ToolContext, words: Words, *, turn_id: str, lane: str, preview: str = ""
     ) -> Mail:
         """The rows of an answer: its text, and each file that it names. Every file goes out or is told about.
 
@@ -84,9 +85,9 @@ class Media:
         if message.target.platform in DOORS:
             return Mail()
         found = media.pieces(message.text)
-        draft = _Draft(message, turn_id, lane, preview)
+        draft = _Draft(message, turn_id, lane, preview, words)
         if not any(isinstance(piece, WantedFile) for piece in found):
-            text = "\n".join(piece.text for piece in found if isinstance(piece, Words)) or message.text
+            text = "\n".join(piece.text for piece in found if isinstance(piece, media.Words)) or message.text
             self._write(draft, text)
             return Mail(draft.rows)
         taken = await self._take_all(found, ctx, draft)
@@ -95,34 +96,36 @@ class Media:
         return Mail(draft.rows, draft.files, draft.refused)
 
     async def _take_all(
-        self, found: Sequence[Words | WantedFile], ctx: ToolContext, draft: _Draft
+        self, found: Sequence[media.Words | WantedFile], ctx: ToolContext, draft: _Draft
     ) -> list[str | Ready]:
         limits = self._letters.capabilities(draft.to.target)
         taken: list[str | Ready] = []
         count = 0
         for piece in found:
-            if isinstance(piece, Words):
+            if isinstance(piece, media.Words):
                 taken.append(piece.text)
                 continue
             count += 1
             try:
                 if count > MOST_FILES:
-                    raise ToolError(f"an answer carries {MOST_FILES} files at most")
-                taken.append(await self._take(piece, ctx, limits))
+                    raise ToolError(draft.words.FILES_TOO_MANY.format(most=MOST_FILES))
+                taken.append(await self._take(piece, ctx, limits, draft.words))
             except ToolError as error:
-                told = refusal(piece.name, str(error))
+                told = refusal(draft.words, piece.name, str(error))
                 draft.refused.append(told)
                 taken.append(told)
         return taken
 
-    async def _take(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities) -> str | Ready:
+    async def _take(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, words: Words) -> str | Ready:
         if not limits.media:
             path = await asyncio.to_thread(_look, wanted, ctx)
             return words.FILE_LIES_AT.format(name=shown(wanted.name), path=path)
         row_id = new_id("ob")
-        return Ready(row_id, await asyncio.to_thread(self._copy, wanted, ctx, limits, row_id))
+        return Ready(row_id, await asyncio.to_thread(self._copy, wanted, ctx, limits, row_id, words))
 
-    def _copy(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, row_id: str) -> Attachment:
+    def _copy(
+        self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, row_id: str, words: Words
+    ) -> Attachment:
         with place_of(ctx, wanted.path) as place, place.open() as file:
             try:
                 path = self._spool.take_in(file, row_id, 0, limits.upload_limit_bytes)
@@ -130,8 +133,8 @@ class Media:
                 size, most = words.amount(error.size), words.amount(limits.upload_limit_bytes)
                 raise ToolError(words.FILE_TOO_BIG.format(size=size, most=most)) from None
             except OSError as error:
-                raise ToolError(f"it could not be copied ({error.strerror})") from error
-        return described(path, wanted, limits)
+                raise ToolError(words.FILE_NOT_COPIED.format(reason=error.strerror)) from error
+        return described(path, wanted, limits, words)
 
     def _bound(self, group: str | list[Ready]) -> str | list[Ready]:
         """An album goes with one row, so its files are named after that one."""
@@ -185,7 +188,7 @@ class Media:
         return "" if draft.rows else draft.to.reply_to
 
 
-def described(path: Path, wanted: WantedFile, limits: Capabilities) -> Attachment:
+def described(path: Path, wanted: WantedFile, limits: Capabilities, words: Words) -> Attachment:
     """A spooled file as the platform gets it: its kind by its bytes, and as its sender wished."""
     with path.open("rb") as file:
         head = file.read(media.HEAD_BYTES)
@@ -202,7 +205,7 @@ def described(path: Path, wanted: WantedFile, limits: Capabilities) -> Attachmen
     return Attachment(kind, path=str(path), name=shown(wanted.name), mime=mime, size=size)
 
 
-def refusal(name: str, reason: str) -> str:
+def refusal(words: Words, name: str, reason: str) -> str:
     return words.FILE_NOT_SENT.format(name=shown(name), reason=one_line(visible(reason), LONGEST_REASON).rstrip("."))
 
 
@@ -210,7 +213,9 @@ def shown(name: str) -> str:
     return one_line(name, LONGEST_NAME)
 
 
-def lost(target: Target, row_id: str, body: OutboundMessage, reason: str, *, expires_at: float) -> Outgoing | None:
+def lost(
+    words: Words, target: Target, row_id: str, body: OutboundMessage, reason: str, *, expires_at: float
+) -> Outgoing | None:
     """What the person reads in place of a file that the platform would not take; its caption is not lost with it."""
     if body.attachment is None:
         return None

@@ -10,13 +10,15 @@ from pathlib import Path
 from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
 from hermes.core.keys import Target
+from hermes.core.languages import guess, pick
 from hermes.core.messages import Button, InboundMessage, OutboundMessage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
-from hermes.services import words
 from hermes.services.intake import person_id_of
+from hermes.services.languages import ENGLISH, words_of
 from hermes.services.letters import Letters
+from hermes.services.words import Words
 from hermes.store import outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
@@ -31,10 +33,12 @@ NAME_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a stranger is told: their code, or that too many wait ('' then)."""
+    """What a stranger is told: their code, or that too many wait ('' then); their language, and that at home."""
 
     code: str
     is_new: bool
+    language: str
+    home_language: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,15 @@ class Pairings:
         letters: Letters,
         home: Path,
         home_targets: Callable[[], Sequence[Target]],
+        language: Callable[[], str] = lambda: "",
     ) -> None:
+        """``language`` is the owner's choice for everybody, '' where there is none."""
         self._db = db
         self._clock = clock
         self._letters = letters
         self._home = home
         self._home_targets = home_targets
+        self._language = language
         self._approved: set[tuple[str, str]] = set()
         self._secret = b""
 
@@ -84,24 +91,26 @@ class Pairings:
         """Answer a stranger with their code. The owner's home channel hears of each of them once."""
         key = message.session_key
         name = one_line(message.sender_name, NAME_LENGTH)
-        asked = await self._db.write(
-            self._ask, key.platform, message.sender_id, account, key.chat, name, now=self._clock.now()
-        )
+        asked = await self._db.write(self._ask, message, account, name, now=self._clock.now())
         if asked is None:
             return
+        words = words_of(pick(self._language(), asked.language))
         text = words.TOO_MANY_STRANGERS
         if asked.code:
             text = words.PAIRING.format(code=asked.code, platform=key.platform)
         rows = self._letters.notice(key.target, text)
         if asked.is_new or not asked.code:
-            rows += self._told_at_home(key.platform, message.sender_id, name, asked.code)
+            at_home = words_of(pick(self._language(), asked.home_language))
+            rows += self._told_at_home(at_home, key.platform, message.sender_id, name, asked.code)
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
         self._letters.due(rows)
 
-    def _ask(
-        self, tx: Tx, platform: str, user_id: str, account: str, chat: str, name: str, *, now: float
-    ) -> Asked | None:
+    def _ask(self, tx: Tx, message: InboundMessage, account: str, name: str, *, now: float) -> Asked | None:
         """None: they were sent away within the hour, and nothing is said again."""
+        platform, chat, user_id = message.session_key.platform, message.session_key.chat, message.sender_id
+        met = people.find(tx, platform, user_id)  # somebody who may not talk any more
+        language = (met.language if met is not None else "") or guess(message.language, message.text)
+        home_language = people.language_of_owner(tx)
         since = now - rules.LIVE_SECONDS
         earlier = pairings.get(tx, platform, user_id)
         if earlier is not None and earlier.state == PairingState.REFUSED and (earlier.decided_at or 0.0) > since:
@@ -109,24 +118,24 @@ class Pairings:
         waiting = pairings.waiting(tx, platform, since=since)
         known = next((one for one in waiting if one.user_id == user_id), None)
         if known is not None:
-            return Asked(self._code(known), is_new=False)
+            return Asked(self._code(known), False, language, home_language)
         if len(waiting) >= rules.MOST_WAITING:
-            return Asked("", is_new=False)
-        pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now)
+            return Asked("", False, language, home_language)
+        pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now, language=language)
         made = pairings.get(tx, platform, user_id)
         assert made is not None  # noqa: S101 - written a line above, in this transaction
-        return Asked(self._code(made), is_new=True)
+        return Asked(self._code(made), True, language, home_language)
 
-    def _told_at_home(self, platform: str, user_id: str, name: str, code: str) -> list[Outgoing]:
-        who = f"{name or 'Somebody'} ({platform} {one_line(user_id, 64)})"
+    def _told_at_home(self, words: Words, platform: str, user_id: str, name: str, code: str) -> list[Outgoing]:
+        who = f"{name or words.SOMEBODY} ({platform} {one_line(user_id, 64)})"
         if not code:
             text = words.STRANGERS_QUEUE.format(who=who, platform=platform)
             # The letter's name holds the hour: a crowd at the door is told of once an hour.
             hour = int(self._clock.now() // rules.LIVE_SECONDS)
             return self._home_letters(OutboundMessage(NOWHERE, text), f"crowd_{platform}_{hour}")
         buttons = (
-            Button("Approve", rules.button_data(platform, code, approve=True)),
-            Button("Refuse", rules.button_data(platform, code, approve=False)),
+            Button(words.LET_IN_BUTTON, rules.button_data(platform, code, approve=True)),
+            Button(words.SEND_AWAY_BUTTON, rules.button_data(platform, code, approve=False)),
         )
         text = words.STRANGER_AT_THE_DOOR.format(who=who, platform=platform, code=code)
         return self._home_letters(OutboundMessage(NOWHERE, text, buttons=(buttons,)), f"{platform}_{code}")
@@ -161,10 +170,12 @@ class Pairings:
     async def decided(self, platform: str = "") -> list[Pairing]:
         return await self._db.read(pairings.decided, platform)
 
-    async def approve(self, platform: str, code: str, *, by: str, is_at_machine: bool = False) -> Approval:
+    async def approve(
+        self, platform: str, code: str, *, by: str, is_at_machine: bool = False, words: Words = ENGLISH
+    ) -> Approval:
         """Let in whoever has this code. GatewayError in words when there is none, or too many were wrong."""
         approval, failure = await self._db.write(
-            self._approve, platform, code, by, is_at_machine=is_at_machine, now=self._clock.now()
+            self._approve, platform, code, by, words, is_at_machine=is_at_machine, now=self._clock.now()
         )
         if approval is None:
             raise GatewayError(failure)
@@ -175,17 +186,18 @@ class Pairings:
         return approval
 
     def _approve(
-        self, tx: Tx, platform: str, code: str, by: str, *, is_at_machine: bool, now: float
+        self, tx: Tx, platform: str, code: str, by: str, words: Words, *, is_at_machine: bool, now: float
     ) -> tuple[Approval | None, str]:
         locked = pairings.locked_until(tx, platform)
         if locked > now and not is_at_machine:
-            return None, words.PAIRING_LOCKED.format(platform=platform, minutes=max(1, round((locked - now) / 60)))
+            minutes = max(1, round((locked - now) / 60))
+            return None, words.PAIRING_LOCKED.format(platform=platform, minutes=minutes)
         waiting = self._waiting(tx, platform, now - rules.LIVE_SECONDS)
         found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
         if found is None:
             if not is_at_machine:
                 pairings.note_wrong(tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now)
-            return None, self._no_such_code(waiting if is_at_machine else [], now)
+            return None, self._no_such_code(words, waiting if is_at_machine else [], now)
         pairings.forget_wrong(tx, platform)
         return self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now), ""
 
@@ -201,16 +213,19 @@ class Pairings:
             name=pairing.name,
             role=role.value,
             now=now,
+            language=pairing.language,
         )
         if is_first:
             people.set_role(tx, person.id, role.value)
-        welcome = OutboundMessage(_target(pairing), words.LET_IN.format(name=f", {pairing.name}" * bool(pairing.name)))
+        words = words_of(pick(self._language(), person.language or pairing.language))
+        text = words.LET_IN_NAMED.format(name=pairing.name) if pairing.name else words.LET_IN
+        welcome = OutboundMessage(_target(pairing), text)
         key = f"ob_in_{pairing.platform}_{pairing.user_id}_{pairing.asked_at:.0f}"
         outbox.enqueue(tx, self._letters.rows(welcome, OutboxKind.REPLY, key=key), now=now)
         kept = PersonRole(person.role) if not is_first else role
         return Approval(pairing, kept, is_first)
 
-    def _no_such_code(self, waiting: Sequence[Waiting], now: float) -> str:
+    def _no_such_code(self, words: Words, waiting: Sequence[Waiting], now: float) -> str:
         if not waiting:
             return words.NO_SUCH_CODE
         shown = "; ".join(
@@ -220,7 +235,7 @@ class Pairings:
         )
         return f"{words.NO_SUCH_CODE} Waiting: {shown}."
 
-    async def refuse(self, platform: str, code: str, *, by: str) -> Pairing:
+    async def refuse(self, platform: str, code: str, *, by: str, words: Words = ENGLISH) -> Pairing:
         """Send away whoever has this code; they are not told, and may ask again when the hour is over."""
         since = self._clock.now() - rules.LIVE_SECONDS
         waiting = await self._db.read(self._waiting, platform, since)

@@ -22,13 +22,14 @@ from hermes.core import turn as rules
 from hermes.core.errors import ModelError, ModelErrorKind, StoreIsDownError, ToolError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS, BusyMode
+from hermes.core.languages import pick
 from hermes.core.media import without_files
 from hermes.core.messages import ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.requests import TurnOptions, TurnResult
 from hermes.core.roles import Action, may
-from hermes.services import attachments, cards, words
+from hermes.services import attachments, cards
 from hermes.services.alerts import home_channels
 from hermes.services.attachments import Attachments
 from hermes.services.cards import Cards
@@ -43,11 +44,13 @@ from hermes.services.events import (
     TurnEnded,
     TurnStarted,
 )
+from hermes.services.languages import ENGLISH, words_of
 from hermes.services.letters import Letters
 from hermes.services.media import Mail, Media
 from hermes.services.models import route_of
 from hermes.services.pacing import Place
 from hermes.services.processes import birth_of
+from hermes.services.words import Words
 from hermes.store import approvals, files_out, outbox, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_code, new_id
@@ -99,6 +102,7 @@ class Work:
     history: list[ChatMessage]
     calls: list[Call]
     control: TurnControl = field(default_factory=TurnControl)
+    words: Words = ENGLISH
     partial: str = ""
     was_too_long: bool = False  # a model said so, whatever was estimated
     notices: list[str] = field(default_factory=list)
@@ -195,7 +199,7 @@ class TurnRunner:
         travels on and leaves the turn as it is stored, for the next process.
         """
         key = SessionKey.parse(begun.turn.lane)
-        work = Work(begun, key, list(begun.history), list(begun.calls), control)
+        work = Work(begun, key, list(begun.history), list(begun.calls), control, self._words(begun))
         work.made = calls_of_this_turn(begun.history)
         self._bus.publish(
             TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids, begun.choices.tool_progress)
@@ -220,33 +224,37 @@ class TurnRunner:
 
     async def _guarded(self, work: Work) -> bool:
         if work.begun.turn.attempts > rules.MAX_DEATHS:
-            text = words.SET_ASIDE_AFTER_DEATHS.format(deaths=rules.MAX_DEATHS, turn_id=work.turn.id)
+            text = work.words.SET_ASIDE_AFTER_DEATHS.format(deaths=rules.MAX_DEATHS, turn_id=work.turn.id)
             return await self._end(work, TurnState.SET_ASIDE, "crashed three times while it ran", text=text)
         limit = self._parts.config().agent.turn_timeout_seconds
         try:
             async with asyncio.timeout(limit):
                 reply = await self._carry(work)
         except TimeoutError:
-            text = words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
+            text = work.words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
             return await self._end(work, TurnState.FAILED, "it took too long", text=text)
         except ModelError as error:
             kind = error.kind.value
             return await self._end(work, TurnState.FAILED, f"model {kind}: {error}", text=str(error), error_kind=kind)
         except _LoopingError as error:
-            text = words.LOOPING.format(count=error.count)
+            text = work.words.LOOPING.format(count=error.count)
             return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
         except _UnansweredError as error:
-            text = words.APPROVAL_TIMEOUTS.format(count=error.count)
+            text = work.words.APPROVAL_TIMEOUTS.format(count=error.count)
             return await self._end(work, TurnState.FAILED, "nobody answered what it asked", text=text)
         # The end is written outside the time limit, which could otherwise cut it in two.
         return True if reply is None else await self._finish(work, reply)
 
     async def fail(self, begun: Begun, control: TurnControl, error: Exception) -> bool:
         """End a turn that broke our own code, in words, so that its lane goes on."""
-        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [], control)
+        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [], control, self._words(begun))
         reason = f"{type(error).__name__}: {error}"
-        text = words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
+        text = work.words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
         return await self._end(work, TurnState.FAILED, reason, text=text)
+
+    def _words(self, begun: Begun) -> Words:
+        said = begun.prompt.message.text if begun.prompt is not None else ""
+        return words_of(pick(self._parts.config().language, begun.language, text=said))
 
     async def _carry(self, work: Work) -> ModelReply | None:
         """Step by step to the last words; None when the turn sleeps on an approval."""
@@ -435,12 +443,17 @@ class TurnRunner:
         """The question for the chat it is put into, and for the home channels where only an admin may answer it."""
         is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
         about = cards.asked(
-            name=call.name, arguments=call.arguments, question=question.question, where=question.where_run
+            work.words,
+            name=call.name,
+            arguments=call.arguments,
+            question=question.question,
+            where=question.where_run,
         )
         targets = [work.origin.target, *(self._home_channels(work) if is_for_admins else ())]
         rows: list[Outgoing] = []
         for number, target in enumerate(targets):
             how = cards.how_to_answer(
+                work.words,
                 question,
                 seconds=seconds,
                 has_buttons=self._parts.letters.capabilities(target).buttons,
@@ -450,7 +463,7 @@ class TurnRunner:
                 target,
                 f"{about}\n{how}",
                 reply_to=work.turn.reply_to if number == 0 else "",
-                buttons=cards.buttons(question),
+                buttons=cards.buttons(work.words, question),
             )
             name = cards.name_of_question(question.id, number - 1 if number else None)
             rows += self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
@@ -546,14 +559,14 @@ class TurnRunner:
         if approval is not None and approval.state == approvals.ApprovalState.EXPIRED:
             await self._expire(work, index, approval)
             return
-        text = words.APPROVAL_CANCELLED.format(reason=approval.reason if approval else "unknown")
+        text = rules.QUESTION_CANCELLED.format(reason=approval.reason if approval else "unknown")
         if approval is not None and approval.state == approvals.ApprovalState.DENIED:
-            text = words.APPROVAL_DENIED.format(reason=f": {approval.reason}" if approval.reason else "")
+            text = rules.QUESTION_DENIED.format(reason=f": {approval.reason}" if approval.reason else "")
         await self._record(work, index, outcome=why, result=text)
 
     async def _expire(self, work: Work, index: int, approval: approvals.Approval) -> None:
         """Tell the person and the model that nobody answered. The same again and again ends the turn."""
-        text = words.APPROVAL_EXPIRED.format(span=words.span(approval.expires_at - approval.created_at))
+        text = rules.QUESTION_EXPIRED.format(span=ENGLISH.span(approval.expires_at - approval.created_at))
 
         def tell(tx: Tx) -> None:
             now = self._parts.clock.now()
@@ -590,14 +603,14 @@ class TurnRunner:
         """A question ends the message that was growing: it keeps what was said, and the answer comes below."""
         preview = await self._preview(work)
         said = next((message.text for message in reversed(work.history) if message.role is Role.ASSISTANT), "")
-        return self._replies(work, without_files(said).strip() or words.ASKED_BELOW, preview) if preview else []
+        return self._replies(work, without_files(said).strip() or work.words.ASKED_BELOW, preview) if preview else []
 
     # The end
 
     async def _finish(self, work: Work, reply: ModelReply) -> bool:
         text = reply.text.strip()
         if not text and not reply.tool_calls:
-            text = words.EMPTY_REPLY
+            text = work.words.EMPTY_REPLY
         shown = "\n\n".join([*work.notices, text]).strip()
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
@@ -607,7 +620,7 @@ class TurnRunner:
     async def _end_interrupted(self, work: Work, reason: StopReason) -> bool:
         state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
         partial = work.partial.strip()
-        said = [ChatMessage(Role.ASSISTANT, f"{partial} {words.INTERRUPTED_MARK}")] if partial else []
+        said = [ChatMessage(Role.ASSISTANT, f"{partial} {work.words.INTERRUPTED_MARK}")] if partial else []
         return await self._end(work, state, reason.value, messages=said)
 
     async def _end(
@@ -624,7 +637,7 @@ class TurnRunner:
         work.control.is_ending = True
         preview = await self._preview(work)
         if preview and not text:
-            text = f"{work.partial.strip()} {words.INTERRUPTED_MARK}".strip()
+            text = f"{work.partial.strip()} {work.words.INTERRUPTED_MARK}".strip()
         mail = await self._mail(work, text, preview, state) if text else Mail()
         replies, messages = mail.rows, [*messages, *mail.note]
         ending = Ending(
@@ -667,7 +680,7 @@ class TurnRunner:
             return Mail(self._replies(work, text, preview))
         message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to)
         return await self._parts.media.compose(
-            message, self._context(work, ""), turn_id=work.turn.id, lane=work.turn.lane, preview=preview
+            message, self._context(work, ""), work.words, turn_id=work.turn.id, lane=work.turn.lane, preview=preview
         )
 
     def _finished(

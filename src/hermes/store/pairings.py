@@ -26,9 +26,10 @@ class Pairing:
     asked_at: float
     decided_at: float | None
     decided_by: str
+    language: str = ""
 
 
-COLUMNS = "platform, user_id, account, chat, name, state, asked_at, decided_at, decided_by"
+COLUMNS = "platform, user_id, account, chat, name, state, asked_at, decided_at, decided_by, language"
 
 
 def get(tx: Tx, platform: str, user_id: str) -> Pairing | None:
@@ -84,14 +85,17 @@ def approved(tx: Tx) -> set[tuple[str, str]]:
     return {(str(platform), str(user_id)) for platform, user_id in rows}
 
 
-def ask(tx: Tx, platform: str, user_id: str, *, account: str, chat: str, name: str, now: float) -> None:
+def ask(
+    tx: Tx, platform: str, user_id: str, *, account: str, chat: str, name: str, now: float, language: str = ""
+) -> None:
     """A stranger asks anew; whatever was decided about them before is over."""
     tx.run(
         """
-        INSERT INTO pairings (platform, user_id, account, chat, name, state, asked_at)
-        VALUES (:platform, :user_id, :account, :chat, :name, 'pending', :now)
+        INSERT INTO pairings (platform, user_id, account, chat, name, state, asked_at, language)
+        VALUES (:platform, :user_id, :account, :chat, :name, 'pending', :now, :language)
         ON CONFLICT (platform, user_id) DO UPDATE SET account = excluded.account, chat = excluded.chat,
-            name = excluded.name, state = 'pending', asked_at = excluded.asked_at, decided_at = NULL, decided_by = ''
+            name = excluded.name, state = 'pending', asked_at = excluded.asked_at, decided_at = NULL, decided_by = '',
+            language = excluded.language
         """,
         platform=platform,
         user_id=user_id,
@@ -99,6 +103,7 @@ def ask(tx: Tx, platform: str, user_id: str, *, account: str, chat: str, name: s
         chat=chat,
         name=name,
         now=now,
+        language=language,
     )
 
 

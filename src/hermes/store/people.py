@@ -13,12 +13,13 @@ class Person:
     id: str
     name: str
     role: str
+    language: str = ""
 
 
 def find(tx: Tx, platform: str, user_id: str) -> Person | None:
     return tx.one(
         """
-        SELECT people.id, people.name, people.role FROM person_accounts
+        SELECT people.id, people.name, people.role, people.language FROM person_accounts
         JOIN people ON people.id = person_accounts.person_id
         WHERE person_accounts.platform = :platform AND person_accounts.user_id = :user_id
         """,
@@ -29,23 +30,26 @@ def find(tx: Tx, platform: str, user_id: str) -> Person | None:
 
 
 def get(tx: Tx, person_id: str) -> Person | None:
-    return tx.one("SELECT id, name, role FROM people WHERE id = :id", Person, id=person_id)
+    return tx.one("SELECT id, name, role, language FROM people WHERE id = :id", Person, id=person_id)
 
 
-def ensure(tx: Tx, person_id: str, *, platform: str, user_id: str, name: str, role: str, now: float) -> Person:
+def ensure(
+    tx: Tx, person_id: str, *, platform: str, user_id: str, name: str, role: str, now: float, language: str = ""
+) -> Person:
     """The person behind a platform account; made with ``person_id`` and ``role`` at the first meeting."""
     known = find(tx, platform, user_id)
     if known is not None:
         return known
     tx.run(
         """
-        INSERT INTO people (id, name, role, created_at) VALUES (:id, :name, :role, :now)
+        INSERT INTO people (id, name, role, created_at, language) VALUES (:id, :name, :role, :now, :language)
         ON CONFLICT (id) DO NOTHING
         """,
         id=person_id,
         name=name,
         role=role,
         now=now,
+        language=language,
     )
     tx.run(
         """
@@ -57,7 +61,13 @@ def ensure(tx: Tx, person_id: str, *, platform: str, user_id: str, name: str, ro
         id=person_id,
         name=name,
     )
-    return find(tx, platform, user_id) or Person(person_id, name, role)
+    return find(tx, platform, user_id) or Person(person_id, name, role, language)
+
+
+def set_language(tx: Tx, person_id: str, language: str) -> bool:
+    """``auto``: each message shows it anew."""
+    changed = tx.run("UPDATE people SET language = :language WHERE id = :id", language=language, id=person_id)
+    return changed == 1
 
 
 def set_role(tx: Tx, person_id: str, role: str) -> bool:
@@ -101,7 +111,7 @@ class Account:
 
 
 def listed(tx: Tx) -> list[Person]:
-    return tx.all("SELECT id, name, role FROM people ORDER BY created_at, id", Person)
+    return tx.all("SELECT id, name, role, language FROM people ORDER BY created_at, id", Person)
 
 
 def accounts(tx: Tx, person_id: str = "") -> list[Account]:
@@ -114,6 +124,14 @@ def accounts(tx: Tx, person_id: str = "") -> list[Account]:
         Account,
         id=person_id,
     )
+
+
+def language_of_owner(tx: Tx) -> str:
+    """What is told at home is told in it; '' where no owner's is known."""
+    found = tx.value(
+        "SELECT language FROM people WHERE role = 'owner' AND language IN ('en', 'zh') ORDER BY created_at LIMIT 1"
+    )
+    return str(found or "")
 
 
 def has_owner(tx: Tx) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from hermes.core.languages import guess
 from hermes.core.messages import Attachment, ChatMessage, Image, Role, ToolCall, Usage
 from hermes.core.requests import TurnOptions
 from hermes.store import approvals, claims, files_out, grants, inbox, outbox, people, sessions
@@ -109,7 +110,7 @@ class Prompt:
 Compose = Callable[[Sequence[InboxRow]], Prompt]
 
 
-def _tells_nobody(_session: Session, _now: float) -> Sequence[Outgoing]:
+def _tells_nobody(_session: Session, _language: str, _now: float) -> Sequence[Outgoing]:
     return ()
 
 
@@ -117,13 +118,14 @@ def _tells_nobody(_session: Session, _now: float) -> Sequence[Outgoing]:
 class BeginRules:
     """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason).
 
-    ``tell_renewed`` writes what is said of that, given the session that is over; it goes out with the turn's begin.
+    ``tell_renewed`` writes what is said of that, given the session that is over and the
+    language of whoever writes; it goes out with the turn's begin.
     """
 
     pick: Callable[[Sequence[InboxRow], str, float], Pick]
     compose: Compose
     renews: Callable[[Session, float], str]
-    tell_renewed: Callable[[Session, float], Sequence[Outgoing]] = _tells_nobody
+    tell_renewed: Callable[[Session, str, float], Sequence[Outgoing]] = _tells_nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ class Begun:
     choices: Choices = NO_CHOICES
     has_lost_files: bool = False
     letters: Sequence[Outgoing] = ()
+    language: str = ""
 
 
 class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
@@ -219,11 +222,11 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         if claims.release(tx, "lanes", held, seen=lane.seq, next_at=sleep_until):
             return None
         # Something arrived between the two statements: look again instead of sleeping on it.
-    session, renewed, letters = _session(tx, held.key, lane.session_id, session_id, rules, now)
+    session, renewed, letters = _session(tx, held.key, lane.session_id, session_id, prompt, rules, now)
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
     talk = _context(tx, session, prompt)
     event_ids = tuple(row.id for row in pick.rows)
-    person = _person(tx, turn)
+    person = _learned(tx, _person(tx, turn), prompt)
     return Begun(
         held,
         turn,
@@ -239,6 +242,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         lane.choices,
         bool(lane.files_lost),
         letters,
+        person.language,
     )
 
 
@@ -309,12 +313,51 @@ def _resume(tx: Tx, held: Claim, turn: Turn, rules: BeginRules, now: float) -> B
     talk = _context(tx, turn.session_id, prompt)
     event_ids = tuple(row.id for row in rows)
     person = _person(tx, turn)
-    return Begun(held, turn, talk.messages, calls, True, "", prompt, event_ids, person.role, person.name, talk.summary)
+    return Begun(
+        held,
+        turn,
+        talk.messages,
+        calls,
+        True,
+        "",
+        prompt,
+        event_ids,
+        person.role,
+        person.name,
+        talk.summary,
+        language=person.language,
+    )
 
 
 def _person(tx: Tx, turn: Turn) -> Person:
     """Whom the turn belongs to; somebody unknown has no role: what its tools may touch depends on it."""
     return (people.get(tx, turn.person_id) if turn.person_id else None) or NOBODY
+
+
+def _language(tx: Tx, prompt: Prompt) -> str:
+    """The language of whoever writes, as far as it is known."""
+    writer = prompt.person_id
+    person = people.get(tx, writer) if writer else people.find(tx, prompt.platform, prompt.sender_id)
+    return (person.language if person is not None else "") or guess("", prompt.message.text)
+
+
+def languages_of(tx: Tx, turn_ids: Sequence[str]) -> dict[str, str]:
+    """The language of the person of each of these turns, where it is known."""
+    found = {}
+    for turn_id in turn_ids:
+        turn = get(tx, turn_id)
+        if turn is not None and (language := _person(tx, turn).language):
+            found[turn_id] = language
+    return found
+
+
+def _learned(tx: Tx, person: Person, prompt: Prompt) -> Person:
+    """Whose language was not known: the first message that shows it settles it."""
+    language = guess("", prompt.message.text) if person.id and not person.language else ""
+    if not language:
+        return person
+    people.set_language(tx, person.id, language)
+    return replace(person, language=language)
 
 
 def _only_waits(calls: Sequence[Call]) -> bool:
@@ -324,7 +367,7 @@ def _only_waits(calls: Sequence[Call]) -> bool:
 
 
 def _session(
-    tx: Tx, key: str, current: str, fresh: str, rules: BeginRules, now: float
+    tx: Tx, key: str, current: str, fresh: str, prompt: Prompt, rules: BeginRules, now: float
 ) -> tuple[str, str, Sequence[Outgoing]]:
     """The session to go on with, why it is a new one ('' when it is not, or is the first), and what is said of that."""
     known = sessions.get(tx, current) if current else None
@@ -334,7 +377,7 @@ def _session(
     letters: Sequence[Outgoing] = ()
     if known is not None:
         sessions.end(tx, known.id, reason=reason, now=now)
-        letters = rules.tell_renewed(known, now) if known.seq else ()
+        letters = rules.tell_renewed(known, _language(tx, prompt), now) if known.seq else ()
         outbox.enqueue(tx, letters, now=now)
     sessions.start(tx, fresh, key, now=now)
     return fresh, reason, letters

@@ -65,14 +65,14 @@ async def test_a_token_an_allowlist_and_a_key_count_without_a_restart(home: Home
 
 async def test_every_file_is_watched(home: Home) -> None:
     async with watching(home) as seen:
-        home.write(json='{"language": "a"}')
-        assert (await seen.change()).config.language == "a"
-        home.write(yaml="language: b")
-        assert (await seen.change()).config.language == "b"
-        home.write(folder_env="HERMES_LANGUAGE=c")
-        assert (await seen.change()).config.language == "c"
+        home.write(json='{"language": "en"}')
+        assert (await seen.change()).config.language == "en"
+        home.write(yaml="language: zh")
+        assert (await seen.change()).config.language == "zh"
+        home.write(folder_env="HERMES_LANGUAGE=en")
+        assert (await seen.change()).config.language == "en"
         (home.cwd / ".env").unlink()
-        assert (await seen.change()).config.language == "b"
+        assert (await seen.change()).config.language == "zh"
 
 
 async def test_a_bad_edit_keeps_the_last_good_value_of_that_key_alone(home: Home) -> None:
@@ -101,9 +101,9 @@ async def test_a_broken_file_leaves_all_it_said_in_force(home: Home) -> None:
 
 
 async def test_an_edit_that_changes_nothing_is_not_told(home: Home) -> None:
-    home.write(env="HERMES_LANGUAGE=a")
+    home.write(env="HERMES_LANGUAGE=en")
     async with watching(home) as seen:
-        home.write(env="# a comment\nHERMES_LANGUAGE=a")
+        home.write(env="# a comment\nHERMES_LANGUAGE=en")
         await asyncio.sleep(0.1)  # longer than several looks
         assert seen.is_quiet
 
@@ -117,7 +117,7 @@ async def test_a_problem_is_logged_once_and_again_only_when_it_comes_back(
     home.write(yaml="agnet: 1")
     with caplog.at_level(logging.WARNING):
         async with watching(home) as seen:
-            home.write(env="HERMES_LANGUAGE=a")
+            home.write(env="HERMES_LANGUAGE=en")
             await seen.change()
             assert len(said()) == 1
             home.write(yaml="")
@@ -129,9 +129,9 @@ async def test_a_problem_is_logged_once_and_again_only_when_it_comes_back(
 
 async def test_reload_reads_at_once(home: Home) -> None:
     seen = Watching(home)
-    home.write(env="HERMES_LANGUAGE=a")
-    assert seen.watch.reload().config.language == "a"
-    assert (await seen.change()).config.language == "a"
+    home.write(env="HERMES_LANGUAGE=en")
+    assert seen.watch.reload().config.language == "en"
+    assert (await seen.change()).config.language == "en"
 
 
 async def test_nothing_is_left_running_after_the_end(home: Home) -> None:

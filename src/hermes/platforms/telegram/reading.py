@@ -71,6 +71,7 @@ def _message(message: Json, me: Me, *, is_edit: bool) -> InboundEvent:
         or "forward_date" in message
         or (len(text) * 2 >= LIKELY_CUT and length(text, TextUnit.UTF16) >= LIKELY_CUT),
         is_edit=is_edit,
+        language=_language(sender),
     )
 
 
@@ -87,6 +88,7 @@ def _press(press: Json, me: Me, now: datetime) -> InboundEvent:
         sent_at=now,
         press_id=press_id,
         message_id=_id(press["message"], "message_id"),
+        language=_language(press["from"]),
     )
 
 
@@ -112,6 +114,11 @@ def _id(holder: Json, name: str = "id") -> str:
 def _name(who: Json) -> str:
     full = f"{who.get('first_name') or ''} {who.get('last_name') or ''}".strip()
     return str(full or who.get("title") or who.get("username") or "")
+
+
+def _language(who: Json) -> str:
+    """The language of their Telegram, where it says so."""
+    return storable(str(who.get("language_code") or "")[:20])
 
 
 def _text(message: Json) -> str:

@@ -13,17 +13,19 @@ from hermes.core.approval import read_button
 from hermes.core.command import nearest, read_command
 from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.keys import SessionKey, Target
+from hermes.core.languages import pick
 from hermes.core.messages import InboundMessage, OutboundMessage, Press
 from hermes.core.pairing import read_button as read_pairing_button
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Adapter, AnswersPresses, Clock
 from hermes.core.roles import Action, may
-from hermes.services import words
 from hermes.services.approvals import Approvals
 from hermes.services.intake import lane_key
 from hermes.services.lanes import Lanes
+from hermes.services.languages import words_of
 from hermes.services.letters import Letters
 from hermes.services.pairing import Pairings
+from hermes.services.words import Words
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
@@ -73,6 +75,7 @@ def collect(modules: Iterable[Any]) -> dict[str, Command]:
 class CommandContext:
     """What a command may use, and whose it is. ``seq`` is the number of the last message written before it.
 
+    ``words`` are the sentences in this person's language.
     ``sent_at`` is when it was written by the platform's clock, ``received_at`` when it came here by ours.
     """
 
@@ -93,6 +96,7 @@ class CommandContext:
     parts: Parts
     reach_of: ReachOf
     loaded: Callable[[], Loaded]
+    words: Words
     sent_at: float = 0.0
     received_at: float = 0.0
     is_edit: bool = False
@@ -139,13 +143,15 @@ class Dispatcher:
 
     async def _run(self, event_id: str, event: InboundMessage) -> str:
         line = read_command(event.text)
+        context = await self._context(event_id, event, line.rest if line is not None else "")
+        words = context.words
         if line is None:
-            return words.UNKNOWN_COMMAND.format(name=event.text[:40], nearest="")
+            return words.UNKNOWN_COMMAND.format(name=event.text[:40])
         known = self._commands.get(line.name)
         if known is None:
             guess = nearest(line.name, self._commands)
-            return words.UNKNOWN_COMMAND.format(name=line.name, nearest=f" Did you mean /{guess}?" if guess else "")
-        context = await self._context(event_id, event, line.rest)
+            form = words.UNKNOWN_COMMAND_NEAR if guess else words.UNKNOWN_COMMAND
+            return form.format(name=line.name, nearest=guess)
         if not at_least(context.role, known.role):
             return words.NOT_ALLOWED.format(name=known.name, role=known.role, mine=context.role)
         try:
@@ -174,17 +180,25 @@ class Dispatcher:
             parts.tool_parts(),
             parts.reach_of,
             parts.loaded,
+            self._words(person, event),
             event.sent_at.timestamp(),
             row.received_at if row is not None else 0.0,
             event.is_edit,
         )
 
+    def _words(self, person: Person | None, event: InboundMessage | Press) -> Words:
+        own = person.language if person is not None else ""
+        text = event.text if isinstance(event, InboundMessage) else ""
+        return words_of(pick(self._parts.config().language, own, hint=event.language, text=text))
+
     async def _press(self, event_id: str, press: Press) -> None:
         pressed = read_button(press.data)
+        person = await self._parts.db.read(people.find, press.session_key.platform, press.sender_id)
+        words = self._words(person, press)
         if (decision := read_pairing_button(press.data)) is not None:
-            text = await self._decide_about(press, *decision)
+            text = await self._decide_about(person, words, *decision)
         elif pressed is None:
-            text = "That button is not one of mine any more."
+            text = words.OLD_BUTTON
         else:
             answered = await self._parts.approvals.answer(
                 pressed.approval_id,
@@ -197,17 +211,16 @@ class Dispatcher:
         await self._answer_press(press, text)
         await self._settle(event_id, OutboundMessage(press.session_key.target, text))
 
-    async def _decide_about(self, press: Press, platform: str, code: str, approve: bool) -> str:
+    async def _decide_about(self, person: Person | None, words: Words, platform: str, code: str, approve: bool) -> str:
         """A button under a stranger's request, pressed by whoever saw it: only some may decide."""
         parts = self._parts
-        person = await parts.db.read(people.find, press.session_key.platform, press.sender_id)
         if person is None or not may(PersonRole(person.role), Action.MANAGE_PEOPLE):
             return words.NOT_YOURS_TO_LET_IN
         try:
             if approve:
-                let_in = await parts.pairings.approve(platform, code, by=person.name or person.id)
+                let_in = await parts.pairings.approve(platform, code, by=person.name or person.id, words=words)
                 return words.MAY_TALK_NOW.format(name=let_in.pairing.name or let_in.pairing.user_id)
-            sent_away = await parts.pairings.refuse(platform, code, by=person.name or person.id)
+            sent_away = await parts.pairings.refuse(platform, code, by=person.name or person.id, words=words)
             return words.SENT_AWAY.format(name=sent_away.name or sent_away.user_id)
         except GatewayError as error:
             return str(error)

@@ -13,7 +13,6 @@ from hermes.agent.skills.showing import listed, missing_lines, view
 from hermes.agent.skills.switches import SkillSwitches
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
-from hermes.services import words
 from hermes.services.commands.base import CommandContext, command
 
 LINE = 90
@@ -32,7 +31,7 @@ async def skills(ctx: CommandContext) -> str:
     verb, _, rest = ctx.rest.partition(" ")
     verb, rest = verb.lower(), rest.strip()
     if verb in FOR_ADMINS and not at_least(ctx.role, PersonRole.ADMIN):
-        return words.NOT_ALLOWED.format(name=f"skills {verb}", role=PersonRole.ADMIN, mine=ctx.role)
+        return ctx.words.NOT_ALLOWED.format(name=f"skills {verb}", role=PersonRole.ADMIN, mine=ctx.role)
     match verb:
         case "" | "list":
             return _list(ctx, library)

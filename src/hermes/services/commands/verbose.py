@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hermes.config.schema import ToolProgress
-from hermes.services import progress, words
+from hermes.services import progress
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.presenter import Presenter
+from hermes.services.words import Words
 from hermes.store import choices
 
 USAGE = "/verbose [off|new|all|verbose|default]"
@@ -20,10 +21,20 @@ async def verbose(ctx: CommandContext) -> str:
         await ctx.db.write(choices.choose_tool_progress, ctx.lane, "" if chosen == DEFAULT else chosen)
         mode = progress.mode_of(chosen, configured)
         ctx.parts.get(Presenter).set_mode(ctx.lane, mode)
-        return words.TOOL_PROGRESS[mode]
+        return shown(ctx.words, mode)
     if chosen:
-        return words.TOOL_PROGRESS_UNKNOWN.format(word=chosen[:40], usage=USAGE)
+        return ctx.words.TOOL_PROGRESS_UNKNOWN.format(word=chosen[:40], usage=USAGE)
     kept = (await ctx.db.read(choices.of_lane, ctx.lane)).tool_progress
     mode = progress.mode_of(kept, configured)
     others = ", ".join(f"/verbose {each}" for each in ToolProgress if each is not mode)
-    return words.TOOL_PROGRESS_NOW.format(now=words.TOOL_PROGRESS[mode], others=others)
+    return ctx.words.TOOL_PROGRESS_NOW.format(now=shown(ctx.words, mode), others=others)
+
+
+def shown(words: Words, mode: ToolProgress) -> str:
+    meaning = {
+        ToolProgress.OFF: words.TOOL_PROGRESS_OFF,
+        ToolProgress.NEW: words.TOOL_PROGRESS_NEW,
+        ToolProgress.ALL: words.TOOL_PROGRESS_ALL,
+        ToolProgress.VERBOSE: words.TOOL_PROGRESS_VERBOSE,
+    }
+    return meaning[mode]

@@ -117,3 +117,8 @@ ALTER TABLE lanes ADD COLUMN personality TEXT NOT NULL DEFAULT '';
 -- The import that brought a session here, '' where it began here.
 ALTER TABLE sessions ADD COLUMN batch TEXT NOT NULL DEFAULT '';
 CREATE INDEX sessions_batch ON sessions (batch) WHERE batch <> '';
+
+-- The language a person is spoken to in, 'en', 'zh' or 'auto'; '' while it is not known.
+-- A stranger's waits with their request.
+ALTER TABLE people ADD COLUMN language TEXT NOT NULL DEFAULT '';
+ALTER TABLE pairings ADD COLUMN language TEXT NOT NULL DEFAULT '';

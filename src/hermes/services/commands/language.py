@@ -1,0 +1,23 @@
+"""/language: which language this person is spoken to in."""
+
+from __future__ import annotations
+
+from hermes.core.languages import AUTO, LANGUAGES
+from hermes.core.people import PersonRole
+from hermes.services.commands.base import CommandContext, command
+from hermes.services.languages import words_of
+from hermes.store import people
+
+
+@command("language", summary="Which language I speak with you", role=PersonRole.GUEST, usage="/language [en|zh|auto]")
+async def language(ctx: CommandContext) -> str:
+    chosen = ctx.rest.strip().lower()
+    if not chosen:
+        return ctx.words.LANGUAGE_IS
+    if chosen not in (*LANGUAGES, AUTO):
+        return ctx.words.LANGUAGE_UNKNOWN
+    fixed = ctx.config().language
+    if fixed:
+        return ctx.words.LANGUAGE_FIXED.format(language=fixed)
+    await ctx.db.write(people.set_language, ctx.person.id, chosen)
+    return ctx.words.LANGUAGE_AUTO if chosen == AUTO else words_of(chosen).LANGUAGE_SET

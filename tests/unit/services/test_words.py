@@ -1,0 +1,78 @@
+"""The catalogue: no sentence is missing in any language, and each asks for the same things."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import string
+
+import pytest
+
+from hermes.core.languages import LANGUAGES
+from hermes.services.languages import CATALOGUE, CHINESE, ENGLISH, words_of
+from hermes.services.words import Words
+
+SAME_IN_BOTH: frozenset[str] = frozenset()
+"""Sentences that read the same in every language."""
+
+SENTENCES = sorted(name for name in vars(Words) if not name.startswith("_"))
+CAPITALS = [name for name in SENTENCES if name.isupper()]
+
+
+def placeholders(sentence: str) -> set[str]:
+    return {field for _, field, _, _ in string.Formatter().parse(sentence) if field is not None}
+
+
+def test_every_language_has_its_words() -> None:
+    assert set(CATALOGUE) == set(LANGUAGES)
+    assert words_of("zh") is CHINESE
+    assert words_of("en") is ENGLISH
+    assert words_of("fr") is ENGLISH
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_no_sentence_is_missing_in_chinese(name: str) -> None:
+    assert name in vars(type(CHINESE)), f"{name} is not in services/words_zh.py"
+
+
+def test_chinese_has_no_sentence_that_english_lacks() -> None:
+    assert {name for name in vars(type(CHINESE)) if not name.startswith("_")} <= set(SENTENCES)
+
+
+@pytest.mark.parametrize("name", CAPITALS)
+def test_a_sentence_asks_for_the_same_things_in_both(name: str) -> None:
+    english, chinese = getattr(ENGLISH, name), getattr(CHINESE, name)
+    assert isinstance(english, str)
+    assert isinstance(chinese, str)
+    assert placeholders(english) == placeholders(chinese)
+    assert "" not in placeholders(english), "placeholders have names"
+    assert (english == chinese) == (name in SAME_IN_BOTH)
+
+
+@pytest.mark.parametrize("name", CAPITALS)
+def test_chinese_is_written_with_its_own_punctuation(name: str) -> None:
+    text = getattr(CHINESE, name)
+    for before, mark in itertools.pairwise(text):
+        assert not (mark in ",;:?!()" and "\u4e00" <= before <= "\u9fff"), f"{before}{mark} in {text!r}"
+
+
+def test_methods_take_the_same_in_both() -> None:
+    for name in set(SENTENCES) - set(CAPITALS):
+        english, chinese = inspect.signature(getattr(Words, name)), inspect.signature(getattr(type(CHINESE), name))
+        assert english == chinese, name
+
+
+@pytest.mark.parametrize(
+    "seconds, english, chinese",
+    [
+        (0.2, "1 second", "1 秒"),
+        (45, "45 seconds", "45 秒"),
+        (60, "1 minute", "1 分钟"),
+        (300, "5 minutes", "5 分钟"),
+        (7200, "2 hours", "2 小时"),
+        (86400, "1 day", "1 天"),
+    ],
+)
+def test_a_length_of_time_reads_as_people_say_it(seconds: float, english: str, chinese: str) -> None:
+    assert ENGLISH.span(seconds) == english
+    assert CHINESE.span(seconds) == chinese
