@@ -15,6 +15,7 @@ from typing import Any
 
 from hermes.bootstrap import Setting, open_gateway
 from hermes.config import EMBEDDED, ApiConfig
+from hermes.core.catalogue import words_of
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
 from hermes.core.languages import pick
@@ -32,7 +33,6 @@ from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
-from hermes.services.languages import words_of
 from hermes.store import outbox, turns
 from hermes.store.api_keys import own_key
 from hermes.store.home import Whose, make_home

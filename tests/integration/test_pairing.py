@@ -7,10 +7,10 @@ import re
 import pytest
 
 from hermes.core import pairing as rules
+from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import GatewayError
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.services.languages import ENGLISH
 from hermes.store import people
 from tests.fakes.clock import FakeClock
 from tests.fakes.telegram import FakeTelegram

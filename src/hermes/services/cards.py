@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hermes.core.approval import Scope, button_data
+from hermes.core.catalogue import words_of
 from hermes.core.keys import Target
 from hermes.core.languages import pick
 from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
-from hermes.services.languages import words_of
+from hermes.core.words import Words
 from hermes.services.letters import UNKNOWN_PLATFORM
-from hermes.services.words import Words
 from hermes.store import codec, outbox, people, turns
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx

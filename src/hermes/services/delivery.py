@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hermes.config import Config
+from hermes.core.catalogue import words_of
 from hermes.core.errors import (
     ConflictError,
     CredentialsError,
@@ -24,11 +25,10 @@ from hermes.core.keys import Target
 from hermes.core.languages import pick
 from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
+from hermes.core.words import Words
 from hermes.services import media
-from hermes.services.languages import words_of
 from hermes.services.orphans import Orphans
 from hermes.services.pacing import NO_LIMITS, Pacer, Place
-from hermes.services.words import Words
 from hermes.store import claims, codec, outbox, turns
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from hermes.config import Config
 from hermes.core.access import Allowed, RefusalReason, Refused, judge
+from hermes.core.catalogue import words_of
 from hermes.core.command import read_command
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey, ChatKind, SessionKey
@@ -23,10 +24,9 @@ from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessa
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.text import storable
+from hermes.core.words import Words
 from hermes.services.lanes import Lanes, give_back
-from hermes.services.languages import words_of
 from hermes.services.letters import Letters
-from hermes.services.words import Words
 from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hermes.config import Config
+from hermes.core.catalogue import words_of
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
 from hermes.core.languages import pick as pick_language
 from hermes.core.ports import Clock
 from hermes.core.renewal import ResetMode, renewal, renewal_reason
-from hermes.services.languages import words_of
 from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of

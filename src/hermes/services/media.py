@@ -18,9 +18,9 @@ from hermes.core.lane import DOORS
 from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
 from hermes.core.text import length, one_line, visible
+from hermes.core.words import Words
 from hermes.services.letters import Letters
 from hermes.services.spool import Spool, TooBigError
-from hermes.services.words import Words
 from hermes.store import codec
 from hermes.store.files_out import FileOut
 from hermes.store.ids import new_id

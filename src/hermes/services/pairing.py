@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes.core import pairing as rules
+from hermes.core.catalogue import ENGLISH, words_of
 from hermes.core.errors import GatewayError
 from hermes.core.keys import Target
 from hermes.core.languages import guess, pick
@@ -15,10 +16,9 @@ from hermes.core.messages import Button, InboundMessage, OutboundMessage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
+from hermes.core.words import Words
 from hermes.services.intake import person_id_of
-from hermes.services.languages import ENGLISH, words_of
 from hermes.services.letters import Letters
-from hermes.services.words import Words
 from hermes.store import outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret

@@ -19,6 +19,7 @@ from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
 from hermes.config import Config
 from hermes.core import turn as rules
+from hermes.core.catalogue import ENGLISH, words_of
 from hermes.core.errors import ModelError, ModelErrorKind, StoreIsDownError, ToolError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS, BusyMode
@@ -29,6 +30,7 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.requests import TurnOptions, TurnResult
 from hermes.core.roles import Action, may
+from hermes.core.words import Words
 from hermes.services import attachments, cards
 from hermes.services.alerts import home_channels
 from hermes.services.attachments import Attachments
@@ -44,13 +46,11 @@ from hermes.services.events import (
     TurnEnded,
     TurnStarted,
 )
-from hermes.services.languages import ENGLISH, words_of
 from hermes.services.letters import Letters
 from hermes.services.media import Mail, Media
 from hermes.services.models import route_of
 from hermes.services.pacing import Place
 from hermes.services.processes import birth_of
-from hermes.services.words import Words
 from hermes.store import approvals, files_out, outbox, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_code, new_id

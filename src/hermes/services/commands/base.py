@@ -10,6 +10,7 @@ from typing import Any
 from hermes.agent.toolkit import Parts, ToolContext
 from hermes.config import Config, Loaded
 from hermes.core.approval import read_button
+from hermes.core.catalogue import words_of
 from hermes.core.command import nearest, read_command
 from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.keys import SessionKey, Target
@@ -19,13 +20,12 @@ from hermes.core.pairing import read_button as read_pairing_button
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Adapter, AnswersPresses, Clock
 from hermes.core.roles import Action, may
+from hermes.core.words import Words
 from hermes.services.approvals import Approvals
 from hermes.services.intake import lane_key
 from hermes.services.lanes import Lanes
-from hermes.services.languages import words_of
 from hermes.services.letters import Letters
 from hermes.services.pairing import Pairings
-from hermes.services.words import Words
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hermes.core.catalogue import words_of
 from hermes.core.languages import AUTO, LANGUAGES
 from hermes.core.people import PersonRole
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.languages import words_of
 from hermes.store import people
 
 

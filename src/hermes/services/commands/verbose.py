@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hermes.config.schema import ToolProgress
+from hermes.core.words import Words
 from hermes.services import progress
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.presenter import Presenter
-from hermes.services.words import Words
 from hermes.store import choices
 
 USAGE = "/verbose [off|new|all|verbose|default]"

@@ -8,9 +8,9 @@ import string
 
 import pytest
 
+from hermes.core.catalogue import CATALOGUE, CHINESE, ENGLISH, words_of
 from hermes.core.languages import LANGUAGES
-from hermes.services.languages import CATALOGUE, CHINESE, ENGLISH, words_of
-from hermes.services.words import Words
+from hermes.core.words import Words
 
 SAME_IN_BOTH: frozenset[str] = frozenset()
 """Sentences that read the same in every language."""
@@ -32,7 +32,7 @@ def test_every_language_has_its_words() -> None:
 
 @pytest.mark.parametrize("name", SENTENCES)
 def test_no_sentence_is_missing_in_chinese(name: str) -> None:
-    assert name in vars(type(CHINESE)), f"{name} is not in services/words_zh.py"
+    assert name in vars(type(CHINESE)), f"{name} is not in core/words_zh.py"
 
 
 def test_chinese_has_no_sentence_that_english_lacks() -> None:

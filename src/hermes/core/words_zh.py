@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.services.words import Words
+from hermes.core.words import Words
 
 
 class Chinese(Words):

@@ -1,0 +1,45 @@
+"""The languages we speak: each one's words, and sentences that can be said in any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hermes.core.languages import CHINESE as ZH
+from hermes.core.languages import ENGLISH as EN
+from hermes.core.words import Words
+from hermes.core.words_zh import Chinese
+
+ENGLISH = Words()
+CHINESE: Words = Chinese()
+CATALOGUE = {EN: ENGLISH, ZH: CHINESE}
+
+
+def words_of(language: str) -> Words:
+    """The sentences in this language; in English where there are none."""
+    return CATALOGUE.get(language, ENGLISH)
+
+
+class Said(str):
+    """A sentence in English, as logs and programs get it, that is told to a person in their own language.
+
+    For what is put into words before it is known who will read it: the reason of an error, a notice of a model.
+    """
+
+    __slots__ = ("_form",)
+
+    _form: Callable[[Words], str]
+
+    def __new__(cls, form: Callable[[Words], str]) -> Said:
+        said = super().__new__(cls, form(ENGLISH))
+        said._form = form
+        return said
+
+    def in_words(self, words: Words) -> str:
+        return self._form(words)
+
+
+def told(text: object, words: Words) -> str:
+    """A text as this reader gets it; an error's is its reason."""
+    if isinstance(text, BaseException) and text.args:
+        text = text.args[0]
+    return text.in_words(words) if isinstance(text, Said) else str(text)
