@@ -17,9 +17,10 @@ import aiohttp
 from hermes.agent.backends.terminals import Terminals, end_leftovers
 from hermes.agent.checkpoints import Checkpoints
 from hermes.agent.delegation import Delegation
+from hermes.agent.hearing.ears import Ears
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
-from hermes.agent.post import Post
+from hermes.agent.post import ParcelPost, Post
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.recall import Recall
 from hermes.agent.sight import Sight
@@ -43,6 +44,7 @@ from hermes.agent.tools import (
     skill_view,
     skills_list,
     terminal,
+    text_to_speech,
     todo,
     vision,
     web_extract,
@@ -50,6 +52,7 @@ from hermes.agent.tools import (
     write_file,
 )
 from hermes.agent.toolsets import Accesses, mistakes
+from hermes.agent.voice.voices import Voices
 from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
@@ -64,6 +67,7 @@ from hermes.core.secret import Redactor
 from hermes.hosting import locks, paths
 from hermes.platforms.local.hub import LocalHub
 from hermes.services.alerts import Alerts, home_channels, home_targets
+from hermes.services.aloud import Aloud
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.cards import Cards
@@ -85,6 +89,7 @@ from hermes.services.commands import (
     tools,
     undo,
     verbose,
+    voice,
 )
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.compression import Compression
@@ -110,7 +115,7 @@ from hermes.services.spool import Spool
 from hermes.services.supervisor import Supervisor
 from hermes.services.surroundings import surroundings_of, today
 from hermes.services.turns import TurnParts, TurnRunner
-from hermes.store import claims, outbox, turns
+from hermes.store import choices, claims, outbox, turns
 from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
@@ -139,6 +144,7 @@ TOOLS: tuple[ModuleType, ...] = (
     skill_view,
     skills_list,
     terminal,
+    text_to_speech,
     todo,
     vision,
     web_extract,
@@ -162,6 +168,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     tools,
     undo,
     verbose,
+    voice,
 )
 
 
@@ -388,7 +395,8 @@ class _Builder:
         )
         cards = Cards(supervisor.capabilities, lambda: config().language)
         self._tell_mistakes(toolbox)
-        spool = Spool(home, db, clock)
+        reader, spool, voices = Reader(), Spool(home, db, clock), self._voices(db)
+        media = Media(spool, letters, voices)
         compression = Compression(db, clock, config, models.named, self._teller(db, letters))
         runner = TurnRunner(
             TurnParts(
@@ -402,10 +410,11 @@ class _Builder:
                 toolbox,
                 prompts,
                 self._tool_context,
-                Attachments(supervisor.adapter_of),
+                Attachments(supervisor.adapter_of, Ears(config, self._open_http), reader),
                 cards,
                 compression.grown,
-                Media(spool, letters),
+                media,
+                Aloud(voices, media, letters),
             )
         )
         lanes = Lanes(db, runner, SkillCalls(skills, prompts.compose).compose, config, clock, owner, letters)
@@ -441,8 +450,10 @@ class _Builder:
             self._post(letters),
             self._delegation(Errands(db, door, lanes)),
             GuardedWeb(lambda: config().web, self._open_proxied),
-            Reader(),
-            Search(lambda: config().web, lambda: make_session(ProxyRules.of(config().proxies))),
+            reader,
+            Search(lambda: config().web, self._open_http),
+            voices,
+            ParcelPost(letters.capabilities, media.pack, letters.due, clock.now),
             Sight(lambda key: models.named(config().vision.model, key)),
             terminals,
             skills,
@@ -516,6 +527,15 @@ class _Builder:
     def _delegation(self, errands: Errands) -> Delegation:
         config = self._config
         return Delegation(errands.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
+
+    def _open_http(self) -> aiohttp.ClientSession:
+        return make_session(ProxyRules.of(self._config().proxies))
+
+    def _voices(self, db: Database) -> Voices:
+        async def is_silent(lane: str) -> bool:
+            return (await db.read(choices.of_lane, lane)).voice == "off"
+
+        return Voices(self._config, self._open_http, is_silent)
 
     def _open_proxied(self, url: str) -> aiohttp.ClientSession | None:
         rules = ProxyRules.of(self._config().proxies)

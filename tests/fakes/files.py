@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import wave
+import zipfile
 import zlib
 
 
@@ -32,3 +33,14 @@ def wav(seconds: float = 0.1, rate: int = 16000) -> bytes:
 
 OPUS = b"OggS\0\x02" + bytes(22) + b"OpusHead\x01\x01" + bytes(300)
 """As much of a voice message as tells what it is."""
+
+
+def docx(*paragraphs: str, more: str = "") -> bytes:
+    """A Word document with these paragraphs. ``more`` stands before its root element."""
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
+    xml = f'<?xml version="1.0"?>{more}<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>'
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", xml)
+    return out.getvalue()

@@ -87,6 +87,12 @@ class FakeLocal:
     def user_sends(self, data: bytes, name: str, caption: str = "") -> Said:
         raise NotImplementedError("a terminal sends no files")
 
+    def user_speaks(self, sound: bytes) -> Said:
+        raise NotImplementedError("a terminal sends no voice")
+
+    def user_shows(self, picture: bytes) -> Said:
+        raise NotImplementedError("a terminal sends no pictures")
+
     def something_unknown_happens(self) -> None:
         """Nothing but messages comes from a terminal."""
 

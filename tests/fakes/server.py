@@ -134,6 +134,12 @@ class FakeServer(Protocol):
         """A button is pressed by whoever it was sent to, or by the user with this id."""
 
     def user_sends(self, data: bytes, name: str, caption: str = "") -> Said: ...
+    def user_speaks(self, sound: bytes) -> Said:
+        """A voice message, where the platform has such."""
+
+    def user_shows(self, picture: bytes) -> Said:
+        """A picture as the platform shows it, not as a file."""
+
     def redeliver(self, said: Said) -> None:
         """Hand the same message out once more, by another event."""
 

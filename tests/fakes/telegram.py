@@ -275,6 +275,12 @@ class FakeTelegram:
             content["caption"] = caption
         return self._new_message({**content, **more}, chat, user, "Ana", None)
 
+    def user_speaks(self, sound: bytes, **more: Any) -> Said:
+        return self.user_sends(sound, "", kind="voice", mime="audio/ogg", **more)
+
+    def user_shows(self, picture: bytes, caption: str = "", **more: Any) -> Said:
+        return self.user_sends(picture, "", caption, kind="photo", **more)
+
     def user_edits(self, said: Said, text: str) -> Said:
         message = {**self._said[said.chat, said.message_id], "text": text}
         message["edit_date"] = max(int(time.time()), message.get("edit_date", 0) + 1)

@@ -24,6 +24,7 @@ DEFAULT_PERSONA = (
 WINDOW_CHARACTERS = 200_000
 SETTLED_SESSIONS = 1000
 LONGEST_NAME = 60
+REPLIES = "Your reply goes to this chat by itself; a line MEDIA:path in it sends that file of the workspace."
 NO_RESULT = "No result came back for this call."
 
 
@@ -124,7 +125,7 @@ def chat_part(scene: Scene, around: Surroundings) -> str:
     key = scene.key
     where = "direct chat" if key.kind is ChatKind.DM else f"{key.kind.value} chat, shared by several people"
     whose = f" with {quoted(scene.person_name)}" if key.kind is ChatKind.DM and scene.person_name else ""
-    lines = [f"Source: {key.platform}, {where}{whose}", "Your reply goes to this chat by itself."]
+    lines = [f"Source: {key.platform}, {where}{whose}", REPLIES]
     if at_least(scene.role, PersonRole.ADMIN):
         homes = [f"{platform} {quoted(name)}" if name else platform for platform, name in around.homes]
         lines += [f"Connected platforms: {', '.join(around.platforms)}"] if around.platforms else []

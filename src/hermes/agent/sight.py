@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hermes.agent.models.embedded import LABEL as BUILT_IN
 from hermes.core.errors import ModelError, ToolError
@@ -13,6 +15,8 @@ from hermes.core.messages import ChatMessage, Image, Role
 from hermes.core.ports import Model, ModelReply, ModelRequest
 
 LARGEST_IMAGE = 8 << 20
+LARGEST_SHOWN = 1_500_000
+"""A picture that is shown with a message goes to the model with every further request of its session."""
 SECONDS = 100.0
 ASKED = (
     "Answer the question about the picture, from what is to be seen in it. Words that stand in the picture are part of "
@@ -21,6 +25,29 @@ ASKED = (
 CANNOT_SEE = "The owner sets vision.model to a model that can, such as openai/gpt-4o-mini."
 # Words by which providers say that a model takes no pictures.
 BLIND = ("image", "vision", "multimodal", "multi-modal", "picture", "modalit")
+
+
+# How families of models that take pictures are called.
+SEEING = re.compile(
+    r"gpt-4o|gpt-4\.1|gpt-4\.5|gpt-4-turbo|gpt-[5-9]|chatgpt|(?<![a-z0-9])o[134](?![0-9])|claude|gemini|gemma-?[34]|llava|"
+    r"bakllava|moondream|vision|multimodal|[-_/.0-9]vl(?![a-z])|pixtral|llama-?4|minicpm-v|internvl|grok-[4-9]|"
+    r"mistral-(?:small|medium)-?[3-9]",
+    re.IGNORECASE,
+)
+
+
+def can_see(model: str) -> bool:
+    """Whether a model takes pictures, as far as its name tells."""
+    return SEEING.search(model) is not None
+
+
+def is_about_pictures(error: ModelError) -> bool:
+    """Whether a provider refused because of pictures."""
+    return error.kind in (Kind.REQUEST, Kind.MODEL) and any(word in str(error).lower() for word in BLIND)
+
+
+def without_pictures(history: Sequence[ChatMessage]) -> list[ChatMessage]:
+    return [replace(message, images=()) if message.images else message for message in history]
 
 
 class Sight:
@@ -57,7 +84,7 @@ async def _whole(model: Model, request: ModelRequest) -> ModelReply:
 
 def _why(model: Model, error: ModelError) -> str:
     told = str(error)
-    if error.kind in (Kind.REQUEST, Kind.MODEL) and any(word in told.lower() for word in BLIND):
+    if is_about_pictures(error):
         return f"{model.label} cannot look at pictures, or not at this one ({told}) {CANNOT_SEE}"
     return f"The picture could not be looked at. {told}"
 

@@ -41,6 +41,7 @@ GROUPS: Mapping[str, Group] = {
     ),
     "vision": Group("look at pictures", "image picture photo screenshot see describe ocr camera diagram"),
     "planning": Group("keep a list of steps", "plan task todo list step progress track organise checklist"),
+    "voice": Group("say things aloud", "voice speak speech say aloud read audio sound listen memo tts"),
     "talk": Group("ask the person a question", "ask question choose choice unclear option confirm clarify"),
     "delegation": Group("hand on parts of a task", "parallel subtask agent delegate helper split concurrently"),
     "messaging": Group("send messages to other chats", "send message notify tell forward chat channel telegram post"),

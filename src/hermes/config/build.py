@@ -35,9 +35,11 @@ from hermes.config.schema import (
     ResetPolicy,
     SessionsConfig,
     SkillsConfig,
+    SttConfig,
     TerminalConfig,
     ToolChoice,
     ToolProgress,
+    TtsConfig,
     VisionConfig,
     WebConfig,
 )
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
 _API = tuple(field.name for field in fields(ApiConfig))
 _TERMINAL = tuple(field.name for field in fields(TerminalConfig))
+_TTS = tuple(field.name for field in fields(TtsConfig))
+_STT = tuple(field.name for field in fields(SttConfig))
 _WEB = tuple(field.name for field in fields(WebConfig))
 
 
@@ -120,7 +124,9 @@ class _Builder:
             model_routes=self._model_routes(providers),
             terminal=self._terminal(),
             web=self._web(),
-            vision=VisionConfig(model=self._get("vision", "model")),
+            vision=VisionConfig(model=self._get("vision", "model"), show=self._get("vision", "show")),
+            tts=TtsConfig(**{name: self._get("tts", name) for name in _TTS}),
+            stt=SttConfig(**{name: self._get("stt", name) for name in _STT}),
             tools=self._tools(),
             toolsets=self._chosen("toolsets"),
             context_windows=self._chosen("context_windows"),

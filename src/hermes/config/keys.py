@@ -22,6 +22,8 @@ OTHERS_TERMINALS = tuple(OthersTerminal)
 API_MODES = ("chat_completions", "responses", "anthropic_messages")
 
 SEARCH_PROVIDERS = ("brave", "tavily", "searxng")
+SPEAKERS = ("edge", "elevenlabs", "openai", "command")
+HEARERS = ("openai", "command", "none")
 
 GENERAL: tuple[Key, ...] = (
     Key(
@@ -281,6 +283,52 @@ GENERAL: tuple[Key, ...] = (
     ),
     Key(("web", "timeout_seconds"), Kind.DURATION, 30.0, low=1, high=110, help="the longest one page may take"),
     Key(("vision", "model"), default="", help="`provider/model` that looks at pictures; empty: the chat's own"),
+    Key(
+        ("vision", "show"),
+        Kind.CHOICE,
+        "auto",
+        (),
+        ("auto", "always", "never"),
+        help="whether a picture that comes in is shown to the chat's model; auto: when its name says that it can see",
+    ),
+    Key(("tts", "provider"), Kind.CHOICE, "edge", ("TTS_PROVIDER",), SPEAKERS, help="who speaks"),
+    Key(("tts", "voice"), env=("TTS_VOICE",), default="", help="the voice; empty: the provider's usual one"),
+    Key(("tts", "model"), default="", help="the provider's model; empty: its usual one"),
+    web_address(("tts", "base_url"), default="", env=("TTS_BASE_URL",), help="in place of the provider's own address"),
+    Key(
+        ("tts", "api_key"),
+        Kind.SECRET,
+        None,
+        ("TTS_API_KEY",),
+        help="key of the provider, where it has none of its own",
+    ),
+    Key(("tts", "elevenlabs_api_key"), Kind.SECRET, None, ("ELEVENLABS_API_KEY",), help="key of ElevenLabs"),
+    Key(
+        ("tts", "command"),
+        env=("TTS_COMMAND",),
+        default="",
+        help="what speaks for `command`, with {text_file}, {output} and {voice}; empty: espeak-ng or flite",
+    ),
+    Key(("tts", "timeout_seconds"), Kind.DURATION, 60.0, low=1, high=110, help="the longest that speaking may take"),
+    Key(
+        ("stt", "provider"),
+        Kind.CHOICE,
+        "",
+        ("STT_PROVIDER",),
+        HEARERS,
+        help="who writes down voice messages; empty: openai where that answers, else nobody",
+    ),
+    Key(("stt", "model"), default="whisper-1", help="the provider's model"),
+    Key(("stt", "language"), env=("STT_LANGUAGE",), default="", help="language that is spoken; empty: as heard"),
+    web_address(("stt", "base_url"), default="", env=("STT_BASE_URL",), help="in place of the provider's own address"),
+    Key(("stt", "api_key"), Kind.SECRET, None, ("STT_API_KEY",), help="its key, where it has none of its own"),
+    Key(
+        ("stt", "command"),
+        env=("STT_COMMAND",),
+        default="",
+        help="what listens for `command`, with {audio} and {language}; it prints the words",
+    ),
+    Key(("stt", "timeout_seconds"), Kind.DURATION, 60.0, low=1, high=600, help="the longest that listening may take"),
     Key(("always_log_local",), Kind.FLAG, True, help="keep a local copy of what jobs deliver"),
 )
 

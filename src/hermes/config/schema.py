@@ -305,9 +305,37 @@ class WebConfig:
 
 @dataclass(frozen=True, slots=True)
 class VisionConfig:
-    """``model`` is ``provider/model``; empty: the model of the chat."""
+    """``model`` is ``provider/model``; empty: the model of the chat. ``show``: ``auto``, ``always`` or ``never``."""
 
     model: str = ""
+    show: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class TtsConfig:
+    """Who speaks, and how. Empty is what the provider does by itself."""
+
+    provider: str = "edge"
+    voice: str = ""
+    model: str = ""
+    base_url: str = ""
+    api_key: Secret | None = None
+    elevenlabs_api_key: Secret | None = None
+    command: str = ""
+    timeout_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SttConfig:
+    """Who writes down what is said. ``provider`` '' is openai where that is the model's provider, else nobody."""
+
+    provider: str = ""
+    model: str = "whisper-1"
+    language: str = ""
+    base_url: str = ""
+    api_key: Secret | None = None
+    command: str = ""
+    timeout_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +363,8 @@ class Config:
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
     web: WebConfig = field(default_factory=WebConfig)
     vision: VisionConfig = field(default_factory=VisionConfig)
+    tts: TtsConfig = field(default_factory=TtsConfig)
+    stt: SttConfig = field(default_factory=SttConfig)
     tools: Mapping[str, ToolChoice] = field(default_factory=_nothing)
     toolsets: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     compression: CompressionConfig = field(default_factory=CompressionConfig)
@@ -379,6 +409,7 @@ class Config:
         if self.api.key:
             yield self.api.key
         yield from (key for key in (self.web.brave_api_key, self.web.tavily_api_key) if key)
+        yield from (key for key in (self.tts.api_key, self.tts.elevenlabs_api_key, self.stt.api_key) if key)
         addresses = [self.database_url, self.proxies.https, self.proxies.http, self.proxies.all, self.web.searxng_url]
         for provider in self.providers.values():
             addresses.append(provider.proxy)

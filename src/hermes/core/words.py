@@ -112,6 +112,19 @@ class Words:
     FILE_IS_EMPTY = "it is empty"
     FILES_TOO_MANY = "an answer carries {most} files at most"
     FILE_NOT_COPIED = "it could not be copied ({reason})"
+    FILE_HERE_CANNOT = "no files can be had or sent here"
+    FILE_DID_NOT_COME = "I could not get {name}: {reason}"
+    FILE_TOO_BIG_TO_GET = "it has {size}, and {most} is the most that I can get here"
+    FILE_TOO_SLOW = "it took longer than {span}"
+    FILES_TOO_MANY_TO_GET = "{most} files at a time are taken"
+
+    # Voice
+    NOT_HEARD = "I have your voice message, but could not hear what you say: {reason}."
+    NOT_SAID = "(I could not say this aloud: {reason}.)"
+    VOICE_ON = "on: a voice message is answered aloud too."
+    VOICE_OFF = "off: I say nothing aloud."
+    VOICE_ONLY_WHEN_ASKED = "only-when-asked: I say something aloud only when you ask for it."
+    VOICE_NOW = "{now} Others: {others}."
 
     # Tools at work
     TOOL_PROGRESS_OFF = "You see only my answers, nothing of the tools I use."

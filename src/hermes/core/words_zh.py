@@ -92,6 +92,19 @@ class Chinese(Words):
     FILE_IS_EMPTY = "它是空的"
     FILES_TOO_MANY = "一条回答最多带 {most} 个文件"
     FILE_NOT_COPIED = "复制不了（{reason}）"
+    FILE_HERE_CANNOT = "这里收发不了文件"
+    FILE_DID_NOT_COME = "{name} 我没拿到：{reason}"
+    FILE_TOO_BIG_TO_GET = "它有 {size}，这里我最多能拿 {most}"
+    FILE_TOO_SLOW = "等了{span}还没传完"
+    FILES_TOO_MANY_TO_GET = "一次最多收 {most} 个文件"
+
+    # Voice
+    NOT_HEARD = "语音收到了，但没听出你说什么：{reason}。"
+    NOT_SAID = "（这段没能念出来：{reason}。）"
+    VOICE_ON = "on：你发语音，我也用语音回答。"
+    VOICE_OFF = "off：我不出声。"
+    VOICE_ONLY_WHEN_ASKED = "only-when-asked：你要我说，我才出声。"
+    VOICE_NOW = "{now}还可以选：{others}。"
 
     # Tools at work
     TOOL_PROGRESS_OFF = "只给你看回答，用了什么工具不显示。"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hermes.agent.files import place_of
+from hermes.agent.post import MadeFile, Parcel
 from hermes.agent.toolkit import ToolContext
+from hermes.agent.voice.voices import Voices
 from hermes.core import media
+from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import ToolError
 from hermes.core.keys import Target
 from hermes.core.lane import DOORS
@@ -27,7 +31,10 @@ from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import UNDELIVERED
 
+log = logging.getLogger(__name__)
+
 MOST_FILES = 20
+MOST_SPEECH = 25_000_000
 LONGEST_NAME = 80
 LONGEST_REASON = 300
 SHOWN_TOGETHER = (AttachmentKind.IMAGE, AttachmentKind.VIDEO)
@@ -70,9 +77,10 @@ class _Draft:
 
 
 class Media:
-    def __init__(self, spool: Spool, letters: Letters) -> None:
+    def __init__(self, spool: Spool, letters: Letters, voices: Voices) -> None:
         self._spool = spool
         self._letters = letters
+        self._voices = voices
 
     async def compose(
         self, message: OutboundMessage, ctx: ToolContext, words: Words, *, turn_id: str, lane: str, preview: str = ""
@@ -94,6 +102,25 @@ class Media:
         groups = _grouped(taken, self._letters.capabilities(message.target).album_limit)
         self._arrange([await asyncio.to_thread(self._bound, group) for group in groups], draft)
         return Mail(draft.rows, draft.files, draft.refused)
+
+    async def pack(
+        self, target: Target, made: MadeFile, lane: str, turn_id: str = "", words: Words = ENGLISH
+    ) -> Parcel:
+        """A file that we made, in the spool and ready to go; ToolError when this chat cannot take it."""
+        limits = self._letters.capabilities(target)
+        if not limits.media:
+            raise ToolError(words.FILE_HERE_CANNOT)
+        if len(made.data) > limits.upload_limit_bytes:
+            size, most = words.amount(len(made.data)), words.amount(limits.upload_limit_bytes)
+            raise ToolError(words.FILE_TOO_BIG.format(size=size, most=most))
+        try:
+            path = await asyncio.to_thread(self._spool.put, made.data, made.key)
+        except OSError as error:
+            raise ToolError(words.FILE_NOT_COPIED.format(reason=error.strerror)) from error
+        file = Attachment(made.kind, path=str(path), name=made.name, mime=made.mime, size=len(made.data))
+        message = OutboundMessage(target, "", attachment=file)
+        rows = self._letters.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=made.key)
+        return Parcel(rows, [FileOut(made.key, 0, lane, made.name)])
 
     async def _take_all(
         self, found: Sequence[media.Words | WantedFile], ctx: ToolContext, draft: _Draft
@@ -121,7 +148,26 @@ class Media:
             path = await asyncio.to_thread(_look, wanted, ctx)
             return words.FILE_LIES_AT.format(name=shown(wanted.name), path=path)
         row_id = new_id("ob")
-        return Ready(row_id, await asyncio.to_thread(self._copy, wanted, ctx, limits, row_id, words))
+        file = await asyncio.to_thread(self._copy, wanted, ctx, limits, row_id, words)
+        if wanted.as_voice and not wanted.as_document and limits.voice and file.kind is AttachmentKind.AUDIO:
+            file = await self._as_voice(file, row_id)
+        return Ready(row_id, file)
+
+    async def _as_voice(self, file: Attachment, row_id: str) -> Attachment:
+        """A voice message of what is only sound so far. Where that cannot be made it stays what it is."""
+        if file.size > MOST_SPEECH:
+            return file
+        try:
+            sound = await asyncio.to_thread(Path(file.path).read_bytes)
+            speech = await self._voices.as_wanted(sound, as_voice=True)
+            if not speech.is_voice:
+                return file
+            path = await asyncio.to_thread(self._spool.put, speech.data, row_id)
+        except (ToolError, OSError) as error:
+            log.warning("Not made a voice message", extra={"reason": str(error)})
+            return file
+        name = f"{Path(file.name).stem}.ogg"
+        return Attachment(AttachmentKind.VOICE, path=str(path), name=name, mime=speech.mime, size=len(speech.data))
 
     def _copy(
         self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, row_id: str, words: Words

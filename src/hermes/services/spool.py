@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import time
 from collections.abc import Callable
@@ -62,6 +63,10 @@ class Spool:
                 half.unlink()
             raise
         return place
+
+    def put(self, data: bytes, row_id: str) -> Path:
+        """The same for bytes that we have."""
+        return self.take_in(io.BytesIO(data), row_id, 0, len(data))
 
     async def sweep(self) -> None:
         """Remove what has been sent, has been dead for a day, or belongs to no row."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
 from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
+from hermes.agent.post import Parcel
 from hermes.agent.prompt import PromptBuilder, Scene, newest_half, unanswered
+from hermes.agent.sight import can_see, is_about_pictures, without_pictures
 from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
 from hermes.config import Config
@@ -25,7 +27,7 @@ from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS, BusyMode
 from hermes.core.languages import pick
 from hermes.core.media import without_files
-from hermes.core.messages import ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
+from hermes.core.messages import AttachmentKind, ChatMessage, OutboundMessage, Role, ToolCall, ToolSpec, Usage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.requests import TurnOptions, TurnResult
@@ -33,6 +35,7 @@ from hermes.core.roles import Action, may
 from hermes.core.words import Words
 from hermes.services import attachments, cards
 from hermes.services.alerts import home_channels
+from hermes.services.aloud import Aloud
 from hermes.services.attachments import Attachments
 from hermes.services.cards import Cards
 from hermes.services.compression import Talk
@@ -163,6 +166,7 @@ class TurnParts:
     cards: Cards
     grown: Callable[[Talk], None]
     media: Media
+    aloud: Aloud
 
 
 class _LoopingError(Exception):
@@ -300,9 +304,25 @@ class TurnRunner:
         last = work.history[-1]
         if last != prompt.message and last.text.startswith(attachments.MARK):
             return
-        note = await self._parts.attachments.fetch(work.key.target, files, self._context(work, ""))
-        await self._db.write(turns.add_message, work.begun.claim, work.turn, note, now=self._parts.clock.now())
-        work.history.append(note)
+        context = self._context(work, "")
+        arrival = await self._parts.attachments.fetch(
+            work.key.target, files, context, work.words, sees=self._sees(work)
+        )
+        told: list[Outgoing] = []
+        if arrival.troubles:
+            message = OutboundMessage(work.key.target, "\n".join(arrival.troubles), reply_to=work.turn.reply_to)
+            name = f"ob_{work.turn.id}.files"
+            told = self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=name)
+        now = self._parts.clock.now()
+        await self._db.write(turns.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
+        self._parts.letters.due(told)
+        work.history.append(arrival.message)
+
+    def _sees(self, work: Work) -> bool:
+        """Whether pictures are shown to the model of this turn."""
+        config = self._parts.config()
+        name = work.options.model or work.begun.choices.model or config.model.default
+        return config.vision.show == "always" or (config.vision.show == "auto" and can_see(name))
 
     # The client's own tools
 
@@ -365,13 +385,28 @@ class TurnRunner:
             return reply
 
         try:
-            return await ask(work.history)
+            return await self._seen_or_not(work, ask)
         except ModelError as error:
             shorter = newest_half(work.history) if error.kind is ModelErrorKind.CONTEXT else []
             if not shorter:
                 raise
             work.was_too_long = True
-            return await ask(shorter)
+            return await ask(shorter if self._sees(work) else without_pictures(shorter))
+
+    async def _seen_or_not(
+        self, work: Work, ask: Callable[[Sequence[ChatMessage]], Awaitable[ModelReply]]
+    ) -> ModelReply:
+        """Ask, and once more without the pictures where the model turns out to be blind."""
+        came_by_chat = work.key.platform not in DOORS and any(message.images for message in work.history)
+        if not came_by_chat:
+            return await ask(work.history)
+        if self._sees(work):
+            try:
+                return await ask(work.history)
+            except ModelError as error:
+                if not is_about_pictures(error):
+                    raise
+        return await ask(without_pictures(work.history))
 
     def _offered(self, work: Work) -> tuple[ToolSpec, ...]:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""
@@ -615,7 +650,16 @@ class TurnRunner:
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
         said = [] if is_stored else [answer]
-        return await self._end(work, TurnState.DONE, "", text=shown, messages=said, reply=reply)
+        aloud = await self._said_aloud(work, text)
+        return await self._end(work, TurnState.DONE, "", text=shown, messages=said, reply=reply, aloud=aloud)
+
+    async def _said_aloud(self, work: Work, text: str) -> Parcel | None:
+        """The answer as a voice message too, where the chat wants that for voice messages and one came."""
+        prompt = work.begun.prompt
+        is_spoken_to = prompt is not None and any(file.kind is AttachmentKind.VOICE for file in prompt.attachments)
+        if not is_spoken_to or work.begun.choices.voice != "on" or work.key.platform in DOORS:
+            return None
+        return await self._parts.aloud.say(work.key.target, text, work.words, lane=work.turn.lane, turn_id=work.turn.id)
 
     async def _end_interrupted(self, work: Work, reason: StopReason) -> bool:
         state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
@@ -633,12 +677,15 @@ class TurnRunner:
         messages: Sequence[ChatMessage] = (),
         reply: ModelReply = NO_REPLY,
         error_kind: str = "",
+        aloud: Parcel | None = None,
     ) -> bool:
         work.control.is_ending = True
         preview = await self._preview(work)
         if preview and not text:
             text = f"{work.partial.strip()} {work.words.INTERRUPTED_MARK}".strip()
         mail = await self._mail(work, text, preview, state) if text else Mail()
+        if aloud is not None:
+            mail = replace(mail, rows=[*mail.rows, *aloud.rows], files=[*mail.files, *aloud.files])
         replies, messages = mail.rows, [*messages, *mail.note]
         ending = Ending(
             state,

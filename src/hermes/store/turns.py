@@ -415,10 +415,13 @@ def consume(tx: Tx, turn_id: str, rows: Sequence[InboxRow]) -> None:
         )
 
 
-def add_message(tx: Tx, held: Claim, turn: Turn, message: ChatMessage, *, now: float) -> None:
-    """One more line before the model speaks: what became of the files that came along."""
+def add_message(
+    tx: Tx, held: Claim, turn: Turn, message: ChatMessage, letters: Sequence[Outgoing] = (), *, now: float
+) -> None:
+    """One more line before the model speaks: what became of the files that came along; the person is told too."""
     _lane(tx, held)
     sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    outbox.enqueue(tx, letters, now=now)
 
 
 def tell_lost_files(tx: Tx, held: Claim, turn: Turn, *, now: float) -> list[ChatMessage]:

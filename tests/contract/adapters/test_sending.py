@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,39 @@ async def test_a_file_that_came_in_can_be_fetched(server: FakeServer, inbox: Inb
     assert [path.read_bytes() for path in paths] == [data, data]
     assert paths[0] != paths[1]
     assert paths[0].name == "holiday.txt"
+
+
+async def test_a_voice_message_and_a_picture_come_as_what_they_are(
+    server: FakeServer, inbox: Inbox, tmp_path: Path
+) -> None:
+    if not server.capabilities.media:
+        pytest.skip("no media here")
+    server.user_shows(png())
+    kinds = [AttachmentKind.IMAGE]
+    if server.capabilities.voice:
+        server.user_speaks(OPUS)
+        kinds.append(AttachmentKind.VOICE)
+    async with server.adapter() as adapter, receiving(adapter, inbox):
+        assert isinstance(adapter, FetchesFiles)
+        for kind, data in zip(kinds, (png(), OPUS), strict=False):
+            [attachment] = (await inbox.message()).attachments
+            assert attachment.kind is kind
+            assert (await adapter.fetch(attachment, tmp_path / kind)).read_bytes() == data
+
+
+async def test_a_file_over_the_download_limit_is_refused_in_words(
+    server: FakeServer, inbox: Inbox, tmp_path: Path
+) -> None:
+    if not server.capabilities.media:
+        pytest.skip("no media here")
+    server.user_sends(b"x", "film.mp4")
+    async with server.adapter() as adapter, receiving(adapter, inbox):
+        assert isinstance(adapter, FetchesFiles)
+        [small] = (await inbox.message()).attachments
+        huge = replace(small, size=server.capabilities.download_limit_bytes + 1)
+        with pytest.raises(RejectedError, match=r"film\.mp4"):
+            await adapter.fetch(huge, tmp_path / "in")
+    assert not (tmp_path / "in").exists()
 
 
 @pytest.mark.plays("rate")

@@ -1,4 +1,4 @@
-"""A process that reads one page or one PDF and is gone: `python child.py html|pdf CHARSET BASE`, the bytes on stdin.
+"""A process that reads one document and is gone: `python child.py html|pdf|docx CHARSET BASE`, the bytes on stdin.
 
 A hostile document can make any reader work for hours or take gigabytes, and a thread cannot be stopped. This can: it
 has bounds on time and memory that the kernel keeps, and when its time is up it is gone, whatever became of its parent.
@@ -26,7 +26,7 @@ def main(kind: str, charset: str, base: str) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     body = sys.stdin.buffer.read()
     try:
-        told = _html(body, charset, base) if kind == "html" else _pdf(body)
+        told = _html(body, charset, base) if kind == "html" else _docx(body) if kind == "docx" else _pdf(body)
     except MemoryError:
         told = {"trouble": "It takes more memory to read than is allowed."}
     except RecursionError:
@@ -58,6 +58,15 @@ def _pdf(body: bytes) -> dict[str, Any]:
     except UnreadablePdfError as error:
         return {"trouble": str(error)}
     return {"title": title, "text": text, "note": note}
+
+
+def _docx(body: bytes) -> dict[str, Any]:
+    from hermes.agent.web.docx import UnreadableDocxError, docx_of
+
+    try:
+        return {"title": "", "text": docx_of(body), "note": ""}
+    except UnreadableDocxError as error:
+        return {"trouble": str(error)}
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ PRETTY_BYTES = 200_000
 KEPT_TEXTS = 4
 KEPT_SECONDS = 300.0
 
-Kind = Literal["html", "pdf", "text"]
+Kind = Literal["html", "pdf", "docx", "text"]
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 StartedGroup = Callable[[int], Awaitable[None]] | None
 
 
@@ -95,9 +96,11 @@ class Reader:
         kind = kind_of(fetched)
         if kind == "text":
             readable = await asyncio.to_thread(_plain, fetched)
-        elif kind == "pdf" and fetched.is_cut:
+        elif kind in ("pdf", "docx") and fetched.is_cut:
             size = f"{len(fetched.body):,}"
-            raise ToolError(f"The PDF is larger than {size} bytes, which is as much as is fetched. It cannot be read.")
+            raise ToolError(
+                f"The document is larger than {size} bytes, which is as much as is fetched. It cannot be read."
+            )
         else:
             async with self._room:
                 readable = await self._apart(kind, fetched, started_group)
@@ -138,6 +141,8 @@ def kind_of(fetched: Fetched) -> Kind:
     body, said = fetched.body, fetched.content_type
     if body[:1024].lstrip().startswith(b"%PDF-"):
         return "pdf"
+    if said == WORD:
+        return "docx"
     if said in ("text/html", "application/xhtml+xml"):
         return "html"
     if said.endswith("pdf"):

@@ -1,0 +1,61 @@
+"""text_to_speech: the agent says something aloud. Who speaks is the owner's choice; the model sends only text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from hermes.agent.files import place_of
+from hermes.agent.post import MadeFile, Parcel, ParcelPost
+from hermes.agent.toolkit import ToolContext, ToolOutput, tool
+from hermes.agent.voice.voices import Speech, Voices
+from hermes.core.errors import ToolError
+from hermes.core.messages import AttachmentKind
+from hermes.core.people import PersonRole
+from hermes.store.db import Tx
+
+FOLDER = "voice-memos"
+SENT = "Said aloud: the voice message is on its way to this chat. Do not repeat its words in your reply."
+SENT_AS_FILE = "Said aloud: the sound is on its way to this chat as a file. Do not repeat its words in your reply."
+
+
+@tool(toolset="voice", seconds=240)
+async def text_to_speech(ctx: ToolContext, text: str) -> ToolOutput:
+    """Say a text aloud, as a voice message to this chat. Only when the person wants to hear something.
+
+    Plain sentences, as they are to be heard, without markup.
+    """
+    voices = ctx.parts.get(Voices)
+    if await voices.is_silent(str(ctx.origin)):
+        raise ToolError("This chat wants nothing said aloud (/voice off). Write it instead.")
+    post, target = ctx.parts.get(ParcelPost), ctx.origin.target
+    limits = post.limits(target)
+    as_voice = limits.media and limits.voice
+    speech = await voices.say(text, as_voice=as_voice, started_group=ctx.started_group)
+    if not limits.media:
+        return ToolOutput(f"Said aloud: the sound lies in {await asyncio.to_thread(_keep, ctx, speech)}.")
+    is_voice = speech.is_voice and limits.voice
+    kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
+    made = MadeFile(speech.data, f"voice{speech.ending}", speech.mime, kind, f"ob_{ctx.call_id}.voice")
+    parcel = await post.pack(target, made, str(ctx.origin))
+    return ToolOutput(
+        SENT if is_voice else SENT_AS_FILE, effect=_storing(parcel, post), after=lambda: post.due(parcel.rows)
+    )
+
+
+def _storing(parcel: Parcel, post: ParcelPost) -> Callable[[Tx], None]:
+    def store(tx: Tx) -> None:
+        parcel.store(tx, now=post.now())
+
+    return store
+
+
+def _keep(ctx: ToolContext, speech: Speech) -> str:
+    """Where there is no chat that takes files: in the owner's home at this machine, else in the workspace."""
+    name = f"{FOLDER}/{ctx.call_id.replace(':', '-') or 'memo'}{speech.ending}"
+    at_home = ctx.origin.platform == "local" and ctx.role is PersonRole.OWNER
+    with place_of(replace(ctx, workspace=Path.home()) if at_home else ctx, name, makes_folders=True) as place:
+        place.write(speech.data, token=ctx.call_id, mode=0o600)
+        return str(place.target)

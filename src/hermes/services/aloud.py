@@ -1,0 +1,41 @@
+"""Saying an answer aloud, besides writing it."""
+
+from __future__ import annotations
+
+from hermes.agent.post import MadeFile, Parcel
+from hermes.agent.voice.voices import LONGEST, Voices, speakable
+from hermes.core.errors import ToolError
+from hermes.core.keys import Target
+from hermes.core.messages import AttachmentKind, OutboundMessage, TextUnit
+from hermes.core.text import one_line, trim, visible
+from hermes.core.words import Words
+from hermes.services.letters import Letters
+from hermes.services.media import Media
+from hermes.store.ids import new_id
+from hermes.store.outbox import OutboxKind
+
+
+class Aloud:
+    def __init__(self, voices: Voices, media: Media, letters: Letters) -> None:
+        self._voices = voices
+        self._media = media
+        self._letters = letters
+
+    async def say(self, target: Target, text: str, words: Words, *, lane: str, turn_id: str) -> Parcel | None:
+        """The voice message, or a word on why there is none; None when there is nothing to say.
+
+        A long answer is said as far as a voice message goes: the whole of it stands in the chat.
+        """
+        said = speakable(text)
+        if not said:
+            return None
+        limits = self._letters.capabilities(target)
+        try:
+            speech = await self._voices.say(trim(said, LONGEST, TextUnit.CHARACTERS), as_voice=limits.voice)
+            is_voice = speech.is_voice and limits.voice
+            kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
+            made = MadeFile(speech.data, f"answer{speech.ending}", speech.mime, kind, new_id("ob"))
+            return await self._media.pack(target, made, lane, turn_id, words)
+        except ToolError as error:
+            told = words.NOT_SAID.format(reason=one_line(visible(str(error)), 300).rstrip("."))
+            return Parcel(self._letters.rows(OutboundMessage(target, told), OutboxKind.REPLY, turn_id=turn_id), ())

@@ -1,0 +1,26 @@
+"""/voice: when I speak aloud in this chat."""
+
+from __future__ import annotations
+
+from hermes.core.words import Words
+from hermes.services.commands.base import CommandContext, command
+from hermes.store import choices
+
+DEFAULT = "only-when-asked"
+MODES = ("on", "off", DEFAULT)
+
+
+@command("voice", summary="When I speak aloud", usage="/voice [on|off|only-when-asked]")
+async def voice(ctx: CommandContext) -> str:
+    chosen = ctx.rest.strip().lower()
+    if chosen in MODES:
+        await ctx.db.write(choices.choose_voice, ctx.lane, chosen)
+        return shown(ctx.words, chosen)
+    now = (await ctx.db.read(choices.of_lane, ctx.lane)).voice or DEFAULT
+    others = ", ".join(f"/voice {mode}" for mode in MODES if mode != now)
+    return ctx.words.VOICE_NOW.format(now=shown(ctx.words, now), others=others)
+
+
+def shown(words: Words, mode: str) -> str:
+    meaning = {"on": words.VOICE_ON, "off": words.VOICE_OFF, DEFAULT: words.VOICE_ONLY_WHEN_ASKED}
+    return meaning.get(mode, words.VOICE_ONLY_WHEN_ASKED)
