@@ -19,6 +19,7 @@ from pathlib import Path
 from hermes.agent.files import File, NoFileError, place_of, refuse_unwritable
 from hermes.agent.toolkit import ToolContext
 from hermes.config.schema import CheckpointsConfig
+from hermes.core.catalogue import Said
 from hermes.core.errors import ToolError
 from hermes.core.ports import Clock
 from hermes.store import checkpoints as rows
@@ -235,9 +236,10 @@ class Checkpoints:
         begun = await self._db.read(rows.of_call, ctx.call_id)
         wanted = await self._db.read(rows.get, begun[0].undoes) if begun else await self._find(ctx, number)
         if wanted is None:
-            raise ToolError("There is no such change in this chat." if number else "There is nothing to take back.")
+            raise ToolError(Said(lambda words: words.ROLLBACK_NO_SUCH if number else words.ROLLBACK_NONE_LEFT))
         if wanted.undone_at is not None and not begun:
-            raise ToolError(f"Change {wanted.number} has been taken back already.")
+            taken = wanted.number
+            raise ToolError(Said(lambda words: words.ROLLBACK_ALREADY.format(number=taken)))
         async with self._lock_of(Path(wanted.path)):
             await self._put_back(ctx, wanted, begun[0] if begun else None, force=force)
         return wanted

@@ -104,6 +104,186 @@ class Words:
     LANGUAGE_FIXED = "The owner chose English for everybody here (`language: {language}`), so that holds."
     LANGUAGE_UNKNOWN = "I speak English and Chinese: /language en, /language zh or /language auto."
 
+    HELP = "Just write to me. Commands:"
+    STATUS_WAITING = "I'm waiting for your answer: /approve {code} or /deny {code}."
+    STATUS_WORKING = "I'm here, working on your message ({turn})."
+    STATUS_QUIET = "I'm here, nothing running."
+    STATUS_REST = "{doing} Chats: {chats}. Model: {model}."
+    STATUS_CHOSEN = "{model}, chosen here"
+    NONE = "none"
+    WHOAMI = "{name}: {platform} {sender_id}, role {role}. This chat is {lane}."
+    WHOAMI_YOU = "you"
+    VERSION = "Hermes {version}"
+
+    # /approve, /deny, /approvals
+    APPROVALS_NOTHING_HERE = "Nothing is waiting for an answer here."
+    APPROVALS_NO_SUCH = "There is no such question here."
+    APPROVE_UNREAD = "I do not know what {word!r} means there: /approve [CODE|all] [session|always]."
+    APPROVALS_REVOKED = "Revoked: {grant}. I ask again from now on."
+    APPROVALS_NO_GRANT = "There is no such grant."
+    APPROVALS_USAGE = "/approvals shows what waits and what is granted; /approvals revoke ID ends a grant."
+    APPROVALS_MORE = "… and {count} more: `hermes approvals list` and `hermes approvals grants` show all."
+    APPROVALS_NOTHING = "Nothing waits for an answer, and nothing is granted for longer."
+    GRANT_SESSION = "{subject} (in one session)"
+    GRANT_ALWAYS = "{subject} (always)"
+    APPROVED_OF = "Approved {count} of {all}."
+    DENIED_OF = "Denied {count} of {all}."
+    OTHERS_ANSWER = "{count} must be answered by an admin or the owner."
+    ANSWERED_MEANWHILE = "{count} had been answered meanwhile."
+    ASKED_AFTER = "Asked after you wrote: {questions}"
+    WHICH_QUESTION = "Which one? Answer with its code. {questions}"
+    ANSWER_ALLOWED = "Approved, going on."
+    ANSWER_ALLOWED_SESSION = "Approved, going on. I will not ask about this kind again in this session."
+    ANSWER_ALLOWED_ALWAYS = "Approved, going on. I will not ask about this kind again; /approvals shows and revokes it."
+    ANSWER_ALLOWED_ONCE = "Approved, going on. Only this once: a thing of this kind is asked about each time."
+    ANSWER_DENIED = "Denied. I'll find another way."
+    ANSWER_NOT_YOURS = "This one is not yours to answer: it takes an admin or the owner."
+    ANSWER_NO_SUCH = "There is no such question."
+    ANSWER_WAS_ALLOWED = "It was already allowed by {who}."
+    ANSWER_WAS_DENIED = "It was already denied by {who}."
+    ANSWER_WITHDRAWN = "That question was withdrawn ({reason})."
+    ANSWER_TOO_LATE = "Too late: nobody answered in time, so it did not run."
+
+    # /busy, /new, /stop
+    BUSY_INTERRUPT = "a new message stops what I do and comes next"
+    BUSY_QUEUE = "each message waits its turn"
+    BUSY_STEER = "a new message is handed to me after the current tool call"
+    BUSY_SET = "{mode}: {meaning}."
+    BUSY_NOW = "{mode}: {meaning}. Others: {others} (/busy {first})."
+    FRESH_SESSION = "Fresh session."
+    STOPPED = "Stopped."
+    NOTHING_RUNNING = "Nothing was running."
+    STOPPED_TURN = " The turn that was running has been stopped."
+    STOPPED_ONE = " 1 message that was waiting is set aside."
+    STOPPED_MANY = " {count} messages that were waiting are set aside."
+
+    # /compress
+    COMPRESS_NOTHING = "There is nothing here to make shorter yet."
+    COMPRESS_AT_IT = "I'm at it and will tell you. Go on writing, nothing waits for it."
+    COMPRESS_NOT_DONE = "I left the conversation as it is. {reason}"
+    COMPRESS_STOPPING = "I am about to stop."
+    COMPRESS_DONE = (
+        "{lines} lines ({before:,} characters) → {after:,} characters. From now on I read the summary in their place. "
+        "The lines are kept: /undo brings them back."
+    )
+    COMPRESS_WOULD = (
+        "{lines} lines ({before:,} characters) → {after:,} characters. Nothing is changed. I would read this:"
+        "\n\n{summary}"
+    )
+    COMPRESS_UNREAD = (
+        "I did not understand that. /compress makes it shorter, /compress --preview shows how it would be."
+    )
+    COMPRESS_UNDONE = "It was undone, and there is still room."
+    COMPRESS_WENT_ON = "The conversation went another way meanwhile."
+    COMPRESS_TOO_LITTLE = "There is too little here to make it shorter."
+    COMPRESS_NO_GAIN = "The summary would be no shorter than what it stands for."
+
+    # /model, /reasoning
+    MODEL_NOT_YOURS = (
+        "In this chat only an admin or the owner chooses the model. "
+        "Owner: `model.users_may_choose: true` lets users choose in their own chats."
+    )
+    MODEL_WHICH = "Which one? /model list shows what there is."
+    MODEL_CHOSEN = "{model}, chosen for this chat. The default is {default}: /model default goes back."
+    MODEL_GONE = "{default}, since {model}, chosen for this chat, is not configured any more."
+    MODEL_DEFAULT = "{default}, the default."
+    MODEL_THINKS = " It thinks: {level} (/reasoning)."
+    MODEL_OTHERS = " /model list shows others."
+    MODEL_IS_DEFAULT = "{default} (the default)"
+    MODEL_HOW = "/model use NAME; any model of these providers, as provider/model."
+    MODEL_BACK = "This chat uses the default again: {default}."
+    MODEL_FROM_NOW = "This chat uses {model} from the next message on. /model default goes back."
+    MODEL_NO_PROVIDER = "There is no provider {provider!r}. Known: {known}."
+    MODEL_NO_KEY = "{provider} has no key. Set {variable}, or choose another model."
+    MODEL_WHICH_OF = "Which model of {provider}? Write {provider}/MODEL."
+    REASONING_LOW = "a little thinking, quick answers"
+    REASONING_MEDIUM = "some thinking"
+    REASONING_HIGH = "as much thinking as it takes, slower and dearer"
+    REASONING_OFF = "no thinking, where the model can leave it"
+    REASONING_CHOSEN = "chosen for this chat"
+    REASONING_NOW = "Thinking here is {level}: {meaning}. Others: {others}."
+    REASONING_FREE = "Thinking here is as the model likes. Others: {others}."
+    REASONING_UNKNOWN = "There is no {word!r}. Choose one: {levels}, default."
+    REASONING_DEFAULT = "Thinking here is as the model likes again."
+    REASONING_SET = "{level}: {meaning}. It counts from the next message on."
+
+    # /sethome, /platforms, /platform, /restart
+    HOME_SET = "This chat is home now: reminders and alerts come here. Chat id {chat}, as a target {target}."
+    PLATFORMS_NONE = "No platforms connected. The owner sets one up: hermes gateway setup"
+    PLATFORM_USAGE = "Say /platform pause NAME or /platform resume NAME. Names: {names}."
+    PLATFORM_OWN = (
+        "You would not hear from me here again. Do that from another chat, or on the machine: hermes config set"
+    )
+    PLATFORM_ON = "{account} is switched on."
+    PLATFORM_PAUSED = "{account} is paused: nothing is received or sent there."
+    RESTART_BACK = "I'm back."
+    RESTART_NOBODY = "Nobody would start me again here. Run `hermes gateway run`, which keeps the gateway up."
+    RESTART_BEGUN = "Restarting. What I am working on goes on afterwards."
+
+    # /rollback, /undo
+    ROLLBACK_UNREAD = "I did not understand that. {usage}: /rollback alone shows the numbers."
+    ROLLBACK_REMOVED = (
+        "Change {number} is taken back: {name} is removed again. /rollback shows all; this one can be taken back too."
+    )
+    ROLLBACK_RESTORED = (
+        "Change {number} is taken back: {name} is as it was before. /rollback shows all; this one can be taken back "
+        "too."
+    )
+    ROLLBACK_NOTHING = "I have changed no files of yours in this chat that I could bring back."
+    ROLLBACK_LIST = "What I changed in files here, the newest first:"
+    ROLLBACK_HOW = "/rollback last takes back the newest, /rollback N that one."
+    ROLLBACK_TAKEN_BACK = " (taken back)"
+    ROLLBACK_NEW = " (new)"
+    ROLLBACK_GONE = " (removed)"
+    ROLLBACK_DAY = "%d %b %H:%M"
+    ROLLBACK_NO_SUCH = "There is no such change in this chat."
+    ROLLBACK_NONE_LEFT = "There is nothing to take back."
+    ROLLBACK_ALREADY = "Change {number} has been taken back already."
+    UNDO_UNREAD = "I did not understand that. {usage}: how many exchanges to take back, 1 to {most}."
+    UNDO_BUSY = "I'm still at work here. /stop first, then /undo."
+    UNDO_NOTHING = "There is nothing here to take back."
+    UNDO_REVISION = (
+        "The compression is taken back: I read all the lines again. /undo once more takes back the last exchange."
+    )
+    UNDO_ONE = "Taken back: “{text}” and what came of it. I act as if it had not been said; what was done stays done."
+    UNDO_SEVERAL = "Taken back: the last {count} exchanges, from “{text}” on. I act as if they had not been said."
+
+    # /sessions, /resume, /branch, /title, /history
+    SESSIONS_NONE = "There is no conversation of yours yet. Just write to me."
+    SESSIONS_HOW = "/resume NUMBER takes one up here; /branch goes on with a copy of this one."
+    SESSIONS_LINE = "{number}. {title}, {lines} lines, {day}"
+    SESSIONS_HERE = " ← here"
+    SESSION_TITLE = "“{title}”"
+    RESUME_UNKNOWN = "You have no conversation {name!r}. /sessions lists them."
+    RESUME_HERE = "That one is going on here already."
+    RESUME_BUSY = "I am working in that conversation just now. Wait for it, or /stop it there."
+    RESUMED = "Taken up: {title}, {lines} lines. /history shows where we were."
+    BRANCH_NOTHING = "There is nothing to branch off yet. Just write to me."
+    BRANCHED = "This is a copy now, {lines} lines. The other one rests: /sessions lists both."
+    TITLE_NONE = "There is no conversation here yet. Just write to me."
+    TITLE_IS = "This is {title}. /title NAME changes that."
+    TITLE_SET = "This conversation is “{name}” now."
+    HISTORY_NONE = "Nothing was said here yet."
+    HISTORY_YOU = "You: {text}"
+    HISTORY_ME = "Me: {text}"
+
+    # /skills, /tools
+    SKILLS_HELP = (
+        "/skills lists them, /skills show NAME shows one. "
+        "Admins: /skills enable NAME [PLATFORM], /skills disable NAME [PLATFORM], /skills install SOURCE."
+    )
+    SKILLS_NONE = "There are no skills here."
+    SKILLS_HOW = "Load one with /NAME and what you want; I also find them myself."
+    SKILLS_OFF = "Off here: {names}"
+    SKILLS_QUOTE = "That has a quote without its end."
+    SKILLS_SOURCE = "Name one folder, archive or git address: /skills install SOURCE [--yes] [--replace]"
+    SKILL_INSTALLED = "{name} is installed: {about}"
+    SKILL_LOAD = "Load it with /{name}."
+    TOOLS_NONE = "We can talk; there are no tools for you here."
+    TOOLS_LIST = "Toolset {toolset}, as {role}:"
+    TOOLS_GROUP = "{group} ({about}): {names}"
+    TOOLS_OTHER = "{group}: {names}"
+
     # Files
     FILE_NOT_SENT = "({name} was not sent: {reason})"
     FILE_NOT_TAKEN = "{name} did not arrive: {reason}"
@@ -133,6 +313,21 @@ class Words:
     TOOL_PROGRESS_VERBOSE = "You see every call of a tool with its arguments, and the first line of what came of it."
     TOOL_PROGRESS_NOW = "{now} Others: {others}."
     TOOL_PROGRESS_UNKNOWN = "There is no {word!r}. {usage}"
+
+    def summary(self, _command: str, english: str) -> str:
+        """What a command is for; in English it says so itself."""
+        return english
+
+    def group(self, _name: str, english: str) -> str:
+        """What a group of tools is for; in English it says so itself."""
+        return english
+
+    def role(self, name: str) -> str:
+        return name
+
+    def reason(self, english: str) -> str:
+        """Why something ended, where the reason is one of ours."""
+        return english
 
     def span(self, seconds: float) -> str:
         """A length of time as people say it: 45 seconds, 5 minutes, 2 hours."""

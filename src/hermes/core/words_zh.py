@@ -4,6 +4,62 @@ from __future__ import annotations
 
 from hermes.core.words import Words
 
+SUMMARIES = {
+    "approvals": "看看有什么等你答复，以及你长期同意过什么",
+    "approve": "同意我问的事",
+    "branch": "复制这个会话，接着聊",
+    "busy": "我忙的时候，新消息怎么处理",
+    "compress": "把这段对话压缩一下",
+    "deny": "拒绝我问的事",
+    "help": "可以对我说什么",
+    "history": "这个会话最近的几行",
+    "language": "我和你说什么语言",
+    "model": "这里由哪个模型回答",
+    "new": "在这里开始新会话",
+    "platform": "打开或暂停一个平台",
+    "platforms": "我连着哪些平台",
+    "reasoning": "我想得多深",
+    "restart": "重启网关；手上的事重启后接着做",
+    "resume": "在这里接着聊以前的会话",
+    "rollback": "看看我改过哪些文件，或者撤回",
+    "sessions": "你的会话，最近的在前",
+    "sethome": "提醒和通知都发到这个聊天",
+    "skills": "我有哪些技能",
+    "status": "我忙不忙，连着哪些平台",
+    "stop": "停下手上的事",
+    "title": "给这个会话起个名字",
+    "tools": "在这里我能为你用哪些工具",
+    "undo": "撤回最近一轮或几轮对话",
+    "verbose": "我用工具时给你看多少",
+    "version": "这是哪个版本的 Hermes",
+    "whoami": "在我这里你是谁",
+}
+GROUPS = {
+    "files": "读、写、改和查找文件",
+    "terminal": "运行命令，也可以在后台",
+    "code": "运行 Python",
+    "web": "搜索网络，阅读网页",
+    "vision": "看图片",
+    "planning": "列步骤清单",
+    "talk": "向你提问",
+    "delegation": "把任务分出去做",
+    "messaging": "给别的聊天发消息",
+    "memory": "查以前的对话，记住事情",
+    "skills": "读专门任务的做法",
+    "schedule": "以后再做的事",
+}
+ROLES = {"owner": "主人", "admin": "管理员", "user": "用户", "guest": "访客"}
+REASONS = {
+    "interrupted by a newer message": "被新消息打断",
+    "stopped": "已停止",
+    "a fresh session was started": "开始了新会话",
+    "the turn ended": "这一轮结束了",
+    "it took too long": "用时太久",
+    "the model repeated one call": "模型一直重复同一步",
+    "nobody answered what it asked": "一直没人答复",
+    "crashed three times while it ran": "运行时中断了三次",
+}
+
 
 class Chinese(Words):
     # Who may talk
@@ -76,13 +132,175 @@ class Chinese(Words):
     COMMAND_FAILED = "这个命令没有成功：{reason}"
     UNKNOWN_COMMAND = "没有 /{name} 这个命令。/help 可以看到全部命令。"
     UNKNOWN_COMMAND_NEAR = "没有 /{name} 这个命令。你是想用 /{nearest} 吗？/help 可以看到全部命令。"
-    NOT_ALLOWED = "/{name} 需要 {role} 身份，你现在是 {mine}。"
+    NOT_ALLOWED = "/{name} 需要{role}身份，你现在是{mine}。"
     OLD_BUTTON = "这个按钮已经失效了。"
     LANGUAGE_IS = "我现在和你说中文。/language en：English；/language auto：看你怎么写。"
     LANGUAGE_SET = "好的，以后我都和你说中文。"
     LANGUAGE_AUTO = "好的，以后你写中文我就说中文，写英文我就说英文。"
     LANGUAGE_FIXED = "主人给所有人定了中文（`language: {language}`），以它为准。"
     LANGUAGE_UNKNOWN = "我会说中文和英文：/language zh、/language en 或 /language auto。"
+
+    HELP = "直接跟我说话就行。命令有："
+    STATUS_WAITING = "我在等你答复：/approve {code} 或 /deny {code}。"
+    STATUS_WORKING = "我在，正在处理你的消息（{turn}）。"
+    STATUS_QUIET = "我在，现在没有在忙的事。"
+    STATUS_REST = "{doing}已连接：{chats}。模型：{model}。"
+    STATUS_CHOSEN = "{model}（本聊天选的）"
+    NONE = "无"
+    WHOAMI = "{name}：{platform} {sender_id}，身份是{role}。这个聊天是 {lane}。"
+    WHOAMI_YOU = "你"
+    VERSION = "Hermes {version} 版"
+
+    # /approve, /deny, /approvals
+    APPROVALS_NOTHING_HERE = "这里没有等你答复的问题。"
+    APPROVALS_NO_SUCH = "这里没有这个问题。"
+    APPROVE_UNREAD = "看不懂 {word!r} 是什么意思：/approve [CODE|all] [session|always]。"
+    APPROVALS_REVOKED = "已撤销：{grant}。以后我会再问。"
+    APPROVALS_NO_GRANT = "没有这条授权。"
+    APPROVALS_USAGE = "/approvals 查看等待答复的问题和已有的授权；/approvals revoke ID 撤销一条授权。"
+    APPROVALS_MORE = "… 还有 {count} 条：`hermes approvals list` 和 `hermes approvals grants` 可以看全部。"
+    APPROVALS_NOTHING = "没有等待答复的问题，也没有长期授权。"
+    GRANT_SESSION = "{subject}（仅一次会话）"
+    GRANT_ALWAYS = "{subject}（一直有效）"
+    APPROVED_OF = "{all} 个里同意了 {count} 个。"
+    DENIED_OF = "{all} 个里拒绝了 {count} 个。"
+    OTHERS_ANSWER = "有 {count} 个要由管理员或主人答复。"
+    ANSWERED_MEANWHILE = "有 {count} 个刚才已经有人答复了。"
+    ASKED_AFTER = "你发消息之后才问的：{questions}"
+    WHICH_QUESTION = "是哪一个？请带上编码答复。{questions}"
+    ANSWER_ALLOWED = "已同意，我接着做。"
+    ANSWER_ALLOWED_SESSION = "已同意，我接着做。本次会话里同类的事不再问。"
+    ANSWER_ALLOWED_ALWAYS = "已同意，我接着做。同类的事以后不再问；/approvals 可以查看和撤销。"
+    ANSWER_ALLOWED_ONCE = "已同意，我接着做。只限这一次：这类事每次都要问。"
+    ANSWER_DENIED = "已拒绝。我换个办法。"
+    ANSWER_NOT_YOURS = "这个不归你答复，要由管理员或主人来。"
+    ANSWER_NO_SUCH = "没有这个问题。"
+    ANSWER_WAS_ALLOWED = "{who} 已经同意过了。"
+    ANSWER_WAS_DENIED = "{who} 已经拒绝过了。"
+    ANSWER_WITHDRAWN = "那个问题已经撤回了（{reason}）。"
+    ANSWER_TOO_LATE = "晚了一步：一直没人答复，所以没有运行。"
+
+    # /busy, /new, /stop
+    BUSY_INTERRUPT = "新消息会打断我正在做的事，先处理新消息"
+    BUSY_QUEUE = "消息一条一条排队"
+    BUSY_STEER = "当前这步工具用完后，就把新消息交给我"
+    BUSY_SET = "{mode}：{meaning}。"
+    BUSY_NOW = "{mode}：{meaning}。还可以选：{others}（/busy {first}）。"
+    FRESH_SESSION = "新会话开始了。"
+    STOPPED = "已停下。"
+    NOTHING_RUNNING = "现在没有在忙的事。"
+    STOPPED_TURN = "刚才在做的事已经停了。"
+    STOPPED_ONE = "还有 1 条排队的消息，先搁下了。"
+    STOPPED_MANY = "还有 {count} 条排队的消息，先搁下了。"
+
+    # /compress
+    COMPRESS_NOTHING = "这里还没有可以压缩的内容。"
+    COMPRESS_AT_IT = "正在压缩，好了告诉你。你接着聊，不用等。"
+    COMPRESS_NOT_DONE = "对话保持原样。{reason}"
+    COMPRESS_STOPPING = "我马上要停机了。"
+    COMPRESS_DONE = "{lines} 行（{before:,} 个字符）→ {after:,} 个字符。以后我读摘要，原文都留着，/undo 可以恢复。"
+    COMPRESS_WOULD = "{lines} 行（{before:,} 个字符）→ {after:,} 个字符。什么都没改。压缩后我会读这个：\n\n{summary}"
+    COMPRESS_UNREAD = "没看懂。/compress 压缩对话，/compress --preview 先看看压缩后的样子。"
+    COMPRESS_UNDONE = "之前的压缩被撤销了，现在还有空间。"
+    COMPRESS_WENT_ON = "压缩的时候，对话已经往别处走了。"
+    COMPRESS_TOO_LITTLE = "内容太少，不用压缩。"
+    COMPRESS_NO_GAIN = "摘要不会比原文短。"
+
+    # /model, /reasoning
+    MODEL_NOT_YOURS = (
+        "这个聊天里只有管理员或主人可以选模型。主人设置 `model.users_may_choose: true` 后，用户就能在自己的聊天里选。"
+    )
+    MODEL_WHICH = "要哪一个？/model list 可以看有哪些。"
+    MODEL_CHOSEN = "{model}，是这个聊天选的。默认是 {default}，/model default 可以换回去。"
+    MODEL_GONE = "{default}。这个聊天选的 {model} 已经不在配置里了。"
+    MODEL_DEFAULT = "{default}，默认模型。"
+    MODEL_THINKS = "思考强度：{level}（/reasoning）。"
+    MODEL_OTHERS = "/model list 看看别的。"
+    MODEL_IS_DEFAULT = "{default}（默认）"
+    MODEL_HOW = "/model use NAME；这些服务商的任何模型都行，写成 provider/model。"
+    MODEL_BACK = "这个聊天换回默认模型：{default}。"
+    MODEL_FROM_NOW = "从下一条消息起，这个聊天用 {model}。/model default 可以换回去。"
+    MODEL_NO_PROVIDER = "没有 {provider!r} 这个服务商。已有：{known}。"
+    MODEL_NO_KEY = "{provider} 还没有密钥。请设置 {variable}，或者换一个模型。"
+    MODEL_WHICH_OF = "要 {provider} 的哪个模型？请写 {provider}/MODEL。"
+    REASONING_LOW = "稍微想想，回答快"
+    REASONING_MEDIUM = "想一想再答"
+    REASONING_HIGH = "想透了再答，慢一些也贵一些"
+    REASONING_OFF = "不思考直接答（模型支持的话）"
+    REASONING_CHOSEN = "这个聊天选的"
+    REASONING_NOW = "现在的思考强度是 {level}：{meaning}。还可以选：{others}。"
+    REASONING_FREE = "现在的思考强度由模型自己定。还可以选：{others}。"
+    REASONING_UNKNOWN = "没有 {word!r} 这一项。请选：{levels}、default。"
+    REASONING_DEFAULT = "思考强度又由模型自己定了。"
+    REASONING_SET = "{level}：{meaning}。从下一条消息起生效。"
+
+    # /sethome, /platforms, /platform, /restart
+    HOME_SET = "这个聊天现在是主聊天，提醒和通知都会发到这里。聊天 ID {chat}，作为目标写 {target}。"
+    PLATFORMS_NONE = "还没有连接任何平台。主人可以运行：hermes gateway setup"
+    PLATFORM_USAGE = "请用 /platform pause NAME 或 /platform resume NAME。可选：{names}。"
+    PLATFORM_OWN = "那样你在这里就收不到我的消息了。请在别的聊天里操作，或在本机运行：hermes config set"
+    PLATFORM_ON = "{account} 已打开。"
+    PLATFORM_PAUSED = "{account} 已暂停：那边不收也不发消息。"
+    RESTART_BACK = "我回来了。"
+    RESTART_NOBODY = "这里没有人能把我再启动起来。请运行 `hermes gateway run`，它会让网关一直在线。"
+    RESTART_BEGUN = "正在重启。手上的事重启后接着做。"
+
+    # /rollback, /undo
+    ROLLBACK_UNREAD = "没看懂。{usage}：单发 /rollback 可以看编号。"
+    ROLLBACK_REMOVED = "第 {number} 处改动已撤回：{name} 又删掉了。/rollback 看全部；这一次撤回也能再撤回。"
+    ROLLBACK_RESTORED = "第 {number} 处改动已撤回：{name} 恢复原样。/rollback 看全部；这一次撤回也能再撤回。"
+    ROLLBACK_NOTHING = "在这个聊天里，我没有改过你的文件，没什么可恢复的。"
+    ROLLBACK_LIST = "我在这里改过的文件，最近的在前："
+    ROLLBACK_HOW = "/rollback last 撤回最近一处，/rollback N 撤回第 N 处。"
+    ROLLBACK_TAKEN_BACK = "（已撤回）"
+    ROLLBACK_NEW = "（新建）"
+    ROLLBACK_GONE = "（已删除）"
+    ROLLBACK_DAY = "%m-%d %H:%M"
+    ROLLBACK_NO_SUCH = "这个聊天里没有这处改动。"
+    ROLLBACK_NONE_LEFT = "没有可以撤回的改动。"
+    ROLLBACK_ALREADY = "第 {number} 处改动已经撤回过了。"
+    UNDO_UNREAD = "没看懂。{usage}：要撤回几轮对话，1 到 {most}。"
+    UNDO_BUSY = "我还在忙。先 /stop，再 /undo。"
+    UNDO_NOTHING = "这里没有可以撤回的内容。"
+    UNDO_REVISION = "压缩已撤回：我又会读全部原文。再发一次 /undo 就撤回最近一轮对话。"
+    UNDO_ONE = "已撤回“{text}”和后面的回答。我就当没说过；已经做了的事不会变。"
+    UNDO_SEVERAL = "已撤回最近 {count} 轮对话，从“{text}”开始。我就当没说过。"
+
+    # /sessions, /resume, /branch, /title, /history
+    SESSIONS_NONE = "你还没有会话。直接跟我说话就行。"
+    SESSIONS_HOW = "/resume NUMBER 在这里接着聊；/branch 复制一份这个会话继续聊。"
+    SESSIONS_LINE = "{number}. {title}，{lines} 行，{day}"
+    SESSIONS_HERE = " ← 当前"
+    SESSION_TITLE = "《{title}》"
+    RESUME_UNKNOWN = "你没有 {name!r} 这个会话。/sessions 可以看全部。"
+    RESUME_HERE = "这里聊的就是它。"
+    RESUME_BUSY = "那个会话里我正忙着。等一等，或者去那边 /stop。"
+    RESUMED = "接上了：{title}，{lines} 行。/history 看看聊到哪儿了。"
+    BRANCH_NOTHING = "还没有可以复制的内容。直接跟我说话就行。"
+    BRANCHED = "现在是副本，{lines} 行。原来的先放着，/sessions 里两个都在。"
+    TITLE_NONE = "这里还没有会话。直接跟我说话就行。"
+    TITLE_IS = "这是 {title}。/title NAME 可以改名。"
+    TITLE_SET = "这个会话现在叫《{name}》。"
+    HISTORY_NONE = "这里还没有说过话。"
+    HISTORY_YOU = "你：{text}"
+    HISTORY_ME = "我：{text}"
+
+    # /skills, /tools
+    SKILLS_HELP = (
+        "/skills 列出技能，/skills show NAME 看其中一个。"
+        "管理员：/skills enable NAME [PLATFORM]、/skills disable NAME [PLATFORM]、/skills install SOURCE。"
+    )
+    SKILLS_NONE = "这里没有技能。"
+    SKILLS_HOW = "发 /NAME 加上你要做的事就能用；我自己也会找。"
+    SKILLS_OFF = "这里关掉的：{names}"
+    SKILLS_QUOTE = "引号没有成对。"
+    SKILLS_SOURCE = "请给一个文件夹、压缩包或 git 地址：/skills install SOURCE [--yes] [--replace]"
+    SKILL_INSTALLED = "{name} 已装好：{about}"
+    SKILL_LOAD = "发 /{name} 就能用。"
+    TOOLS_NONE = "我们可以聊天；这里没有给你用的工具。"
+    TOOLS_LIST = "工具集 {toolset}，身份{role}："
+    TOOLS_GROUP = "{group}（{about}）：{names}"
+    TOOLS_OTHER = "{group}：{names}"
 
     # Files
     FILE_NOT_SENT = "（{name} 没有发出去：{reason}）"
@@ -113,6 +331,18 @@ class Chinese(Words):
     TOOL_PROGRESS_VERBOSE = "每用一次工具，给你看参数和结果的第一行。"
     TOOL_PROGRESS_NOW = "{now}还可以选：{others}。"
     TOOL_PROGRESS_UNKNOWN = "没有 {word!r} 这一项。{usage}"
+
+    def summary(self, command: str, english: str) -> str:
+        return SUMMARIES.get(command, english)
+
+    def group(self, name: str, english: str) -> str:
+        return GROUPS.get(name, english)
+
+    def role(self, name: str) -> str:
+        return ROLES.get(name, name)
+
+    def reason(self, english: str) -> str:
+        return REASONS.get(english, english)
 
     def span(self, seconds: float) -> str:
         for size, name in ((86400, "天"), (3600, "小时"), (60, "分钟")):

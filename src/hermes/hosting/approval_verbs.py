@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hermes.core.approval import Scope
+from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import GatewayError
 from hermes.core.people import PersonRole
 from hermes.hosting.control_server import Handler, Reply
@@ -54,8 +55,8 @@ class ApprovalVerbs:
             raise GatewayError(f"No question has the code {name[:40]!r}. Look: hermes approvals list")
         answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
         if answered.answer is not Answer.TAKEN:
-            raise GatewayError(answered.sentence(allow=allow))
-        return {"answered": [approval.code], "text": answered.sentence(allow=allow)}
+            raise GatewayError(answered.sentence(ENGLISH, allow=allow))
+        return {"answered": [approval.code], "text": answered.sentence(ENGLISH, allow=allow)}
 
     async def _answer_all(self, *, allow: bool, scope: Scope, reason: str) -> dict[str, Any]:
         done = []

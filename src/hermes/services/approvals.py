@@ -12,6 +12,7 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line, storable
+from hermes.core.words import Words
 from hermes.store import approvals, grants, outbox, people
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Database, Tx
@@ -34,13 +35,6 @@ class Answer(StrEnum):
     TOO_LATE = "too late"
 
 
-_REACHES = {
-    Scope.SESSION.value: " I will not ask about this kind again in this session.",
-    Scope.ALWAYS.value: " I will not ask about this kind again; /approvals shows and revokes it.",
-}
-_ONCE_ONLY = " Only this once: a thing of this kind is asked about each time."
-
-
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What became of an answer. ``wanted`` is the scope that was asked for; the approval holds the one that counts."""
@@ -49,25 +43,32 @@ class Answered:
     approval: Approval | None = None
     wanted: Scope = Scope.ONCE
 
-    def sentence(self, *, allow: bool) -> str:
+    def sentence(self, words: Words, *, allow: bool) -> str:
         """What the person who answered is told."""
         if self.answer is Answer.TAKEN:
-            return f"Approved, going on.{self._reach()}" if allow else "Denied. I'll find another way."
+            return self._allowed(words) if allow else words.ANSWER_DENIED
         if self.answer is Answer.NOT_YOURS:
-            return "This one is not yours to answer: it takes an admin or the owner."
+            return words.ANSWER_NOT_YOURS
         if self.approval is None:
-            return "There is no such question."
+            return words.ANSWER_NO_SUCH
         match self.approval.state:
-            case ApprovalState.ALLOWED | ApprovalState.DENIED:
-                return f"It was already {self.approval.state} by {one_line(self.approval.answered_by, 60)}."
+            case ApprovalState.ALLOWED:
+                return words.ANSWER_WAS_ALLOWED.format(who=one_line(self.approval.answered_by, 60))
+            case ApprovalState.DENIED:
+                return words.ANSWER_WAS_DENIED.format(who=one_line(self.approval.answered_by, 60))
             case ApprovalState.CANCELLED:
-                return f"That question was withdrawn ({self.approval.reason})."
+                return words.ANSWER_WITHDRAWN.format(reason=words.reason(self.approval.reason))
             case _:
-                return "Too late: nobody answered in time, so it did not run."
+                return words.ANSWER_TOO_LATE
 
-    def _reach(self) -> str:
-        given = self.approval.scope if self.approval is not None else ""
-        return _REACHES.get(given, _ONCE_ONLY if self.wanted is not Scope.ONCE else "")
+    def _allowed(self, words: Words) -> str:
+        match self.approval.scope if self.approval is not None else "":
+            case Scope.SESSION:
+                return words.ANSWER_ALLOWED_SESSION
+            case Scope.ALWAYS:
+                return words.ANSWER_ALLOWED_ALWAYS
+            case _:
+                return words.ANSWER_ALLOWED if self.wanted is Scope.ONCE else words.ANSWER_ALLOWED_ONCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def verdict(words: Words, approval: Approval) -> str:
         case ApprovalState.EXPIRED:
             return words.CARD_EXPIRED.format(span=words.span(approval.expires_at - approval.created_at))
         case _:
-            return words.CARD_WITHDRAWN.format(reason=one_line(approval.reason, 200))
+            return words.CARD_WITHDRAWN.format(reason=words.reason(one_line(approval.reason, 200)))
 
 
 def without_quote(message: OutboundMessage, target: Target) -> OutboundMessage:

@@ -16,6 +16,7 @@ from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
 from hermes.agent.finding import names_found
 from hermes.agent.step import ask_model
 from hermes.config import Config
+from hermes.core.catalogue import Said
 from hermes.core.errors import GatewayError, ModelError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage
@@ -156,12 +157,12 @@ class Compression:
     async def _compress(self, key: SessionKey, session_id: str, window: int, *, is_wanted: bool) -> Compressed:
         talk, newest = await self._db.read(_read, session_id)
         if not is_wanted and newest is not None and newest.undone_at is not None:
-            raise NothingToDoError("It was undone, and there is still room.")
+            raise NothingToDoError(Said(lambda words: words.COMPRESS_UNDONE))
         made, up_to = await self._summarise(key, talk, window)
         shorter = Shorter(talk, up_to, made.summary, self._config().compression.model)
         revision = await self._db.write(rewind.compress, session_id, shorter, now=self._clock.now())
         if not revision:
-            raise NothingToDoError("The conversation went another way meanwhile.")
+            raise NothingToDoError(Said(lambda words: words.COMPRESS_WENT_ON))
         return Compressed(made.lines, made.characters, made.summary, revision)
 
     async def _preview(self, key: SessionKey, session_id: str) -> Compressed:
@@ -175,7 +176,7 @@ class Compression:
         older = history[:count]
         size = compress.characters(older) + len(talk.summary)
         if not count or size < compress.SMALLEST_GAIN:
-            raise NothingToDoError("There is too little here to make it shorter.")
+            raise NothingToDoError(Said(lambda words: words.COMPRESS_TOO_LITTLE))
         route = self._config().compression.model
         most = int(self.window(route.partition("/")[2]) * BYTES_PER_TOKEN * PROMPT_SHARE)
         asked = compress.request(older, talk.summary, most=most)
@@ -184,7 +185,7 @@ class Compression:
         found = names_found([*([summary_message(talk.summary)] if talk.summary else []), *older])
         summary = compress.as_kept(reply.text, found)
         if not reply.text.strip() or not compress.is_gain(older, talk.summary, summary):
-            raise NothingToDoError("The summary would be no shorter than what it stands for.")
+            raise NothingToDoError(Said(lambda words: words.COMPRESS_NO_GAIN))
         return Compressed(count, size, summary), talk.seqs[count - 1]
 
 

@@ -17,6 +17,7 @@ from hermes.agent.models.keys import KeyRing
 from hermes.agent.models.responses import Responses
 from hermes.config import EMBEDDED, KNOWN, Config, Loaded, ProviderConfig
 from hermes.config.providers import env_prefix
+from hermes.core.catalogue import Said
 from hermes.core.errors import ConfigError
 from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock, Model
@@ -172,13 +173,15 @@ def meant(name: str, loaded: Loaded) -> str:
     is_ready = known is not None and (known in ready(loaded) or is_local(provider))
     current = KNOWN.get(config.model.provider)
     if known is None and model and current is not None and not (current.is_relay or current.is_local):
-        raise ConfigError(f"There is no provider {provider!r}. Known: {', '.join(config.providers)}.")
+        known_names = ", ".join(config.providers)
+        raise ConfigError(Said(lambda words: words.MODEL_NO_PROVIDER.format(provider=provider, known=known_names)))
     if known is None or (not is_ready and model and current is not None and current.is_relay):
         return f"{config.model.provider}/{name}"
     if not is_ready:
-        raise ConfigError(f"{provider} has no key. Set {env_prefix(provider)}_API_KEY, or choose another model.")
+        variable = f"{env_prefix(provider)}_API_KEY"
+        raise ConfigError(Said(lambda words: words.MODEL_NO_KEY.format(provider=provider, variable=variable)))
     if not (model or known.default_model):
-        raise ConfigError(f"Which model of {provider}? Write {provider}/MODEL.")
+        raise ConfigError(Said(lambda words: words.MODEL_WHICH_OF.format(provider=provider)))
     return f"{provider}/{model or known.default_model}"
 
 

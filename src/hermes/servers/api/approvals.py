@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from hermes.core.approval import Scope, may_answer
+from hermes.core.catalogue import ENGLISH
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
@@ -140,7 +141,7 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
 
 
 def refusal(answered: Answered, decision: Decision) -> ApiError:
-    sentence = answered.sentence(allow=decision.allow)
+    sentence = answered.sentence(ENGLISH, allow=decision.allow)
     if answered.answer is Answer.NOT_YOURS:
         return ApiError(403, sentence, code="approval_not_yours", kind="permission_error")
     if answered.approval is None:
@@ -157,7 +158,7 @@ def too_late(approval: Approval, sentence: str = "") -> ApiError:
             code = "run_already_ended"
         case _:
             code = "approval_expired"
-    words = sentence or Answered(Answer.TOO_LATE, approval).sentence(allow=True)
+    words = sentence or Answered(Answer.TOO_LATE, approval).sentence(ENGLISH, allow=True)
     return ApiError(409, words, code=code, kind="conflict_error", extras={"approval_id": approval.id})
 
 

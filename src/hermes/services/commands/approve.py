@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 from hermes.core.approval import Scope, TypedApproval, read_approve, read_deny
 from hermes.core.text import one_line
+from hermes.core.words import Words
 from hermes.services.approvals import Answer, Answered, Waiting
 from hermes.services.commands.base import CommandContext, command
 from hermes.store.approvals import Approval
 from hermes.store.grants import Grant
 
-NOTHING = "Nothing is waiting for an answer here."
-NO_SUCH = "There is no such question here."
 MOST_SHOWN = 10
 
 
@@ -21,23 +20,23 @@ MOST_SHOWN = 10
 async def approve(ctx: CommandContext) -> str:
     typed = read_approve(ctx.rest)
     if typed.unread:
-        return f"I do not know what {one_line(typed.unread, 40)!r} means there: /approve [CODE|all] [session|always]."
+        return ctx.words.APPROVE_UNREAD.format(word=one_line(typed.unread, 40))
     waiting = await _waiting(ctx)
     if typed.is_all:
         return await _answer_all(ctx, [one for one in waiting if _was_seen(ctx, one)], waiting, typed.scope)
     if typed.word:
         return await _approve_code(ctx, typed, waiting)
     if not waiting:
-        return NOTHING
+        return ctx.words.APPROVALS_NOTHING_HERE
     if len(waiting) > 1 or not _was_seen(ctx, waiting[0]):
-        return _which(waiting)
+        return _which(ctx, waiting)
     return await _answer(ctx, waiting[0].approval, allow=True, scope=typed.scope)
 
 
 async def _approve_code(ctx: CommandContext, typed: TypedApproval, waiting: Sequence[Waiting]) -> str:
     approval = await _find(ctx, typed.word, waiting)
     if approval is None:
-        return _which(waiting) if waiting else NOTHING
+        return _which(ctx, waiting) if waiting else ctx.words.APPROVALS_NOTHING_HERE
     return await _answer(ctx, approval, allow=True, scope=typed.scope)
 
 
@@ -51,9 +50,9 @@ async def deny(ctx: CommandContext) -> str:
     if approval is not None:
         return await _answer(ctx, approval, allow=False, reason=typed.rest)
     if not waiting:
-        return NOTHING
+        return ctx.words.APPROVALS_NOTHING_HERE
     if len(waiting) > 1:
-        return _which(waiting)
+        return _which(ctx, waiting)
     return await _answer(ctx, waiting[0].approval, allow=False, reason=typed.whole)
 
 
@@ -64,25 +63,28 @@ async def deny(ctx: CommandContext) -> str:
 )
 async def approvals(ctx: CommandContext) -> str:
     verb, _, rest = ctx.rest.partition(" ")
+    words = ctx.words
     who = {"platform": ctx.session_key.platform, "sender_id": ctx.sender_id}
     if verb.casefold() == "revoke":
         revoked = await ctx.approvals.revoke(rest.strip(), **who)
-        return f"Revoked: {_subject(revoked)}. I ask again from now on." if revoked else "There is no such grant."
+        if revoked is None:
+            return words.APPROVALS_NO_GRANT
+        return words.APPROVALS_REVOKED.format(grant=_subject(words, revoked))
     if verb:
-        return "/approvals shows what waits and what is granted; /approvals revoke ID ends a grant."
+        return words.APPROVALS_USAGE
     waiting = await _waiting(ctx)
     granted = await ctx.approvals.granted(**who)
     lines = [f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MOST_SHOWN]]
-    lines += [f"{grant.id}: {_subject(grant)}" for grant in granted[:MOST_SHOWN]]
+    lines += [f"{grant.id}: {_subject(words, grant)}" for grant in granted[:MOST_SHOWN]]
     left_out = max(0, len(waiting) - MOST_SHOWN) + max(0, len(granted) - MOST_SHOWN)
     if left_out:
-        lines.append(f"… and {left_out} more: `hermes approvals list` and `hermes approvals grants` show all.")
-    return "\n".join(lines) or "Nothing waits for an answer, and nothing is granted for longer."
+        lines.append(words.APPROVALS_MORE.format(count=left_out))
+    return "\n".join(lines) or words.APPROVALS_NOTHING
 
 
-def _subject(grant: Grant) -> str:
-    reach = "in one session" if grant.scope == Scope.SESSION else "always"
-    return f"{one_line(grant.subject, 120)} ({reach})"
+def _subject(words: Words, grant: Grant) -> str:
+    form = words.GRANT_SESSION if grant.scope == Scope.SESSION else words.GRANT_ALWAYS
+    return form.format(subject=one_line(grant.subject, 120))
 
 
 # Answering
@@ -110,8 +112,8 @@ async def _answer(
     answered = await _answered(ctx, approval, allow=allow, reason=reason, scope=scope)
     is_here = approval.lane == ctx.lane or approval.target == str(ctx.session_key.target)
     if answered.answer is Answer.NOT_YOURS and not is_here:
-        return NO_SUCH  # a stranger to it learns nothing about it
-    return answered.sentence(allow=allow)
+        return ctx.words.APPROVALS_NO_SUCH  # a stranger to it learns nothing about it
+    return answered.sentence(ctx.words, allow=allow)
 
 
 async def _answered(ctx: CommandContext, approval: Approval, *, allow: bool, reason: str, scope: Scope) -> Answered:
@@ -130,25 +132,26 @@ async def _answer_all(
 ) -> str:
     """Answer each of these; ``scope`` None denies. What could not be answered is said."""
     if not waiting:
-        return NOTHING
+        return ctx.words.APPROVALS_NOTHING_HERE
     counted: Counter[Answer] = Counter()
     for one in chosen:
         answered = await _answered(ctx, one.approval, allow=scope is not None, reason=reason, scope=scope or Scope.ONCE)
         counted[answered.answer] += 1
-    verb = "Denied" if scope is None else "Approved"
-    told = [f"{verb} {counted[Answer.TAKEN]} of {len(waiting)}."]
+    words = ctx.words
+    form = words.DENIED_OF if scope is None else words.APPROVED_OF
+    told = [form.format(count=counted[Answer.TAKEN], all=len(waiting))]
     if counted[Answer.NOT_YOURS]:
-        told.append(f"{counted[Answer.NOT_YOURS]} must be answered by an admin or the owner.")
+        told.append(words.OTHERS_ANSWER.format(count=counted[Answer.NOT_YOURS]))
     if counted[Answer.TOO_LATE]:
-        told.append(f"{counted[Answer.TOO_LATE]} had been answered meanwhile.")
+        told.append(words.ANSWERED_MEANWHILE.format(count=counted[Answer.TOO_LATE]))
     unseen = [one for one in waiting if one not in chosen]
     if unseen:
-        told.append("Asked after you wrote: " + _list(unseen))
+        told.append(words.ASKED_AFTER.format(questions=_list(unseen)))
     return " ".join(told)
 
 
-def _which(waiting: Sequence[Waiting]) -> str:
-    return "Which one? Answer with its code. " + _list(waiting)
+def _which(ctx: CommandContext, waiting: Sequence[Waiting]) -> str:
+    return ctx.words.WHICH_QUESTION.format(questions=_list(waiting))
 
 
 def _list(waiting: Sequence[Waiting]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from hermes.agent.toolkit import Parts, ToolContext
 from hermes.config import Config, Loaded
 from hermes.core.approval import read_button
-from hermes.core.catalogue import words_of
+from hermes.core.catalogue import told, words_of
 from hermes.core.command import nearest, read_command
 from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.keys import SessionKey, Target
@@ -153,11 +153,11 @@ class Dispatcher:
             form = words.UNKNOWN_COMMAND_NEAR if guess else words.UNKNOWN_COMMAND
             return form.format(name=line.name, nearest=guess)
         if not at_least(context.role, known.role):
-            return words.NOT_ALLOWED.format(name=known.name, role=known.role, mine=context.role)
+            return words.NOT_ALLOWED.format(name=known.name, role=words.role(known.role), mine=words.role(context.role))
         try:
             return await known.run(context)
         except GatewayError as error:
-            return words.COMMAND_FAILED.format(reason=error)
+            return words.COMMAND_FAILED.format(reason=told(error, words))
 
     async def _context(self, event_id: str, event: InboundMessage, rest: str) -> CommandContext:
         parts = self._parts
@@ -207,7 +207,7 @@ class Dispatcher:
                 platform=press.session_key.platform,
                 sender_id=press.sender_id,
             )
-            text = answered.sentence(allow=pressed.allow)
+            text = answered.sentence(words, allow=pressed.allow)
         await self._answer_press(press, text)
         await self._settle(event_id, OutboundMessage(press.session_key.target, text))
 

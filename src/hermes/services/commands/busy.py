@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from hermes.core.lane import BusyMode
+from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.store import turns
-
-MEANING = {
-    BusyMode.INTERRUPT: "a new message stops what I do and comes next",
-    BusyMode.QUEUE: "each message waits its turn",
-    BusyMode.STEER: "a new message is handed to me after the current tool call",
-}
 
 
 @command("busy", summary="What a new message does while I work", usage="/busy [interrupt|queue|steer]")
@@ -18,7 +13,18 @@ async def busy(ctx: CommandContext) -> str:
     chosen = ctx.rest.lower()
     if chosen in list(BusyMode):
         await ctx.db.write(turns.set_busy_mode, ctx.lane, chosen)
-        return f"{chosen}: {MEANING[BusyMode(chosen)]}."
+        return ctx.words.BUSY_SET.format(mode=chosen, meaning=meaning(ctx.words, BusyMode(chosen)))
     now = ctx.lanes.mode_of(ctx.session_key, await ctx.db.read(turns.busy_mode, ctx.lane))
-    others = ", ".join(mode for mode in BusyMode if mode is not now)
-    return f"{now}: {MEANING[now]}. Others: {others} (/busy {others.split(', ')[0]})."
+    others = [mode.value for mode in BusyMode if mode is not now]
+    return ctx.words.BUSY_NOW.format(
+        mode=now, meaning=meaning(ctx.words, now), others=", ".join(others), first=others[0]
+    )
+
+
+def meaning(words: Words, mode: BusyMode) -> str:
+    meanings = {
+        BusyMode.INTERRUPT: words.BUSY_INTERRUPT,
+        BusyMode.QUEUE: words.BUSY_QUEUE,
+        BusyMode.STEER: words.BUSY_STEER,
+    }
+    return meanings[mode]

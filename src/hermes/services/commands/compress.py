@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from hermes.core.catalogue import told
 from hermes.core.keys import SessionKey
+from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.compression import Compressed, Compression
 from hermes.store import sessions
@@ -13,40 +15,30 @@ PATIENCE_SECONDS = 2.0
 """So long the answer waits for the summary: what is written after the command waits with it."""
 
 PREVIEW = "--preview"
-NOTHING_YET = "There is nothing here to make shorter yet."
-AT_IT = "I'm at it and will tell you. Go on writing, nothing waits for it."
-NOT_DONE = "I left the conversation as it is. {reason}"
-DONE = (
-    "{lines} lines ({before:,} characters) → {after:,} characters. From now on I read the summary in their place. "
-    "The lines are kept: /undo brings them back."
-)
-WOULD = (
-    "{lines} lines ({before:,} characters) → {after:,} characters. Nothing is changed. I would read this:\n\n{summary}"
-)
 
 
 @command("compress", summary="Make this conversation shorter for me", usage=f"/compress [{PREVIEW}]")
 async def compress(ctx: CommandContext) -> str:
     given = ctx.rest.strip().lower()
     if given not in ("", PREVIEW, PREVIEW.strip("-"), "—preview"):  # phones make one dash of two
-        return f"I did not understand that. /compress makes it shorter, /compress {PREVIEW} shows how it would be."
+        return ctx.words.COMPRESS_UNREAD
     session_id = await ctx.db.read(sessions.of_lane, ctx.lane)
     if not session_id:
-        return NOTHING_YET
+        return ctx.words.COMPRESS_NOTHING
     service = ctx.parts.get(Compression)
     work = service.begin(SessionKey.parse(ctx.lane), session_id, is_preview=bool(given))
     await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
     if work.done():
-        return _told(work)
-    service.tell_when_done(work, ctx.session_key.target, _told)
-    return AT_IT
+        return _told(ctx.words, work)
+    service.tell_when_done(work, ctx.session_key.target, lambda done: _told(ctx.words, done))
+    return ctx.words.COMPRESS_AT_IT
 
 
-def _told(work: asyncio.Task[Compressed]) -> str:
+def _told(words: Words, work: asyncio.Task[Compressed]) -> str:
     if work.cancelled():
-        return NOT_DONE.format(reason="I am about to stop.")
+        return words.COMPRESS_NOT_DONE.format(reason=words.COMPRESS_STOPPING)
     if (error := work.exception()) is not None:
-        return NOT_DONE.format(reason=error)
+        return words.COMPRESS_NOT_DONE.format(reason=told(error, words))
     made = work.result()
-    words = DONE if made.revision else WOULD
-    return words.format(lines=made.lines, before=made.characters, after=len(made.summary), summary=made.summary)
+    form = words.COMPRESS_DONE if made.revision else words.COMPRESS_WOULD
+    return form.format(lines=made.lines, before=made.characters, after=len(made.summary), summary=made.summary)

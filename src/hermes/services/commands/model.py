@@ -9,11 +9,6 @@ from hermes.services.commands.base import CommandContext, command
 from hermes.services.models import is_there, meant, ready
 from hermes.store import choices
 
-NOT_YOURS = (
-    "In this chat only an admin or the owner chooses the model. "
-    "Owner: `model.users_may_choose: true` lets users choose in their own chats."
-)
-
 
 @command("model", summary="Which model answers here", usage="/model [list|use NAME|default]")
 async def model(ctx: CommandContext) -> str:
@@ -26,7 +21,7 @@ async def model(ctx: CommandContext) -> str:
         case "default":
             return await _chosen(ctx, "")
         case "use":
-            return await _chosen(ctx, name.strip()) if name.strip() else "Which one? /model list shows what there is."
+            return await _chosen(ctx, name.strip()) if name.strip() else ctx.words.MODEL_WHICH
         case _:
             return await _chosen(ctx, ctx.rest.strip())
 
@@ -40,40 +35,40 @@ def may_choose(ctx: CommandContext) -> bool:
 
 
 async def _shown(ctx: CommandContext) -> str:
-    config = ctx.config()
+    config, words = ctx.config(), ctx.words
     kept = await ctx.db.read(choices.of_lane, ctx.lane)
     if kept.model and is_there(kept.model, config):
-        told = f"{kept.model}, chosen for this chat. The default is {_default(config)}: /model default goes back."
+        told = words.MODEL_CHOSEN.format(model=kept.model, default=_default(config))
     elif kept.model:
-        told = f"{_default(config)}, since {kept.model}, chosen for this chat, is not configured any more."
+        told = words.MODEL_GONE.format(model=kept.model, default=_default(config))
     else:
-        told = f"{_default(config)}, the default."
-    thinking = f" It thinks: {kept.reasoning} (/reasoning)." if kept.reasoning else ""
-    change = " /model list shows others." if may_choose(ctx) else ""
+        told = words.MODEL_DEFAULT.format(default=_default(config))
+    thinking = words.MODEL_THINKS.format(level=kept.reasoning) if kept.reasoning else ""
+    change = words.MODEL_OTHERS if may_choose(ctx) else ""
     return f"{told}{thinking}{change}"
 
 
 async def _listed(ctx: CommandContext) -> str:
     loaded = ctx.loaded()
     config = loaded.config
-    lines = [f"{_default(config)} (the default)"]
+    lines = [ctx.words.MODEL_IS_DEFAULT.format(default=_default(config))]
     for provider in ready(loaded):
         name = f"{provider.name}/{provider.default_model or '…'}"
         if provider.name != config.model.provider:
             lines.append(name)
     lines += [f"{name} → {route}" for name, route in config.model_routes.items()]
-    how = "/model use NAME; any model of these providers, as provider/model." if may_choose(ctx) else NOT_YOURS
+    how = ctx.words.MODEL_HOW if may_choose(ctx) else ctx.words.MODEL_NOT_YOURS
     return "\n".join([*dict.fromkeys(lines), how])
 
 
 async def _chosen(ctx: CommandContext, name: str) -> str:
     if not may_choose(ctx):
-        return NOT_YOURS
+        return ctx.words.MODEL_NOT_YOURS
     chosen = meant(name, ctx.loaded()) if name else ""
     await ctx.db.write(choices.choose_model, ctx.lane, chosen)
     if not chosen:
-        return f"This chat uses the default again: {_default(ctx.config())}."
-    return f"This chat uses {chosen} from the next message on. /model default goes back."
+        return ctx.words.MODEL_BACK.format(default=_default(ctx.config()))
+    return ctx.words.MODEL_FROM_NOW.format(model=chosen)
 
 
 def _default(config: Config) -> str:

@@ -15,7 +15,7 @@ async def sethome(ctx: CommandContext) -> str:
     key = ctx.session_key
     name = _setting(AccountKey(key.platform, key.account), "home_channel")
     change = await asyncio.to_thread(set_value, ctx.loaded(), name, key.chat)
-    told = f"This chat is home now: reminders and alerts come here. Chat id {key.chat}, as a target {key.target}."
+    told = ctx.words.HOME_SET.format(chat=key.chat, target=key.target)
     return f"{told}\n{change.note}" if change.note else told
 
 
@@ -23,7 +23,7 @@ async def sethome(ctx: CommandContext) -> str:
 async def platforms(ctx: CommandContext) -> str:
     snapshot = await ctx.status()
     lines = [f"{one['account']}: {one['state']}{_reason(one)}" for one in snapshot["platforms"]]
-    return "\n".join(lines) or "No platforms connected. The owner sets one up: hermes gateway setup"
+    return "\n".join(lines) or ctx.words.PLATFORMS_NONE
 
 
 @command("platform", summary="Switch a platform off and on", role=PersonRole.ADMIN, usage="/platform pause|resume NAME")
@@ -32,13 +32,14 @@ async def platform(ctx: CommandContext) -> str:
     account = AccountKey.parse(name.strip())
     known = ctx.config().account(account.platform, account.account)
     if verb not in ("pause", "resume") or known is None or not known.is_mentioned:
-        return f"Say /platform pause NAME or /platform resume NAME. Names: {', '.join(_names(ctx)) or 'none'}."
+        return ctx.words.PLATFORM_USAGE.format(names=", ".join(_names(ctx)) or ctx.words.NONE)
     if verb == "pause" and account == AccountKey(ctx.session_key.platform, ctx.session_key.account):
-        return "You would not hear from me here again. Do that from another chat, or on the machine: hermes config set"
+        return ctx.words.PLATFORM_OWN
     change = await asyncio.to_thread(
         set_value, ctx.loaded(), _setting(account, "enabled"), "true" if verb == "resume" else "false"
     )
-    told = f"{account} is {'switched on' if verb == 'resume' else 'paused: nothing is received or sent there'}."
+    form = ctx.words.PLATFORM_ON if verb == "resume" else ctx.words.PLATFORM_PAUSED
+    told = form.format(account=account)
     return f"{told}\n{change.note}" if change.note else told
 
 

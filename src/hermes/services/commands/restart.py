@@ -11,7 +11,7 @@ from hermes.services.restarts import Restarts
 async def restart(ctx: CommandContext) -> str:
     restarts = ctx.parts.get(Restarts)
     if restarts.is_over(ctx.received_at):
-        return "I'm back."  # the process ended before this was answered
+        return ctx.words.RESTART_BACK  # the process ended before this was answered
     if not restarts.begin(f"asked in {ctx.session_key.target}"):
-        return "Nobody would start me again here. Run `hermes gateway run`, which keeps the gateway up."
-    return "Restarting. What I am working on goes on afterwards."
+        return ctx.words.RESTART_NOBODY
+    return ctx.words.RESTART_BEGUN

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from hermes.agent.checkpoints import UNDO, Checkpoints
 from hermes.agent.toolkit import ToolContext
+from hermes.core.catalogue import told
 from hermes.core.errors import ToolError
 from hermes.core.text import one_line
+from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of
 from hermes.store.checkpoints import ABSENT, Checkpoint
@@ -23,16 +25,15 @@ async def rollback(ctx: CommandContext) -> str:
     if not which:
         return await _list(ctx)
     if (which != "last" and not (which.isascii() and which.isdigit())) or more.strip() not in ("", "force"):
-        return f"I did not understand that. {USAGE}: /rollback alone shows the numbers."
+        return ctx.words.ROLLBACK_UNREAD.format(usage=USAGE)
     number = None if which == "last" else int(which[:15])
     tools = _tools(ctx)
     try:
         undone = await ctx.parts.get(Checkpoints).undo(tools, number, force=bool(more.strip()))
     except ToolError as refused:
-        return str(refused)
-    name = _name(tools, undone)
-    what = f"{name} is removed again" if undone.before == ABSENT else f"{name} is as it was before"
-    return f"Change {undone.number} is taken back: {what}. /rollback shows all; this one can be taken back too."
+        return told(refused, ctx.words)
+    form = ctx.words.ROLLBACK_REMOVED if undone.before == ABSENT else ctx.words.ROLLBACK_RESTORED
+    return form.format(number=undone.number, name=_name(tools, undone))
 
 
 def _tools(ctx: CommandContext) -> ToolContext:
@@ -41,27 +42,28 @@ def _tools(ctx: CommandContext) -> ToolContext:
 
 
 async def _list(ctx: CommandContext) -> str:
+    words = ctx.words
     changes = await ctx.parts.get(Checkpoints).listed(ctx.lane, ctx.person.id)
     if not changes:
-        return "I have changed no files of yours in this chat that I could bring back."
+        return words.ROLLBACK_NOTHING
     tools = _tools(ctx)
     zone = zone_of(ctx.config().timezone)
     today = datetime.fromtimestamp(ctx.clock.now(), zone).date()
-    lines = ["What I changed in files here, the newest first:"]
+    lines = [words.ROLLBACK_LIST]
     for change in changes:
         at = datetime.fromtimestamp(change.created_at, zone)
-        when = f"{at:%H:%M}" if at.date() == today else f"{at:%d %b %H:%M}"
-        lines.append(f"{change.number} · {when} · {change.tool} · {_name(tools, change)}{_note(change)}")
-    return "\n".join([*lines, "/rollback last takes back the newest, /rollback N that one."])
+        when = f"{at:%H:%M}" if at.date() == today else at.strftime(words.ROLLBACK_DAY)
+        lines.append(f"{change.number} · {when} · {change.tool} · {_name(tools, change)}{_note(words, change)}")
+    return "\n".join([*lines, words.ROLLBACK_HOW])
 
 
 def _name(tools: ToolContext, change: Checkpoint) -> str:
     return one_line(tools.shown(Path(change.path)), PATH_CHARACTERS)
 
 
-def _note(change: Checkpoint) -> str:
+def _note(words: Words, change: Checkpoint) -> str:
     if change.undone_at is not None:
-        return " (taken back)"
+        return words.ROLLBACK_TAKEN_BACK
     if change.before == ABSENT:
-        return " (new)"
-    return " (removed)" if change.tool == UNDO and change.after == ABSENT else ""
+        return words.ROLLBACK_NEW
+    return words.ROLLBACK_GONE if change.tool == UNDO and change.after == ABSENT else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.lanes import Stopped
 from hermes.services.turns import StopReason
@@ -12,18 +13,20 @@ from hermes.store import sessions
 async def new(ctx: CommandContext) -> str:
     stopped = await ctx.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
     await ctx.db.write(sessions.leave, ctx.lane, reason="/new", now=ctx.clock.now())
-    return f"Fresh session.{_what_stopped(stopped)}"
+    return ctx.words.FRESH_SESSION + _what_stopped(ctx.words, stopped)
 
 
 @command("stop", summary="Stop what I am doing now")
 async def stop(ctx: CommandContext) -> str:
     stopped = await ctx.lanes.stop(ctx.lane, up_to=ctx.seq)
-    return f"Stopped.{_what_stopped(stopped)}" if stopped.turn_id or stopped.set_aside else "Nothing was running."
+    if not stopped.turn_id and not stopped.set_aside:
+        return ctx.words.NOTHING_RUNNING
+    return ctx.words.STOPPED + _what_stopped(ctx.words, stopped)
 
 
-def _what_stopped(stopped: Stopped) -> str:
-    told = " The turn that was running has been stopped." if stopped.turn_id else ""
+def _what_stopped(words: Words, stopped: Stopped) -> str:
+    told = words.STOPPED_TURN if stopped.turn_id else ""
     if stopped.set_aside:
-        waiting = "message that was waiting is" if stopped.set_aside == 1 else "messages that were waiting are"
-        told += f" {stopped.set_aside} {waiting} set aside."
+        form = words.STOPPED_ONE if stopped.set_aside == 1 else words.STOPPED_MANY
+        told += form.format(count=stopped.set_aside)
     return told

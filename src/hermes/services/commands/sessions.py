@@ -6,6 +6,7 @@ import time
 
 from hermes.core.messages import Role
 from hermes.core.text import one_line
+from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns import StopReason
 from hermes.store import sessions
@@ -22,9 +23,9 @@ TITLE_LENGTH = 80
 async def list_sessions(ctx: CommandContext) -> str:
     found, here = await ctx.db.read(_mine, ctx.person.id, ctx.lane)
     if not found:
-        return "There is no conversation of yours yet. Just write to me."
-    lines = [_line(number, session, here) for number, session in enumerate(found, 1)]
-    return "\n".join([*lines, "/resume NUMBER takes one up here; /branch goes on with a copy of this one."])
+        return ctx.words.SESSIONS_NONE
+    lines = [_line(ctx.words, number, session, here) for number, session in enumerate(found, 1)]
+    return "\n".join([*lines, ctx.words.SESSIONS_HOW])
 
 
 @command("resume", summary="Take up an earlier conversation here", usage="/resume [NUMBER|TITLE|ID]")
@@ -34,14 +35,14 @@ async def resume(ctx: CommandContext) -> str:
     found, here = await ctx.db.read(_mine, ctx.person.id, ctx.lane)
     wanted = await ctx.db.read(_named, ctx.rest, ctx.person.id, found)
     if wanted is None:
-        return f"You have no conversation {one_line(ctx.rest, 60)!r}. /sessions lists them."
+        return ctx.words.RESUME_UNKNOWN.format(name=one_line(ctx.rest, 60))
     if wanted.id == here:
-        return "That one is going on here already."
+        return ctx.words.RESUME_HERE
     if await ctx.db.read(sessions.is_busy, wanted.id):
-        return "I am working in that conversation just now. Wait for it, or /stop it there."
+        return ctx.words.RESUME_BUSY
     await ctx.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
     await ctx.db.write(sessions.switch, ctx.lane, wanted.id, now=ctx.clock.now())
-    return f"Taken up: {_title(wanted)}, {wanted.seq} lines. /history shows where we were."
+    return ctx.words.RESUMED.format(title=_title(ctx.words, wanted), lines=wanted.seq)
 
 
 @command("branch", summary="Go on with a copy of this conversation", usage="/branch [TITLE]")
@@ -50,28 +51,28 @@ async def branch(ctx: CommandContext) -> str:
     copy_id = f"s_{ctx.event_id.removeprefix('ev_')}"
     made = await ctx.db.write(_branch, ctx.lane, copy_id, one_line(ctx.rest, TITLE_LENGTH), now=ctx.clock.now())
     if not made:
-        return "There is nothing to branch off yet. Just write to me."
-    return f"This is a copy now, {made} lines. The other one rests: /sessions lists both."
+        return ctx.words.BRANCH_NOTHING
+    return ctx.words.BRANCHED.format(lines=made)
 
 
 @command("title", summary="Give this conversation a name", usage="/title [TITLE]")
 async def title(ctx: CommandContext) -> str:
     session = await ctx.db.read(sessions.current, ctx.lane)
     if session is None:
-        return "There is no conversation here yet. Just write to me."
+        return ctx.words.TITLE_NONE
     if not ctx.rest:
-        return f"This is {_title(session)}. /title NAME changes that."
+        return ctx.words.TITLE_IS.format(title=_title(ctx.words, session))
     name = one_line(ctx.rest, TITLE_LENGTH)
     await ctx.db.write(sessions.rename, session.id, name)
-    return f"This conversation is “{name}” now."
+    return ctx.words.TITLE_SET.format(name=name)
 
 
 @command("history", summary="The last lines of this conversation", usage="/history [LINES]")
 async def history(ctx: CommandContext) -> str:
     count = int(ctx.rest) if ctx.rest.isdecimal() and len(ctx.rest) < 4 else 10
     count = max(1, min(count, MOST_LINES))
-    lines = await ctx.db.read(_last_lines, ctx.lane, count)
-    return "\n".join(lines) or "Nothing was said here yet."
+    lines = await ctx.db.read(_last_lines, ctx.words, ctx.lane, count)
+    return "\n".join(lines) or ctx.words.HISTORY_NONE
 
 
 def _mine(tx: Tx, person_id: str, lane: str) -> tuple[list[Session], str]:
@@ -98,19 +99,21 @@ def _branch(tx: Tx, lane: str, copy_id: str, name: str, *, now: float) -> int:
     return here.seq
 
 
-def _last_lines(tx: Tx, lane: str, count: int) -> list[str]:
+def _last_lines(tx: Tx, words: Words, lane: str, count: int) -> list[str]:
     here = sessions.current(tx, lane)
     if here is None:
         return []
     spoken = [m for m in sessions.history(tx, here.id) if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]
-    return [f"{'You' if m.role is Role.USER else 'Me'}: {one_line(m.text, LINE_LENGTH)}" for m in spoken[-count:]]
+    forms = {Role.USER: words.HISTORY_YOU, Role.ASSISTANT: words.HISTORY_ME}
+    return [forms[m.role].format(text=one_line(m.text, LINE_LENGTH)) for m in spoken[-count:]]
 
 
-def _line(number: int, session: Session, here: str) -> str:
+def _line(words: Words, number: int, session: Session, here: str) -> str:
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.updated_at))
-    mark = " ← here" if session.id == here else ""
-    return f"{number}. {_title(session)}, {session.seq} lines, {day}{mark}"
+    mark = words.SESSIONS_HERE if session.id == here else ""
+    title = _title(words, session)
+    return words.SESSIONS_LINE.format(number=number, title=title, lines=session.seq, day=day) + mark
 
 
-def _title(session: Session) -> str:
-    return f"“{one_line(session.title, TITLE_LENGTH)}”" if session.title else session.id
+def _title(words: Words, session: Session) -> str:
+    return words.SESSION_TITLE.format(title=one_line(session.title, TITLE_LENGTH)) if session.title else session.id

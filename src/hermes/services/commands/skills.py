@@ -13,15 +13,12 @@ from hermes.agent.skills.showing import listed, missing_lines, view
 from hermes.agent.skills.switches import SkillSwitches
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
+from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 
 LINE = 90
 FOR_ADMINS = frozenset({"enable", "disable", "install"})
 USAGE = "/skills [show NAME]"
-HELP = (
-    "/skills lists them, /skills show NAME shows one. "
-    "Admins: /skills enable NAME [PLATFORM], /skills disable NAME [PLATFORM], /skills install SOURCE."
-)
 
 
 @command("skills", summary="What know-how I can load", usage=USAGE)
@@ -31,7 +28,9 @@ async def skills(ctx: CommandContext) -> str:
     verb, _, rest = ctx.rest.partition(" ")
     verb, rest = verb.lower(), rest.strip()
     if verb in FOR_ADMINS and not at_least(ctx.role, PersonRole.ADMIN):
-        return ctx.words.NOT_ALLOWED.format(name=f"skills {verb}", role=PersonRole.ADMIN, mine=ctx.role)
+        return ctx.words.NOT_ALLOWED.format(
+            name=f"skills {verb}", role=ctx.words.role(PersonRole.ADMIN), mine=ctx.words.role(ctx.role)
+        )
     match verb:
         case "" | "list":
             return _list(ctx, library)
@@ -44,16 +43,16 @@ async def skills(ctx: CommandContext) -> str:
         case "install" if rest:
             return await _install(ctx, library, rest)
         case _:
-            return HELP
+            return ctx.words.SKILLS_HELP
 
 
 def _list(ctx: CommandContext, library: SkillLibrary) -> str:
     platform = ctx.session_key.platform
-    told = listed(library.offered(platform), LINE) or "There are no skills here."
+    told = listed(library.offered(platform), LINE) or ctx.words.SKILLS_NONE
     off = [skill.name for skill in library.all() if library.why_off(skill, platform)]
-    lines = [told, "Load one with /NAME and what you want; I also find them myself."]
+    lines = [told, ctx.words.SKILLS_HOW]
     if at_least(ctx.role, PersonRole.ADMIN):
-        lines += [f"Off here: {', '.join(off)}"] if off else []
+        lines += [ctx.words.SKILLS_OFF.format(names=", ".join(off))] if off else []
         lines += [f"! {one_line(trouble, 200)}" for trouble in library.troubles()[:5]]
     return "\n".join(lines)
 
@@ -70,10 +69,10 @@ async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str
     try:
         typed = shlex.split(rest)
     except ValueError:
-        return "That has a quote without its end."
+        return ctx.words.SKILLS_QUOTE
     flags = {word for word in typed if word.startswith("--")}
     if len(typed) - len(flags) != 1 or not flags <= {"--yes", "--replace"}:
-        return "Name one folder, archive or git address: /skills install SOURCE [--yes] [--replace]"
+        return ctx.words.SKILLS_SOURCE
     candidate = await asyncio.to_thread(
         install,
         next(word for word in typed if word not in flags),
@@ -86,10 +85,13 @@ async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str
         taken=frozenset(same_name(known) for known in ctx.commands),
     )
     await asyncio.to_thread(library.refresh)
-    return await asyncio.to_thread(_told, library, candidate.skill)
+    return await asyncio.to_thread(_told, ctx.words, library, candidate.skill)
 
 
-def _told(library: SkillLibrary, installed: Skill) -> str:
+def _told(words: Words, library: SkillLibrary, installed: Skill) -> str:
     skill = library.get(installed.name)
-    lines = [f"{skill.name} is installed: {one_line(skill.description, 200)}", f"Load it with /{skill.name}."]
+    lines = [
+        words.SKILL_INSTALLED.format(name=skill.name, about=one_line(skill.description, 200)),
+        words.SKILL_LOAD.format(name=skill.name),
+    ]
     return "\n".join([*lines, *missing_lines(library, skill)])

@@ -6,9 +6,8 @@ from hermes.agent.toolkit import Toolbox
 from hermes.agent.toolsets import FINDING, GROUPS
 from hermes.core.keys import SessionKey
 from hermes.core.people import PersonRole
+from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
-
-NONE = "We can talk; there are no tools for you here."
 
 
 @command("tools", summary="What I can use for you in this chat", role=PersonRole.GUEST)
@@ -19,11 +18,12 @@ async def tools(ctx: CommandContext) -> str:
         if tool.group != FINDING:
             groups.setdefault(tool.group, []).append(tool.name)
     if not groups:
-        return NONE
-    lines = [f"{_about(group)}: {', '.join(names)}" for group, names in sorted(groups.items())]
-    return f"Toolset {toolbox.access(here).name}, as {ctx.role}:\n" + "\n".join(lines)
+        return ctx.words.TOOLS_NONE
+    head = ctx.words.TOOLS_LIST.format(toolset=toolbox.access(here).name, role=ctx.words.role(ctx.role))
+    return "\n".join([head, *(_line(ctx.words, group, names) for group, names in sorted(groups.items()))])
 
 
-def _about(group: str) -> str:
+def _line(words: Words, group: str, names: list[str]) -> str:
     known = GROUPS.get(group)
-    return f"{group} ({known.about})" if known else group
+    form = words.TOOLS_GROUP if known else words.TOOLS_OTHER
+    return form.format(group=group, about=words.group(group, known.about if known else ""), names=", ".join(names))
