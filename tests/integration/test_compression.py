@@ -11,6 +11,7 @@ import pytest
 from hermes.agent.compress import OPENING
 from hermes.core.messages import Role
 from hermes.hosting.store_verbs import StoreVerbs
+from hermes.services.compression import REST_TURNS
 from hermes.services.gateway import Gateway
 from hermes.store import revisions, sessions
 from hermes.store.db import Tx
@@ -151,6 +152,28 @@ async def test_a_summary_that_fails_or_is_no_shorter_changes_nothing(
         await talk(telegram, "three")
         assert asked(model)[0] == f"one {LONG}"
         assert await revision(gateway) is None
+
+
+async def test_what_was_tried_in_vain_is_not_tried_again_with_every_turn(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    def attempts() -> int:
+        return sum(MINUTES in str(request["messages"][0]) for request in model.requests)
+
+    async def tried() -> bool:
+        return attempts() == 1
+
+    writes_minutes(model, "x" * 20_000)
+    async with start(**SMALL) as gateway:
+        await talk(telegram, f"one {LONG}", f"two {LONG}")
+        await until(tried)
+        for number in range(REST_TURNS - 1):
+            await talk(telegram, str(number))
+        assert attempts() == 1
+        writes_minutes(model)
+        await talk(telegram, "and now", "and then", "at last")
+        await is_compressed(gateway)
+        assert attempts() == 2
 
 
 async def test_compress_by_hand_says_how_long_and_a_preview_changes_nothing(

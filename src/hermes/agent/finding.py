@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from hermes.agent.compress import FOUND_BEFORE, is_summary
+from hermes.agent.compress import FOUND_BEFORE, OPENING, is_summary
 from hermes.agent.toolsets import GROUPS
 from hermes.core.messages import ChatMessage, Role
 
@@ -42,10 +42,10 @@ def line_of(tool: Named) -> str:
 def names_found(history: Iterable[ChatMessage]) -> list[str]:
     """The names in every result of ``find_tools``, and in the summary of what went before, in their order."""
     found: dict[str, None] = {}
-    for message in history:
-        if message.role is Role.TOOL and message.name == FIND_TOOLS:
+    for message in history:  # the name first: it is empty in nearly every line, and a long talk passes here each turn
+        if message.name == FIND_TOOLS and message.role is Role.TOOL:
             found.update(dict.fromkeys(_FOUND.findall(message.text)))
-        elif is_summary(message):
+        elif message.text.startswith(OPENING) and is_summary(message):
             found.update(dict.fromkeys(_names_in(message.text)))
     return list(found)
 

@@ -30,6 +30,7 @@ from hermes.store.db import Tx
 
 log = logging.getLogger(__name__)
 
+MOST_OFFERS = 100
 OUTPUT_BYTES = 50_000
 TOOL_SECONDS = 120.0
 LONGEST_SECRET = 10_000
@@ -421,6 +422,15 @@ def _refuse(wanted: Tool, values: dict[str, Any], context: ToolContext) -> None:
         wanted.mark.approval(context, **values)
 
 
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """What somebody of one role is told of where this is the ``access``."""
+
+    access: Access
+    at_hand: tuple[ToolSpec, ...]
+    further: frozenset[str] = frozenset()
+
+
 class Toolbox:
     """The tools an agent may use, by name."""
 
@@ -435,6 +445,7 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
         self._specs = {name: tool.spec for name, tool in self._tools.items()}
         self._access = access
+        self._offers: dict[tuple[int, PersonRole], _Offer] = {}
         self._redact = redact or Redactor()
         self._output_bytes = output_bytes
 
@@ -458,18 +469,32 @@ class Toolbox:
 
         It follows from the talk alone, so it is the same after a restart and only ever grows at its end.
         """
+        offer = self._offer(where, role)
+        found = [self._specs[name] for name in names_found(history) if name in offer.further] if offer.further else ()
+        return (*offer.at_hand, *found) if found else offer.at_hand
+
+    def _offer(self, where: Where, role: PersonRole) -> _Offer:
+        """Worked out once for each configuration, and the very same object from then on."""
+        access = self._access(where)
+        known = self._offers.get((id(access), role))  # an id stands for one object only: the offer keeps it alive
+        if known is None:
+            if len(self._offers) >= MOST_OFFERS:
+                self._offers.clear()
+            known = self._offers[id(access), role] = self._work_out(access, where, role)
+        return known
+
+    def _work_out(self, access: Access, where: Where, role: PersonRole) -> _Offer:
         allowed = self.allowed(where, role)
         if FIND_TOOLS not in self._tools:
-            return tuple(self._specs[tool.name] for tool in allowed)
+            return _Offer(access, tuple(self._specs[tool.name] for tool in allowed))
         further = {tool.name: tool.group for tool in self.further(where, role)}
-        at_hand = [tool.name for tool in allowed if tool.name not in further and tool.name != FIND_TOOLS]
-        found = [name for name in names_found(history) if name in further]
-        specs = [self._specs[name] for name in (*at_hand, *found)]
+        specs = [self._specs[tool.name] for tool in allowed if tool.name not in {*further, FIND_TOOLS}]
         if not further:
-            return tuple(specs)
+            return _Offer(access, tuple(specs))
         groups = ", ".join(dict.fromkeys(further.values()))
         spec = self._specs[FIND_TOOLS]
-        return (replace(spec, description=f"{spec.description} There are tools for: {groups}."), *specs)
+        first = replace(spec, description=f"{spec.description} There are tools for: {groups}.")
+        return _Offer(access, (first, *specs), frozenset(further))
 
     def further(self, where: Where, role: PersonRole) -> list[Tool]:
         """What this person has and is not told of at once: what ``find_tools`` looks through."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage
 from hermes.core.ports import Clock, Model, ModelRequest
 from hermes.store import revisions, rewind, sessions
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database
 from hermes.store.rewind import Shorter
 from hermes.store.sessions import HISTORY_ROWS, Context
 
@@ -34,9 +35,18 @@ MOST_TOKENS = 2000
 URGENT = 0.9
 """What was undone is not done again by itself before the talk fills so much of the window."""
 
+REST_TURNS, LONGEST_REST = 10, 80
+"""After an attempt in vain a talk is left alone for so many turns, and twice as many after the next."""
+
+MOST_RESTING = 1000
+
 
 class NothingToDoError(GatewayError):
     """The talk is too short, or its summary would not be shorter."""
+
+
+class StillUndoneError(NothingToDoError):
+    """Somebody took it back, and there is still room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,12 @@ class Talk:
     was_too_long: bool = False
 
 
+@dataclass(slots=True)
+class _Rest:
+    turns: int
+    next: int
+
+
 class Compression:
     """``model`` finds the one of a setting and a chat; ``tell`` writes to a chat."""
 
@@ -78,6 +94,7 @@ class Compression:
         self._model = model
         self._tell = tell
         self._running: dict[str, asyncio.Task[Compressed]] = {}
+        self._resting: OrderedDict[str, _Rest] = OrderedDict()
         self._telling: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -98,10 +115,28 @@ class Compression:
         settings = self._config().compression
         if not settings.enabled or talk.session_id in self._running or len(self._running) >= MOST_AT_ONCE:
             return
+        if not talk.was_too_long and self._rests(talk.session_id):
+            return
         window = self.window(talk.model)
-        is_urgent = talk.was_too_long or _is_due(talk, max(URGENT, settings.at), window)
-        if is_urgent or _is_due(talk, settings.at, window):
+        share = compress.share(talk.history, talk.summary, window=window, most_lines=HISTORY_ROWS)
+        is_urgent = talk.was_too_long or share >= max(URGENT, settings.at)
+        if is_urgent or share >= settings.at:
             self._begin(talk.key, talk.session_id, window, is_wanted=is_urgent)
+
+    def _rests(self, session_id: str) -> bool:
+        """Whether what was tried in vain is left alone for this turn too: asking a model each time would cost."""
+        rest = self._resting.get(session_id)
+        if rest is None or rest.turns <= 0:
+            return False
+        rest.turns -= 1
+        return True
+
+    def _was_in_vain(self, session_id: str) -> None:
+        before = self._resting.pop(session_id, None)
+        turns = before.next if before else REST_TURNS
+        self._resting[session_id] = _Rest(turns, min(2 * turns, LONGEST_REST))
+        if len(self._resting) > MOST_RESTING:
+            self._resting.popitem(last=False)
 
     def begin(self, key: SessionKey, session_id: str, *, is_preview: bool = False) -> asyncio.Task[Compressed]:
         """Make this talk shorter now, or join whoever is at it; a preview only says how it would be."""
@@ -140,24 +175,29 @@ class Compression:
         self._running.pop(session_id, None)
         if task.cancelled():
             return
-        match task.exception():
+        error = task.exception()
+        if error is not None and not isinstance(error, StillUndoneError):
+            self._was_in_vain(session_id)
+        match error:
             case None:
                 made = task.result()
                 if not made.revision:
                     return
+                self._resting.pop(session_id, None)
                 facts = {"lines": made.lines, "characters": made.characters, "now": len(made.summary)}
                 log.info("Compressed", extra={"session": session_id, "revision": made.revision, **facts})
             case NothingToDoError() as reason:
                 log.debug("Nothing to compress", extra={"session": session_id, "reason": str(reason)})
             case ModelError() | StoreIsDownError() as error:
                 log.warning("Could not compress", extra={"session": session_id, "reason": str(error)})
-            case error:
+            case _:
                 log.error("Compressing broke", extra={"session": session_id}, exc_info=error)
 
     async def _compress(self, key: SessionKey, session_id: str, window: int, *, is_wanted: bool) -> Compressed:
-        talk, newest = await self._db.read(_read, session_id)
-        if not is_wanted and newest is not None and newest.undone_at is not None:
-            raise NothingToDoError(Said(lambda words: words.COMPRESS_UNDONE))
+        newest = None if is_wanted else await self._db.read(revisions.newest, session_id)
+        if newest is not None and newest.undone_at is not None:
+            raise StillUndoneError(Said(lambda words: words.COMPRESS_UNDONE))
+        talk = await self._db.read(sessions.context, session_id)
         made, up_to = await self._summarise(key, talk, window)
         shorter = Shorter(talk, up_to, made.summary, self._config().compression.model)
         revision = await self._db.write(rewind.compress, session_id, shorter, now=self._clock.now())
@@ -166,7 +206,7 @@ class Compression:
         return Compressed(made.lines, made.characters, made.summary, revision)
 
     async def _preview(self, key: SessionKey, session_id: str) -> Compressed:
-        talk, _ = await self._db.read(_read, session_id)
+        talk = await self._db.read(sessions.context, session_id)
         made, _ = await self._summarise(key, talk, self.window(""))
         return made
 
@@ -187,11 +227,3 @@ class Compression:
         if not reply.text.strip() or not compress.is_gain(older, talk.summary, summary):
             raise NothingToDoError(Said(lambda words: words.COMPRESS_NO_GAIN))
         return Compressed(count, size, summary), talk.seqs[count - 1]
-
-
-def _is_due(talk: Talk, at: float, window: int) -> bool:
-    return compress.is_due(talk.history, talk.summary, at=at, window=window, most_lines=HISTORY_ROWS)
-
-
-def _read(tx: Tx, session_id: str) -> tuple[Context, revisions.Revision | None]:
-    return sessions.context(tx, session_id), revisions.newest(tx, session_id)

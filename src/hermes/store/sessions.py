@@ -187,11 +187,15 @@ def _page(tx: Tx, session_id: str, before: int, limit: int) -> list[_Row]:
                 ORDER BY revision DESC LIMIT 1), 0)
         ORDER BY seq DESC LIMIT :limit
         """,
-        lambda *row: row,
+        _row,
         id=session_id,
         before=before,
         limit=limit,
     )
+
+
+def _row(seq: int, kind: str, body: str, revision: int) -> _Row:
+    return seq, kind, body, revision
 
 
 def _keep_what_counts(rows: Sequence[_Row], before: int, kept: list[_Row]) -> int:

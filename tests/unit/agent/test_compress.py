@@ -62,7 +62,7 @@ def test_what_cannot_be_cut_is_not() -> None:
 
 def test_a_talk_is_due_by_its_size_or_by_its_lines() -> None:
     def is_due(talk: list[ChatMessage], summary: str = "") -> bool:
-        return compress.is_due(talk, summary, at=0.5, window=1000, most_lines=100)
+        return compress.share(talk, summary, window=1000, most_lines=100) >= 0.5
 
     assert not is_due([said("x" * 1900)])
     assert is_due([said("x" * 2100)])

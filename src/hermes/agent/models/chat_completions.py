@@ -94,6 +94,9 @@ def _effort(body: Json) -> str:
 
 def messages_of(messages: Sequence[ChatMessage], by: str = "", *, with_reasoning: bool = False) -> Iterator[Json]:
     """A result can hold no picture here, so the pictures of a run of results follow upon it as the user's."""
+    if not any(message.tool_calls or message.tool_call_id for message in messages):  # a plain talk, often a long one
+        yield from map(message_of, messages)
+        return
     for is_result, run in groupby(messages, lambda message: message.role is Role.TOOL):
         pictures: list[Image] = []
         for message in run:
@@ -108,6 +111,8 @@ def messages_of(messages: Sequence[ChatMessage], by: str = "", *, with_reasoning
 
 def message_of(message: ChatMessage) -> Json:
     rendered: Json = {"role": str(message.role), "content": message.text}
+    if not (message.tool_calls or message.tool_call_id or message.images or message.name):
+        return rendered
     if message.role is Role.TOOL:
         rendered["tool_call_id"] = message.tool_call_id
         return rendered

@@ -62,6 +62,15 @@ class Shelf:
     troubles: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The lines for the prompts of one platform, good for as long as both are these."""
+
+    shelf: Shelf
+    settings: SkillsConfig
+    text: str
+
+
 def nothing_set(_: str) -> str | None:
     return None
 
@@ -95,6 +104,7 @@ class SkillLibrary:
         self.now = now
         self._lock = threading.Lock()
         self._said: frozenset[str] = frozenset()
+        self._indexes: dict[str, _Index] = {}
         self._shelf = self._shelve(self._remembered())
 
     # What there is
@@ -151,6 +161,13 @@ class SkillLibrary:
         """The lines for the prompt: short, in a stable order; '' when there is nothing to offer."""
         if not at_least(PersonRole(role or PersonRole.GUEST), PersonRole.USER):
             return ""  # the tools that read skills are not for guests either
+        shelf, settings = self._shelf, self._settings()
+        known = self._indexes.get(platform)
+        if known is None or known.shelf is not shelf or known.settings is not settings:
+            known = self._indexes[platform] = _Index(shelf, settings, self._written(platform))
+        return known.text
+
+    def _written(self, platform: str) -> str:
         offered = self.offered(platform)
         if not offered:
             return ""
