@@ -70,10 +70,12 @@ from hermes.services.alerts import Alerts, home_channels, home_targets
 from hermes.services.aloud import Aloud
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
+from hermes.services.background import Background
 from hermes.services.cards import Cards
 from hermes.services.clock import SystemClock
 from hermes.services.commands import (
     about,
+    agents,
     approve,
     busy,
     compress,
@@ -153,6 +155,7 @@ TOOLS: tuple[ModuleType, ...] = (
 )
 COMMANDS: tuple[ModuleType, ...] = (
     about,
+    agents,
     approve,
     busy,
     compress,
@@ -460,6 +463,7 @@ class _Builder:
             SkillSwitches(lambda: self.watch.loaded, self.watch.read_again),
             Restarts(self._setting.restart, clock.now()),
             presenter,
+            Background(db, door, lanes),
         )
         intake = Intake(
             db,
@@ -471,6 +475,7 @@ class _Builder:
             pairings,
             on_arrival=supervisor.arrived,
             calls_skill=lambda name, platform: name not in commands and skills.is_called(name, platform),
+            told_after_seconds=self._setting.pace.told_it_waits_seconds,
         )
         supervisor.connect(intake.emit_for, delivery.connected)
         self.background = {

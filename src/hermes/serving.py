@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from hermes.bootstrap import Setting, open_gateway
 from hermes.config import EMBEDDED, ApiConfig
 from hermes.core.catalogue import words_of
 from hermes.core.errors import StoreIsDownError
-from hermes.core.keys import SessionKey
+from hermes.core.keys import SessionKey, Target
+from hermes.core.lane import DOORS
 from hermes.core.languages import pick
 from hermes.core.secret import Redactor, Secret
 from hermes.hosting import banner, greeting, lag
@@ -31,15 +32,18 @@ from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import KeyRing
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import HttpServer
+from hermes.services.background import origin_of
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
-from hermes.store import outbox, turns
+from hermes.store import inbox, outbox, turns
 from hermes.store.api_keys import own_key
+from hermes.store.db import Tx
 from hermes.store.home import Whose, make_home
 from hermes.store.turns import TurnState
 
 log = logging.getLogger(__name__)
 
+GOODBYE_SECONDS = 5.0
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
 
@@ -155,21 +159,32 @@ def _count(event: TurnEvent, gateway: Gateway, options: WorkerOptions) -> None:
 
 
 async def say_goodbye(gateway: Gateway) -> None:
-    """Tell the chats whose turn is running, once each; the note is gone after a minute if it cannot be sent."""
-    running = gateway.lanes.running()
-    if not running:
-        return
-    rows: list[outbox.Outgoing] = []
-    configured = gateway.watch.current.language
+    """Tell each chat for which something runs, once. After the restart it would not be true any more, so it is gone."""
     try:
-        languages = await gateway.db.read(turns.languages_of, [turn_id for _, turn_id in running])
-        for lane, turn_id in running:
-            text = words_of(pick(configured, languages.get(turn_id, ""))).SHUTTING_DOWN
-            rows += gateway.letters.notice(SessionKey.parse(lane).target, text, turn_id=turn_id)
+        chats = await gateway.db.read(_chats_of, gateway.lanes.running())
+        languages = await gateway.db.read(turns.languages_of, list(chats.values()))
+        rows: list[outbox.Outgoing] = []
+        for target, turn_id in chats.items():
+            text = words_of(pick(gateway.watch.current.language, languages.get(turn_id, ""))).SHUTTING_DOWN
+            rows += gateway.letters.notice(target, text, turn_id=turn_id)
+        rows = [replace(row, expires_at=gateway.clock.now() + GOODBYE_SECONDS) for row in rows]
         await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
     except StoreIsDownError as error:
         log.warning("Store is down", extra={"while": "saying goodbye", "reason": str(error)})
-    gateway.letters.due(rows)
+    else:
+        gateway.letters.due(rows)
+
+
+def _chats_of(tx: Tx, running: Sequence[tuple[str, str]]) -> dict[Target, str]:
+    """Where these turns are waited for: in their own chat, or in the one that began them. Two in a group are one chat."""
+    chats: dict[Target, str] = {}
+    for lane, turn_id in running:
+        row = next(iter(inbox.of_turn(tx, turn_id)), None)
+        origin = origin_of(row) if row is not None else ""
+        key = SessionKey.parse(origin or lane)
+        if key.platform not in DOORS:
+            chats.setdefault(key.target, turn_id)
+    return chats
 
 
 def _print(lines: list[str]) -> None:

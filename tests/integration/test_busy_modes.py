@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.core.catalogue import ENGLISH
 from hermes.services.gateway import Gateway
+from hermes.services.presenter import Pace
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, calls_tools, last_user_text
 from tests.fakes.telegram import FakeTelegram
@@ -110,3 +112,89 @@ async def test_steer_hands_all_five_over_after_the_tool_call(
     assert telegram.texts(7) == [f"echo: {prompt}"]
     assert [state for state, _ in settled] == ["answered"] * 6
     assert len({turn for _, turn in settled}) == 1
+
+
+# One message, whatever the mode
+
+
+TOLD_AT_ONCE = Pace(told_it_waits_seconds=0.01)
+
+
+async def test_what_waits_is_told_once_for_each_turn_and_comes_next(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    async with start(HERMES_BUSY_MODE="queue", pace=TOLD_AT_ONCE):
+        await say_five_during_a_turn(telegram, model)
+        await telegram.wait_for(lambda: telegram.texts(7) == [ENGLISH.WAITS_IN_LINE], WAIT_SECONDS)
+        telegram.user_says("/status")  # stored after all of them: none of them says anything more
+        await telegram.wait_for(lambda: len(telegram.sent) == 2, WAIT_SECONDS)
+        model.release()
+        await telegram.wait_for(lambda: len(telegram.sent) == 8, WAIT_SECONDS)
+    assert telegram.texts(7)[2:] == [f"echo: {text}" for text in ["first", *FIVE]]
+
+
+async def test_an_interrupted_turn_needs_no_words(start: Start, telegram: FakeTelegram, model: FakeModel) -> None:
+    async with start(HERMES_BUSY_MODE="interrupt", pace=TOLD_AT_ONCE):
+        await say_five_during_a_turn(telegram, model)
+        await model.is_hung_up_on(WAIT_SECONDS)
+        model.release()
+        await telegram.wait_for(lambda: bool(telegram.sent), WAIT_SECONDS)
+    assert len(telegram.sent) == 1
+
+
+async def test_a_message_that_was_begun_meanwhile_is_not_told_that_it_waits(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    async with start(HERMES_BUSY_MODE="queue", pace=Pace(told_it_waits_seconds=0.2)):
+        await say_five_during_a_turn(telegram, model)
+        model.release()
+        await telegram.wait_for(lambda: len(telegram.sent) == 6, WAIT_SECONDS)
+        telegram.user_says("last")
+        await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: last", WAIT_SECONDS)
+    assert ENGLISH.WAITS_IN_LINE not in telegram.texts(7)
+
+
+async def test_one_message_can_be_queued_in_a_chat_that_interrupts(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    async with start(HERMES_BUSY_MODE="interrupt", pace=TOLD_AT_ONCE) as gateway:
+        model.hold()
+        telegram.user_says("first")
+        await model.is_holding(WAIT_SECONDS)
+        telegram.user_says("/queue and then this")
+        await telegram.wait_for(lambda: telegram.texts(7) == [ENGLISH.WAITS_IN_LINE], WAIT_SECONDS)
+        model.release()
+        await telegram.wait_for(lambda: len(telegram.sent) == 3, WAIT_SECONDS)
+        settled = await outcomes(gateway)
+    assert telegram.texts(7)[1:] == ["echo: first", "echo: and then this"]
+    assert len({turn for _, turn in settled}) == 2
+
+
+async def test_one_message_can_steer_in_a_chat_that_queues(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir(exist_ok=True)
+    (tmp_path / "work" / "notes.txt").write_text("Bread.", encoding="utf-8")
+    model.script([calls_tools(("read_file", {"path": "notes.txt"}))])
+    async with start(HERMES_BUSY_MODE="queue", pace=TOLD_AT_ONCE) as gateway:
+        model.hold()
+        telegram.user_says("first")
+        await model.is_holding(WAIT_SECONDS)
+        telegram.user_says("later")
+        telegram.user_says("/steer in Swedish")
+        await telegram.wait_for(lambda: len(telegram.sent) == 2, WAIT_SECONDS)
+        model.release()
+        await telegram.wait_for(lambda: len(telegram.sent) == 4, WAIT_SECONDS)
+        settled = await outcomes(gateway)
+    assert sorted(telegram.texts(7)[:2]) == sorted([ENGLISH.WAITS_IN_LINE, ENGLISH.TAKEN_INTO_ACCOUNT])
+    assert telegram.texts(7)[2:] == ["echo: in Swedish", "echo: later"]
+    turns = [turn for _, turn in settled]
+    assert turns[0] == turns[2] != turns[1]
+
+
+async def test_without_a_text_they_say_what_they_do(start: Start, telegram: FakeTelegram) -> None:
+    async with start():
+        telegram.user_says("/queue")
+        telegram.user_says("/steer")
+        await telegram.wait_for(lambda: len(telegram.sent) == 2, WAIT_SECONDS)
+    assert telegram.texts(7) == [ENGLISH.QUEUE_USAGE, ENGLISH.STEER_USAGE]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from hermes.core.catalogue import ENGLISH
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
@@ -39,3 +42,46 @@ async def test_a_model_that_fails_is_told_in_status_until_it_answers_again(
         assert "the newest call failed (quota)" in (await gateway.status())["model"]["note"]
         gateway.models.answered()
         assert (await gateway.status())["model"]["note"] == ""
+
+
+async def test_an_answer_that_breaks_off_keeps_what_was_read_and_says_why(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    piece = b'data: {"choices":[{"index":0,"delta":{"content":"Once upon a time"}}]}\n\n'
+    for _ in range(5):
+        model.sends_next(piece, cut=True)
+    async with start():
+        telegram.user_says("tell me")
+        await telegram.wait_for(lambda: any("My model" in text for text in telegram.texts(7)), 15)
+    told = telegram.texts(7)[-1]
+    assert told.startswith("Once upon a time …")
+    assert "broke off" in told
+    assert "no fallback" in told
+
+
+@pytest.mark.parametrize(
+    "reason, told", [("length", ENGLISH.CUT_OFF_LENGTH), ("content_filter", ENGLISH.CUT_OFF_FILTER)]
+)
+async def test_an_answer_that_was_cut_short_is_told_as_such(
+    start: Start, telegram: FakeTelegram, model: FakeModel, reason: str, told: str
+) -> None:
+    model.says("Half of", finish=reason)
+    async with start():
+        telegram.user_says("tell me all")
+        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+        telegram.user_says("go on")
+        await telegram.wait_for(lambda: len(telegram.sent) == 2)
+    assert telegram.texts(7)[0] == f"Half of\n\n{told}"
+    said = [each["content"] for each in model.last_request["messages"] if each["role"] == "assistant"]
+    assert said == ["Half of"], "the model itself reads only what it said"
+
+
+async def test_a_model_that_says_nothing_is_told_in_words(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    for _ in range(5):
+        model.says("")
+    async with start():
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: len(telegram.sent) == 1, 15)
+    assert "answered with nothing" in telegram.texts(7)[0]

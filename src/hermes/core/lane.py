@@ -19,7 +19,13 @@ class BusyMode(StrEnum):
     STEER = "steer"  # handed to the model after the current tool call
 
 
+ONE_MODE = {"queue": BusyMode.QUEUE, "steer": BusyMode.STEER}
+"""Kinds of a message that says for itself what it does while a turn runs, whatever the chat's mode is."""
+
+
 class Arrived(Protocol):
+    @property
+    def kind(self) -> str: ...
     @property
     def ready_at(self) -> float: ...
     @property
@@ -37,7 +43,7 @@ def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tupl
     """
     if not rows:
         return (), None
-    group = rows if mode is not BusyMode.QUEUE else first_group(rows)
+    group = first_group(rows) if mode is BusyMode.QUEUE or _stands_alone(rows[0]) else _joined(rows)
     ready_at = min(max(row.ready_at for row in group), group[0].received_at + LONGEST_JOIN_SECONDS)
     return (group, None) if ready_at <= now else ((), ready_at)
 
@@ -48,6 +54,15 @@ def first_group(rows: Sequence[Row]) -> Sequence[Row]:
     while end < len(rows) and rows[end - 1].ready_at > rows[end - 1].received_at and _close(rows[end - 1], rows[end]):
         end += 1
     return rows[:end]
+
+
+def _joined(rows: Sequence[Row]) -> Sequence[Row]:
+    """All of them, up to one that wants a turn of its own."""
+    return rows[: next((place for place, row in enumerate(rows) if _stands_alone(row)), len(rows))]
+
+
+def _stands_alone(row: Arrived) -> bool:
+    return ONE_MODE.get(row.kind) is BusyMode.QUEUE
 
 
 def _close(earlier: Arrived, later: Arrived) -> bool:

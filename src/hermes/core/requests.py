@@ -24,7 +24,8 @@ class TurnOptions:
     ``instructions`` stands beside the persona. ``tools`` are the client's own: their calls end the turn and are
     handed back. A tool of the client with the name of ours replaces ours. ``origin`` is the lane of the chat on whose
     behalf a turn without a chat works: its questions are put there. ``depth`` counts errands within errands. ``folder``
-    is where the owner asks from on this machine: their tools work there.
+    is where the owner asks from on this machine: their tools work there. ``reports``: the answer is told in the chat of
+    ``origin``, below a line that names the task.
     """
 
     instructions: str = ""
@@ -36,6 +37,7 @@ class TurnOptions:
     origin: str = ""
     depth: int = 0
     folder: str = ""
+    reports: bool = False
 
 
 @dataclass(frozen=True, slots=True)

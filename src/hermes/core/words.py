@@ -314,6 +314,32 @@ class Words:
     TOOL_PROGRESS_NOW = "{now} Others: {others}."
     TOOL_PROGRESS_UNKNOWN = "There is no {word!r}. {usage}"
 
+    # While it works
+    WAITS_IN_LINE = (
+        "I'm still at work on what came before, so this waits in line and comes next. /stop ends what I'm doing; "
+        "/busy interrupt lets new messages go first."
+    )
+    TAKEN_INTO_ACCOUNT = "Noted. I take it into account with my next step."
+    QUEUE_USAGE = "/queue TEXT: I answer it in a turn of its own, after what I'm doing now."
+    STEER_USAGE = "/steer TEXT: I take it into account in what I'm doing now, with my next step."
+    CUT_OFF_LENGTH = "(My model reached its limit here. Say “go on” for the rest.)"
+    CUT_OFF_FILTER = "(My model's provider stopped the answer here with its content filter. Ask in other words.)"
+    BACKGROUND_HEADER = "🧵 In the background: “{task}”"
+    BACKGROUND_BEGUN = "I work on it in the background and tell you here when it is done: “{task}”. /agents shows it."
+    BACKGROUND_USAGE = "/background TEXT: I work on it beside this chat, and tell you here when it is done."
+    BACKGROUND_FULL = "{count} tasks already run in the background for you. Wait for one of them, or: /agents stop"
+    AGENTS_NONE = "Nothing runs for you right now."
+    AGENTS = "For you at work:\n{lines}\nTo end one: /agents stop {example}. All of them: /agents stop all"
+    AGENT_LINE = "`{name}` {where}, since {span}: {task}"
+    AGENT_LINE_WAITS = "`{name}` {where}, since {span}: {task} (waits for an answer to its question)"
+    AGENT_HERE = "in this chat"
+    AGENT_ELSEWHERE = "in another chat"
+    AGENT_IN_BACKGROUND = "in the background"
+    AGENT_HANDED_ON = "handed on by me"
+    AGENT_BY_API = "through the API"
+    AGENT_STOPPED = "Stopped: {tasks}"
+    AGENT_UNKNOWN = "Nothing of that name runs for you. /agents lists what does."
+
     def summary(self, _command: str, english: str) -> str:
         """What a command is for; in English it says so itself."""
         return english

@@ -5,8 +5,10 @@ from __future__ import annotations
 from hermes.core.words import Words
 
 SUMMARIES = {
+    "agents": "现在有哪些事在为你做",
     "approvals": "看看有什么等你答复，以及你长期同意过什么",
     "approve": "同意我问的事",
+    "background": "在后台做一件事，不占用这个聊天",
     "branch": "复制这个会话，接着聊",
     "busy": "我忙的时候，新消息怎么处理",
     "compress": "把这段对话压缩一下",
@@ -18,6 +20,7 @@ SUMMARIES = {
     "new": "在这里开始新会话",
     "platform": "打开或暂停一个平台",
     "platforms": "我连着哪些平台",
+    "queue": "等我做完手上的事再说的话",
     "reasoning": "我想得多深",
     "restart": "重启网关；手上的事重启后接着做",
     "resume": "在这里接着聊以前的会话",
@@ -26,6 +29,7 @@ SUMMARIES = {
     "sethome": "提醒和通知都发到这个聊天",
     "skills": "我有哪些技能",
     "status": "我忙不忙，连着哪些平台",
+    "steer": "对我手上的事补充一句",
     "stop": "停下手上的事",
     "title": "给这个会话起个名字",
     "tools": "在这里我能为你用哪些工具",
@@ -331,6 +335,29 @@ class Chinese(Words):
     TOOL_PROGRESS_VERBOSE = "每用一次工具，给你看参数和结果的第一行。"
     TOOL_PROGRESS_NOW = "{now}还可以选：{others}。"
     TOOL_PROGRESS_UNKNOWN = "没有 {word!r} 这一项。{usage}"
+
+    # While it works
+    WAITS_IN_LINE = "我还在做前面的事，这条先排队，接着就做。/stop 停下手上的事；/busy interrupt 让新消息优先。"
+    TAKEN_INTO_ACCOUNT = "收到，下一步就会考虑进去。"
+    QUEUE_USAGE = "/queue 内容：做完手上的事，再单独回答这一条。"
+    STEER_USAGE = "/steer 内容：手上的事从下一步起就按这个来。"
+    CUT_OFF_LENGTH = "（模型的长度到这里用完了。说一声“继续”就接着讲。）"
+    CUT_OFF_FILTER = "（模型服务商的内容过滤在这里拦住了回答。请换个说法再问。）"
+    BACKGROUND_HEADER = "🧵 后台任务：“{task}”"
+    BACKGROUND_BEGUN = "我在后台做，做完在这里告诉你：“{task}”。/agents 可以查看。"
+    BACKGROUND_USAGE = "/background 内容：我在后台做，不占用聊天，做完在这里告诉你。"
+    BACKGROUND_FULL = "已经有 {count} 个后台任务在为你运行。请等一个做完，或者：/agents stop"
+    AGENTS_NONE = "现在没有正在为你做的事。"
+    AGENTS = "正在为你做：\n{lines}\n停掉一个：/agents stop {example}。全部停掉：/agents stop all"
+    AGENT_LINE = "`{name}` {where}，已 {span}：{task}"
+    AGENT_LINE_WAITS = "`{name}` {where}，已 {span}：{task}（在等问题的答复）"
+    AGENT_HERE = "在这个聊天里"
+    AGENT_ELSEWHERE = "在另一个聊天里"
+    AGENT_IN_BACKGROUND = "在后台"
+    AGENT_HANDED_ON = "由我分派"
+    AGENT_BY_API = "通过 API"
+    AGENT_STOPPED = "已停下：{tasks}"
+    AGENT_UNKNOWN = "没有叫这个名字的任务。/agents 列出正在做的。"
 
     def summary(self, command: str, english: str) -> str:
         return SUMMARIES.get(command, english)

@@ -18,9 +18,18 @@ from hermes.core.catalogue import words_of
 from hermes.core.command import read_command
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey, ChatKind, SessionKey
-from hermes.core.lane import BusyMode
+from hermes.core.lane import ONE_MODE, BusyMode
 from hermes.core.languages import guess, pick
-from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Marks, Press, Unreadable
+from hermes.core.messages import (
+    Attachment,
+    Ignored,
+    InboundEvent,
+    InboundMessage,
+    Marks,
+    OutboundMessage,
+    Press,
+    Unreadable,
+)
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.text import storable
@@ -31,6 +40,7 @@ from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import Accepted, InboxState, Incoming
+from hermes.store.outbox import OutboxKind
 from hermes.store.turns import Begun, TurnState
 
 log = logging.getLogger(__name__)
@@ -40,6 +50,7 @@ STRANGER_TOLD_EVERY_SECONDS = 3600.0
 CODE_SHOWN_EVERY_SECONDS = 20.0
 LOOK_AGAIN_SECONDS = 5.0
 ONE_COMMAND_SECONDS = 20.0
+TOLD_AFTER_SECONDS = 1.0
 STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
 
 
@@ -102,8 +113,12 @@ class Intake:
         strangers: Strangers,
         on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
         calls_skill: Callable[[str, str], bool] = lambda *_: False,
+        told_after_seconds: float = TOLD_AFTER_SECONDS,
     ) -> None:
-        """``calls_skill``: whether a command of this name, on this platform, begins a turn with a skill."""
+        """``calls_skill``: whether a command of this name, on this platform, begins a turn with a skill.
+
+        ``told_after_seconds``: how long a message waits for a running turn before its sender hears so.
+        """
         self._db = db
         self._config = config
         self._clock = clock
@@ -113,6 +128,8 @@ class Intake:
         self._strangers = strangers
         self._on_arrival = on_arrival
         self._calls_skill = calls_skill
+        self._told_after_seconds = told_after_seconds
+        self._is_closed = False
         self._known: set[tuple[str, str]] = set()  # persons already in the store
         self._told: dict[tuple[str, str], float] = {}  # strangers, and when they were last told
         self._in_hand: set[str] = set()  # events that are being acted on
@@ -174,9 +191,9 @@ class Intake:
     def _message(self, source: Source, message: InboundMessage) -> Arrival | None:
         verdict = self._verdict(source, message.session_key, message.sender_id, is_addressed=message.is_addressed)
         lane = str(lane_key(message, self._config()))
-        body = codec.dump(message)
         if isinstance(verdict, Allowed):
-            kind = self._kind(message)
+            kind, message = self._kind(message)
+            body = codec.dump(message)
             state = InboxState.ACTING if kind == "command" else InboxState.QUEUED
             pause = self._config().agent.join_pause_seconds if message.may_continue else 0.0
             incoming = self._incoming(source, message.keys, lane, kind, message.sender_id, body, state, pause=pause)
@@ -189,12 +206,17 @@ class Intake:
             return Arrival(incoming, message, verdict.reason)
         return None  # a group's talk that is not for us
 
-    def _kind(self, message: InboundMessage) -> str:
-        """A command acts at once; one that names a skill is a message like any other, for which the skill is read."""
+    def _kind(self, message: InboundMessage) -> tuple[str, InboundMessage]:
+        """A command acts at once; one that names a skill is a message like any other, for which the skill is read.
+
+        ``/queue TEXT`` and ``/steer TEXT`` are the message TEXT, which says what it does while a turn runs.
+        """
         line = read_command(message.text)
         if line is None:
-            return "message"
-        return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command"
+            return "message", message
+        if line.name in ONE_MODE and line.rest:
+            return line.name, replace(message, text=line.rest)
+        return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command", message
 
     def _press(self, source: Source, press: Press) -> Arrival:
         verdict = self._verdict(source, press.session_key, press.sender_id, is_addressed=True)
@@ -307,17 +329,38 @@ class Intake:
         elif arrival.incoming.state is InboxState.ACTING and event is not None:
             self._act(taken.event_id, arrival.incoming.lane, event)
         elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):
-            self._hurry(arrival.incoming.lane, taken, event)
+            self._hurry(arrival.incoming.lane, arrival.incoming.kind, taken, event)
             if (pause := arrival.incoming.ready_at - self._clock.now()) > 0:
                 # The slow poll would find it too, up to a second later.
                 asyncio.get_running_loop().call_later(pause, self._lanes.wake, arrival.incoming.lane)
 
-    def _hurry(self, lane: str, taken: Accepted, message: InboundMessage) -> None:
+    def _hurry(self, lane: str, kind: str, taken: Accepted, message: InboundMessage) -> None:
+        mode = ONE_MODE.get(kind) or self._lanes.mode_of(message.session_key, taken.busy_mode)
         if taken.turn_id and taken.turn_state == TurnState.WAITING:
             self._tell_waiting(taken.turn_id, message)
-        elif taken.turn_id and self._lanes.mode_of(message.session_key, taken.busy_mode) is BusyMode.INTERRUPT:
+        elif taken.turn_id and mode is BusyMode.INTERRUPT:
             self._lanes.interrupt(lane, taken.turn_id)
+        elif taken.turn_id:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._told_after_seconds, self._tell_busy, lane, taken, message, mode)
         self._lanes.wake(lane)
+
+    def _tell_busy(self, lane: str, taken: Accepted, message: InboundMessage, mode: BusyMode) -> None:
+        """Say what becomes of it, if it still waits after a moment: once for each turn and each way of waiting."""
+        if self._is_closed or self._lanes.running_turn(lane) != taken.turn_id:
+            return
+        self._spawn(self._tell_while_waiting(taken, message, mode))
+
+    async def _tell_while_waiting(self, taken: Accepted, message: InboundMessage, mode: BusyMode) -> None:
+        words = await self._words(message)
+        text = words.TAKEN_INTO_ACCOUNT if mode is BusyMode.STEER else words.WAITS_IN_LINE
+        rows = self._letters.rows(
+            OutboundMessage(message.session_key.target, text, reply_to=message.message_id),
+            OutboxKind.NOTICE,
+            key=f"ob_busy_{mode}_{taken.turn_id}",
+        )
+        if await self._db.write(_tell_if_queued, taken.event_id, rows, now=self._clock.now()):
+            self._letters.due(rows)
 
     def _tell_waiting(self, turn_id: str, message: InboundMessage) -> None:
         """Once for each turn, whoever waits how often: the letter's name makes it so."""
@@ -437,6 +480,7 @@ class Intake:
                 self._act(row.id, row.lane, event)
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._looking is not None:
             self._looking.cancel()
         if self._acting:
@@ -480,6 +524,14 @@ def _store_batch(
     )
     begun = [turn for lane in lanes if (turn := begin(tx, lane, now=now)) is not None]
     return Stored(accepted, unparked, begun)
+
+
+def _tell_if_queued(tx: Tx, event_id: str, rows: Sequence[outbox.Outgoing], *, now: float) -> bool:
+    row = inbox.get(tx, event_id)
+    if row is None or row.state != InboxState.QUEUED:
+        return False
+    outbox.enqueue(tx, rows, now=now)
+    return True
 
 
 def _begins_nothing(_tx: Tx, _lane: str, *, now: float) -> None:

@@ -53,6 +53,7 @@ class Pace:
     first_sign_seconds: float = 0.4
     preview_after_seconds: float = 1.2
     typing_every_seconds: float = 4.0
+    told_it_waits_seconds: float = 1.0
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from hermes.agent.step import ask_model
 from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
 from hermes.config import Config
 from hermes.core import turn as rules
-from hermes.core.catalogue import ENGLISH, words_of
+from hermes.core.catalogue import ENGLISH, told, words_of
 from hermes.core.errors import ModelError, ModelErrorKind, StoreIsDownError, ToolError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS, BusyMode
@@ -32,6 +32,7 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.requests import TurnOptions, TurnResult
 from hermes.core.roles import Action, may
+from hermes.core.text import one_line
 from hermes.core.words import Words
 from hermes.services import attachments, cards
 from hermes.services.alerts import home_channels
@@ -66,6 +67,7 @@ log = logging.getLogger(__name__)
 NO_OPTIONS = TurnOptions()
 NO_REPLY = ModelReply("")
 NO_OUTPUT = ToolOutput("")
+TASK_SHOWN = 60
 ASKED = "asked"
 """The outcome of a call that put a question to the person: the turn ends with it, also after a crash."""
 
@@ -121,6 +123,18 @@ class Work:
     def origin(self) -> SessionKey:
         """The chat in which questions are put: the turn's own, or that of the turn which handed its task on."""
         return SessionKey.parse(self.options.origin) if self.options.origin else self.key
+
+    @property
+    def answered_in(self) -> Target:
+        """Where the answer is told: a turn in the background tells it in the chat that began it."""
+        return (self.origin if self.options.reports else self.key).target
+
+    @property
+    def header(self) -> str:
+        """The line above an answer that nobody has waited for."""
+        if not self.options.reports or self.begun.prompt is None:
+            return ""
+        return self.words.BACKGROUND_HEADER.format(task=one_line(self.begun.prompt.message.text, TASK_SHOWN))
 
     @property
     def role(self) -> PersonRole:
@@ -238,8 +252,7 @@ class TurnRunner:
             text = work.words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
             return await self._end(work, TurnState.FAILED, "it took too long", text=text)
         except ModelError as error:
-            kind = error.kind.value
-            return await self._end(work, TurnState.FAILED, f"model {kind}: {error}", text=str(error), error_kind=kind)
+            return await self._end_failed(work, error)
         except _LoopingError as error:
             text = work.words.LOOPING.format(count=error.count)
             return await self._end(work, TurnState.FAILED, "the model repeated one call", text=text)
@@ -416,18 +429,23 @@ class TurnRunner:
         return (*(tool for tool in ours if tool.name not in theirs), *work.options.tools)
 
     async def _take_steering(self, work: Work) -> None:
-        """In steer mode, what was written meanwhile joins the conversation before the model speaks again."""
-        if work.steps == 0 or await self._mode(work) is not BusyMode.STEER:
+        """In steer mode, or by /steer, what was written meanwhile joins in before the model speaks again."""
+        if work.steps == 0:
+            return
+        chosen, is_marked = await self._db.read(turns.steering, work.turn.lane)
+        takes_all = busy_mode_of(self._parts.config(), work.key, chosen) is BusyMode.STEER
+        if not takes_all and not is_marked:
             return
         added = await self._db.write(
-            turns.steer, work.begun.claim, work.turn, compose=self._parts.prompts.compose, now=self._parts.clock.now()
+            turns.steer,
+            work.begun.claim,
+            work.turn,
+            compose=self._parts.prompts.compose,
+            only_marked=not takes_all,
+            now=self._parts.clock.now(),
         )
         if added is not None:
             work.history.append(added)
-
-    async def _mode(self, work: Work) -> BusyMode:
-        chosen = await self._db.read(turns.busy_mode, work.turn.lane)
-        return busy_mode_of(self._parts.config(), work.key, chosen)
 
     async def _add_step(self, work: Work, reply: ModelReply) -> None:
         message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls, thought=reply.thought)
@@ -646,7 +664,7 @@ class TurnRunner:
         text = reply.text.strip()
         if not text and not reply.tool_calls:
             text = work.words.EMPTY_REPLY
-        shown = "\n\n".join([*work.notices, text]).strip()
+        shown = "\n\n".join([*work.notices, text, *_cut_off(work, reply, text)]).strip()
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
         said = [] if is_stored else [answer]
@@ -660,6 +678,16 @@ class TurnRunner:
         if not is_spoken_to or work.begun.choices.voice != "on" or work.key.platform in DOORS:
             return None
         return await self._parts.aloud.say(work.key.target, text, work.words, lane=work.turn.lane, turn_id=work.turn.id)
+
+    async def _end_failed(self, work: Work, error: ModelError) -> bool:
+        """What a person has begun to read stays, with the reason why there is no more of it."""
+        kind, partial = error.kind.value, error.partial.strip()
+        text = told(error, work.words)
+        if partial:
+            text = f"{partial} …\n\n{text}"
+        said = [ChatMessage(Role.ASSISTANT, f"{partial} {work.words.INTERRUPTED_MARK}")] if partial else []
+        reason = f"model {kind}: {error}"
+        return await self._end(work, TurnState.FAILED, reason, text=text, messages=said, error_kind=kind)
 
     async def _end_interrupted(self, work: Work, reason: StopReason) -> bool:
         state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
@@ -725,7 +753,7 @@ class TurnRunner:
         """What goes out. Only the agent's own last words can bring files along."""
         if state is not TurnState.DONE:
             return Mail(self._replies(work, text, preview))
-        message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to)
+        message = self._message(work, text)
         return await self._parts.media.compose(
             message, self._context(work, ""), work.words, turn_id=work.turn.id, lane=work.turn.lane, preview=preview
         )
@@ -745,14 +773,25 @@ class TurnRunner:
         return shown
 
     def _replies(self, work: Work, text: str, preview: str) -> list[Outgoing]:
-        message = OutboundMessage(work.key.target, text, reply_to=work.turn.reply_to)
+        message = self._message(work, text)
         return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
+
+    def _message(self, work: Work, text: str) -> OutboundMessage:
+        whole = f"{work.header}\n\n{text}" if work.header else text
+        return OutboundMessage(work.answered_in, whole, reply_to=work.turn.reply_to)
 
 
 def _asked(work: Work) -> ModelReply | None:
     """The question with which this turn ends, if one of its newest calls asked one."""
     question = next((call.result for call in work.calls if call.outcome == ASKED), "")
     return ModelReply(question) if question else None
+
+
+def _cut_off(work: Work, reply: ModelReply, text: str) -> list[str]:
+    """Whoever reads half an answer is told so. A client of the API has it in the reply's finish_reason."""
+    why = {"length": work.words.CUT_OFF_LENGTH, "content_filter": work.words.CUT_OFF_FILTER}.get(reply.finish_reason)
+    is_told = work.key.platform in DOORS or text.endswith("…")
+    return [why] if why and not is_told else []
 
 
 def plus(one: Usage, other: Usage) -> Usage:

@@ -157,6 +157,7 @@ class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has anothe
 
 
 HISTORY_STEP = 50
+STEER, QUEUE = "steer", "queue"  # kinds of messages that say for themselves what they do while a turn runs
 UNDELIVERED = "[undelivered files]"  # how a line begins that tells the model what never arrived
 NO_USAGE = Usage()
 NOBODY = Person("", "", "")
@@ -435,10 +436,21 @@ def tell_lost_files(tx: Tx, held: Claim, turn: Turn, *, now: float) -> list[Chat
     return told
 
 
-def steer(tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float) -> ChatMessage | None:
-    """Hand what arrived meanwhile to the running turn, as one more user message."""
+def steering(tx: Tx, lane: str) -> tuple[str, bool]:
+    """The lane's busy mode, and whether something waits that is to steer the running turn whatever the mode."""
+    return busy_mode(tx, lane), any(row.kind == STEER for row in inbox.queued(tx, lane))
+
+
+def steer(
+    tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float, only_marked: bool = False
+) -> ChatMessage | None:
+    """Hand what arrived meanwhile to the running turn, as one more user message.
+
+    ``only_marked``: only what was written to steer. What wants a turn of its own is left alone.
+    """
     _lane(tx, held)
-    rows = inbox.queued(tx, held.key)
+    queued = inbox.queued(tx, held.key)
+    rows = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
     prompt = _composed(tx, compose, rows, now)
     if prompt is None:
         return None
@@ -727,6 +739,36 @@ def of_lane(tx: Tx, lane: str) -> Turn | None:
     """The lane's open turn."""
     turn_id = tx.value("SELECT turn_id FROM lanes WHERE key = :lane", lane=lane)
     return get(tx, str(turn_id)) if turn_id else None
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """A turn that has not ended: whose lane, since when, and what it was begun with."""
+
+    turn_id: str
+    lane: str
+    state: str
+    since: float
+    kind: str
+    body: str
+
+
+def working_for(tx: Tx, person_id: str) -> list[Working]:
+    """What runs or waits for this person now, the oldest first."""
+    found = tx.all(
+        """
+        SELECT turns.id, turns.lane, turns.state, turns.created_at
+        FROM lanes JOIN turns ON turns.id = lanes.turn_id
+        WHERE lanes.turn_id <> '' AND turns.person_id = :person ORDER BY turns.created_at
+        """,
+        lambda *row: row,
+        person=person_id,
+    )
+    working = []
+    for turn_id, lane, state, since in found:
+        first = next(iter(inbox.of_turn(tx, turn_id)), None)
+        working.append(Working(turn_id, lane, state, since, first.kind if first else "", first.body if first else ""))
+    return working
 
 
 def get_call(tx: Tx, call_id: str) -> Call | None:

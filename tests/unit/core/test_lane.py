@@ -17,6 +17,7 @@ PAUSE = 0.8
 class Row:
     received_at: float
     may_continue: bool = False
+    kind: str = "message"
 
     @property
     def ready_at(self) -> float:
@@ -45,6 +46,19 @@ def test_in_queue_mode_the_parts_of_one_message_stay_together() -> None:
 
 def test_in_queue_mode_what_came_too_late_is_no_part_of_it() -> None:
     assert rows_of_next_prompt([Row(1, True), Row(2)], BusyMode.QUEUE, 3.0) == ([Row(1, True)], None)
+
+
+def test_what_was_queued_by_itself_is_a_prompt_of_its_own_in_every_mode() -> None:
+    alone = Row(2, kind="queue")
+    rows = [Row(1), alone, Row(3), Row(4)]
+    assert rows_of_next_prompt(rows, BusyMode.INTERRUPT, 5.0) == ([Row(1)], None)
+    assert rows_of_next_prompt(rows[1:], BusyMode.INTERRUPT, 5.0) == ([alone], None)
+    assert rows_of_next_prompt(rows[2:], BusyMode.INTERRUPT, 5.0) == ([Row(3), Row(4)], None)
+
+
+def test_what_was_to_steer_a_turn_that_has_ended_is_a_message_like_any_other() -> None:
+    rows = [Row(1), Row(2, kind="steer"), Row(3)]
+    assert rows_of_next_prompt(rows, BusyMode.INTERRUPT, 5.0) == (rows, None)
 
 
 def test_one_that_may_go_on_is_waited_for() -> None:

@@ -1,4 +1,4 @@
-"""/busy: what a new message does while I work."""
+"""/busy, /queue and /steer: what a new message does while I work."""
 
 from __future__ import annotations
 
@@ -28,3 +28,14 @@ def meaning(words: Words, mode: BusyMode) -> str:
         BusyMode.STEER: words.BUSY_STEER,
     }
     return meanings[mode]
+
+
+@command("queue", summary="Say something for after what I'm doing", usage="/queue TEXT")
+async def queue(ctx: CommandContext) -> str:
+    """With a text it is a message, which the intake has taken as such: only the bare word comes here."""
+    return ctx.words.QUEUE_USAGE
+
+
+@command("steer", summary="Say something about what I'm doing now", usage="/steer TEXT")
+async def steer(ctx: CommandContext) -> str:
+    return ctx.words.STEER_USAGE
