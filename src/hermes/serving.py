@@ -176,7 +176,7 @@ async def say_goodbye(gateway: Gateway) -> None:
 
 
 def _chats_of(tx: Tx, running: Sequence[tuple[str, str]]) -> dict[Target, str]:
-    """Where these turns are waited for: in their own chat, or in the one that began them. Two in a group are one chat."""
+    """Where these turns are waited for: in their own chat, or in the one that began them."""
     chats: dict[Target, str] = {}
     for lane, turn_id in running:
         row = next(iter(inbox.of_turn(tx, turn_id)), None)

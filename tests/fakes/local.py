@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Self
 
@@ -80,6 +80,12 @@ class FakeLocal:
 
     def user_answers(self, sent: Sent, text: str) -> Said:
         raise NotImplementedError("a terminal does not quote")
+
+    def user_forwards(self, texts: Sequence[str]) -> list[Said]:
+        raise NotImplementedError("a terminal forwards nothing")
+
+    def user_sends_album(self, files: Sequence[bytes], caption: str = "") -> list[Said]:
+        raise NotImplementedError("a terminal sends no files")
 
     def user_presses(self, sent: Sent, data: str, *, user: int | None = None, name: str = "Ana") -> Said:
         raise NotImplementedError("a terminal has no buttons")

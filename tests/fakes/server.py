@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol, Self
@@ -102,7 +102,8 @@ class FakeServer(Protocol):
 
     ``plays`` names what this fake can act out: ``drop`` (connections cut), ``outage`` (stop and start),
     ``rate``, ``credentials``, ``hold``, ``conflict`` (a second process), ``unknown`` and ``broken`` events,
-    and of its users ``edits`` and ``quotes``. ``secrets`` must appear in no error.
+    and of its users ``edits``, ``quotes`` and ``bursts`` (forwards, albums, texts cut at the platform's limit).
+    ``secrets`` must appear in no error.
     """
 
     platform: str
@@ -129,6 +130,12 @@ class FakeServer(Protocol):
     def user_edits(self, said: Said, text: str) -> Said: ...
     def user_answers(self, sent: Sent, text: str) -> Said:
         """The user replies to a message of ours, quoting it."""
+
+    def user_forwards(self, texts: Sequence[str]) -> list[Said]:
+        """Messages of somebody else, handed on all at once."""
+
+    def user_sends_album(self, files: Sequence[bytes], caption: str = "") -> list[Said]:
+        """Pictures that belong together; the caption stands with the first."""
 
     def user_presses(self, sent: Sent, data: str, *, user: int | None = None, name: str = "Ana") -> Said:
         """A button is pressed by whoever it was sent to, or by the user with this id."""

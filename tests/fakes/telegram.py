@@ -7,7 +7,7 @@ import re
 import struct
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -42,7 +42,7 @@ _TOO_OLD = "Bad Request: query is too old and response timeout expired or query 
 UNPACED = {"TELEGRAM_CALLS_PER_SECOND": "0"}
 """For a gateway at a fake without limits, in tests that ask for everything but its patience."""
 
-_COUNTED_IN_CHAT = frozenset({"sendMessage", "editMessageText", *_MEDIA})
+_COUNTED_IN_CHAT = frozenset({"sendMessage", "editMessageText", "sendMediaGroup", *_MEDIA})
 _NOT_COUNTED = frozenset({"getUpdates", "getMe", "deleteWebhook"})
 
 
@@ -128,7 +128,7 @@ class FakeTelegram:
     platform = "telegram"
     capabilities: Capabilities = TelegramAdapter.capabilities
     plays = frozenset(
-        {"drop", "outage", "rate", "credentials", "hold", "conflict", "unknown", "broken", "edits", "quotes"}
+        {"drop", "outage", "rate", "credentials", "hold", "conflict", "unknown", "broken", "edits", "quotes", "bursts"}
     )
 
     def __init__(self, *, token: str = "42:TEST-token", port: int = 0, username: str = "test_bot") -> None:  # noqa: S107 - no secret
@@ -160,6 +160,7 @@ class FakeTelegram:
         self._next_update = 101
         self._next_message = 1
         self._next_press = 999
+        self._next_album = 13000
         self._poll: asyncio.Future[None] | None = None
         self._changes = Changes()
         self._server: web.Server | None = None
@@ -280,6 +281,18 @@ class FakeTelegram:
 
     def user_shows(self, picture: bytes, caption: str = "", **more: Any) -> Said:
         return self.user_sends(picture, "", caption, kind="photo", **more)
+
+    def user_forwards(self, texts: Sequence[str], *, chat: int = 7) -> list[Said]:
+        origin = {"type": "hidden_user", "sender_user_name": "Ben", "date": int(time.time()) - 3600}
+        return [self.user_says(text, chat=chat, forward_origin=origin) for text in texts]
+
+    def user_sends_album(self, files: Sequence[bytes], caption: str = "", *, chat: int = 7) -> list[Said]:
+        self._next_album += 1
+        group: Json = {"media_group_id": str(self._next_album)}
+        return [
+            self.user_sends(data, f"{number}.jpg", caption if number == 0 else "", kind="photo", chat=chat, **group)
+            for number, data in enumerate(files)
+        ]
 
     def user_edits(self, said: Said, text: str) -> Said:
         message = {**self._said[said.chat, said.message_id], "text": text}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from hermes.core.errors import ConflictError, CredentialsError, PlatformError, StoreIsDownError, UnreachableError
-from hermes.core.messages import Button, InboundEvent, Marks, OutboundMessage, Unreadable
+from hermes.core.messages import Button, InboundEvent, InboundMessage, Marks, OutboundMessage, Unreadable
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.server import FakeServer
 
@@ -218,3 +218,17 @@ async def test_a_press_after_a_reconnect_arrives_with_its_sender_and_data(server
     assert (press.data, press.sender_id, press.session_key) == ("ap_1:yes", asked.sender_id, asked.session_key)
     assert pressed.key in press.keys
     assert press.message_id == server.sent[-1].message_id
+
+
+@pytest.mark.plays("bursts")
+async def test_what_is_likely_to_go_on_says_so_and_what_is_not_does_not(server: FakeServer, inbox: Inbox) -> None:
+    server.user_forwards(["one", "two"])
+    server.user_sends_album([b"\xff\xd8one", b"\xff\xd8two"], "look")
+    server.user_says("x" * server.capabilities.text_limit)
+    server.user_says("the rest")
+    async with server.adapter() as adapter, receiving(adapter, inbox):
+        await inbox.until(6)
+    messages = [event for event in inbox.events if isinstance(event, InboundMessage)]
+    assert [message.may_continue for message in messages] == [True] * 5 + [False]
+    assert [message.text for message in messages[:3]] == ["one", "two", "look"]
+    assert [len(message.attachments) for message in messages] == [0, 0, 1, 1, 0, 0]
