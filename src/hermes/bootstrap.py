@@ -81,15 +81,18 @@ from hermes.services.commands import (
     compress,
     language,
     model,
+    personality,
     places,
     reasoning,
     restart,
+    retry,
     rollback,
     session,
     sessions,
     skills,
     tools,
     undo,
+    usage,
     verbose,
     voice,
 )
@@ -106,6 +109,7 @@ from hermes.services.janitor import Janitor
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
 from hermes.services.media import Media
+from hermes.services.menus import Menus
 from hermes.services.models import Models
 from hermes.services.pacing import Pacer
 from hermes.services.pairing import Pairings
@@ -161,15 +165,18 @@ COMMANDS: tuple[ModuleType, ...] = (
     compress,
     language,
     model,
+    personality,
     places,
     reasoning,
     restart,
+    retry,
     rollback,
     session,
     sessions,
     skills,
     tools,
     undo,
+    usage,
     verbose,
     voice,
 )
@@ -305,6 +312,7 @@ class _Builder:
         self._untold: list[str] = []
         self._alerts: Alerts | None = None
         self._gateway: Gateway | None = None
+        self._menus: Menus | None = None
         self._tool_parts = Parts()
         self._manifests = self._platforms()
         self.watch = ConfigWatch(
@@ -336,6 +344,8 @@ class _Builder:
         self._take_config(loaded.config)
         if self._gateway is not None:
             self._gateway.supervisor.reconcile()
+            if self._menus is not None:
+                self._menus.changed()
             self._tell_mistakes(self._gateway.toolbox)
             if loaded.config.model.provider == EMBEDDED:
                 self.fetcher.begin()
@@ -477,8 +487,15 @@ class _Builder:
             calls_skill=lambda name, platform: name not in commands and skills.is_called(name, platform),
             told_after_seconds=self._setting.pace.told_it_waits_seconds,
         )
-        supervisor.connect(intake.emit_for, delivery.connected)
+        menus = self._menus = Menus(db, config, supervisor.adapter_of, commands)
+
+        async def connected(account: str) -> None:
+            await delivery.connected(account)
+            await menus.connected(account)
+
+        supervisor.connect(intake.emit_for, connected)
         self.background = {
+            "menus": menus.run,
             "config": self.watch.run,
             "lanes": lanes.run,
             "delivery": delivery.run,

@@ -33,6 +33,7 @@ class FakeLocal:
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
+        self.menus: dict[str, dict[str, str]] = {}
         self.hub: LocalHub
         self._texts: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -104,6 +104,7 @@ class FakeServer(Protocol):
     ``rate``, ``credentials``, ``hold``, ``conflict`` (a second process), ``unknown`` and ``broken`` events,
     and of its users ``edits``, ``quotes`` and ``bursts`` (forwards, albums, texts cut at the platform's limit).
     ``secrets`` must appear in no error.
+    ``menus`` is what the platform's own command menu shows: everywhere (""), and in single chats.
     """
 
     platform: str
@@ -112,6 +113,7 @@ class FakeServer(Protocol):
     plays: frozenset[str]
     secrets: tuple[str, ...]
     sent: list[Sent]
+    menus: dict[str, dict[str, str]]
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...

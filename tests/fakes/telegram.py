@@ -144,6 +144,7 @@ class FakeTelegram:
         self.calls: list[Call] = []
         self.counts: Counter[str] = Counter()
         self.answered_presses: dict[str, str] = {}
+        self.menus: dict[str, dict[str, str]] = {}  # what the "/" button shows: everywhere (""), and in one chat
         self._accepted_token = token
         self._pending: deque[_Update] = deque()
         self._said: dict[tuple[str, str], Json] = {}
@@ -520,6 +521,7 @@ class FakeTelegram:
             "answerCallbackQuery": self._answer_press,
             "getFile": self._get_file,
             "deleteWebhook": self._delete_webhook,
+            "setMyCommands": self._set_commands,
         }.get(method)
         if act is None:
             raise Refused(404, "Not Found: method not found")
@@ -575,6 +577,22 @@ class FakeTelegram:
             "can_read_all_group_messages": False,
             "supports_inline_queries": False,
         }
+
+    def _set_commands(self, params: Json) -> bool:
+        commands = params.get("commands")
+        if not isinstance(commands, list) or len(commands) > 100:
+            raise Refused(400, "Bad Request: BOT_COMMANDS_TOO_MUCH")
+        for each in commands:
+            if not re.fullmatch(r"[a-z0-9_]{1,32}", str(each.get("command", ""))):
+                raise Refused(400, "Bad Request: BOT_COMMAND_INVALID")
+            if not 1 <= _units(str(each.get("description", ""))) <= 256:
+                raise Refused(400, "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID")
+        scope = params.get("scope") or {"type": "default"}
+        if scope["type"] not in ("default", "chat"):
+            raise Refused(400, "Bad Request: can't parse BotCommandScope")
+        chat = self._chat_of(scope) if scope["type"] == "chat" else ""
+        self.menus[chat] = {str(each["command"]): str(each["description"]) for each in commands}
+        return True
 
     def _delete_webhook(self, _: Json) -> bool:
         self.webhook_is_set = False

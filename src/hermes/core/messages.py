@@ -194,6 +194,8 @@ class Capabilities:
     threads: bool = False
     catch_up: bool = False
     webhook: bool = False
+    # The platform has a menu of its own for commands; its adapter is a ``SetsCommands``.
+    command_menu: bool = False
     # True: an event that was not acknowledged is offered again. False: it is handed out once.
     redelivers: bool = True
     # True: sending twice with one idempotency_key shows one message.

@@ -79,6 +79,23 @@ class Describes(Protocol):
         """Ask the platform who we are, e.g. ``@ana_home_bot``: the probe of `gateway test`."""
 
 
+@dataclass(frozen=True, slots=True)
+class CommandHint:
+    """A command as a platform's own menu shows it."""
+
+    name: str
+    summary: str
+
+
+@runtime_checkable
+class SetsCommands(Protocol):
+    async def set_commands(self, commands: Sequence[CommandHint], *, chat: str = "") -> None:
+        """Show these in the platform's own menu in place of what it showed; with ``chat``, in that direct chat alone.
+
+        A name that the platform does not take is left out, a text that is too long is cut.
+        """
+
+
 class Clock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch, UTC."""

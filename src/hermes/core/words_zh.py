@@ -11,6 +11,7 @@ SUMMARIES = {
     "background": "在后台做一件事，不占用这个聊天",
     "branch": "复制这个会话，接着聊",
     "busy": "我忙的时候，新消息怎么处理",
+    "commands": "全部命令，逐个说明",
     "compress": "把这段对话压缩一下",
     "deny": "拒绝我问的事",
     "help": "可以对我说什么",
@@ -18,12 +19,14 @@ SUMMARIES = {
     "language": "我和你说什么语言",
     "model": "这里由哪个模型回答",
     "new": "在这里开始新会话",
+    "personality": "我在这里是谁",
     "platform": "打开或暂停一个平台",
     "platforms": "我连着哪些平台",
     "queue": "等我做完手上的事再说的话",
     "reasoning": "我想得多深",
     "restart": "重启网关；手上的事重启后接着做",
     "resume": "在这里接着聊以前的会话",
+    "retry": "把上一个问题再问一遍",
     "rollback": "看看我改过哪些文件，或者撤回",
     "sessions": "你的会话，最近的在前",
     "sethome": "提醒和通知都发到这个聊天",
@@ -34,6 +37,7 @@ SUMMARIES = {
     "title": "给这个会话起个名字",
     "tools": "在这里我能为你用哪些工具",
     "undo": "撤回最近一轮或几轮对话",
+    "usage": "这里和今天用了多少 token",
     "verbose": "我用工具时给你看多少",
     "version": "这是哪个版本的 Hermes",
     "whoami": "在我这里你是谁",
@@ -136,6 +140,7 @@ class Chinese(Words):
     COMMAND_FAILED = "这个命令没有成功：{reason}"
     UNKNOWN_COMMAND = "没有 /{name} 这个命令。/help 可以看到全部命令。"
     UNKNOWN_COMMAND_NEAR = "没有 /{name} 这个命令。你是想用 /{nearest} 吗？/help 可以看到全部命令。"
+    UNKNOWN_COMMAND_SKILL = "没有 /{name} 这个命令。你是想用 /{nearest} 这个技能吗？/help 可以看到全部命令。"
     NOT_ALLOWED = "/{name} 需要{role}身份，你现在是{mine}。"
     OLD_BUTTON = "这个按钮已经失效了。"
     LANGUAGE_IS = "我现在和你说中文。/language en：English；/language auto：看你怎么写。"
@@ -144,16 +149,56 @@ class Chinese(Words):
     LANGUAGE_FIXED = "主人给所有人定了中文（`language: {language}`），以它为准。"
     LANGUAGE_UNKNOWN = "我会说中文和英文：/language zh、/language en 或 /language auto。"
 
-    HELP = "直接跟我说话就行。命令有："
-    STATUS_WAITING = "我在等你答复：/approve {code} 或 /deny {code}。"
-    STATUS_WORKING = "我在，正在处理你的消息（{turn}）。"
-    STATUS_QUIET = "我在，现在没有在忙的事。"
-    STATUS_REST = "{doing}已连接：{chats}。模型：{model}。"
-    STATUS_CHOSEN = "{model}（本聊天选的）"
+    HELP_HEAD = "直接写给我就行。另外还有："
+    HELP_FOOT = "/commands 逐个说明，/help NAME 说明其中一个。"
+    HELP_TALK = "这段对话"
+    HELP_WORK = "我在忙的时候"
+    HELP_ANSWERS = "我怎么回答"
+    HELP_ABILITIES = "我能用什么"
+    HELP_ABOUT = "关于我和你"
+    HELP_CARE = "给管理我的人"
+    HELP_MORE = "其他"
+    HELP_ALSO = "也可以写：{names}。"
+    HELP_ROLE = "需要 {role} 或更高的身份。"
+    STATUS_IDLE = "我在，没有任务在跑。"
+    STATUS_WORKING = "我在，正在处理你的消息，已经 {span}（{turn}）。"
+    STATUS_ASKING = "我在，正等你答复：/approve {code} 或 /deny {code}。"
+    STATUS_CHATS = "已连接：{names}。"
+    STATUS_NO_CHATS = "还没有连接任何聊天平台。"
+    STATUS_DOWN = "没连上：{names}。"
+    STATUS_WAITING = "后面排队的消息：{count} 条。"
+    STATUS_QUESTIONS = "等你答复的问题：{count} 个（/approvals）。"
+    STATUS_MODEL = "模型：{model}。"
+    STATUS_MODEL_CHOSEN = "模型：{model}，在这里选定的。"
+    STATUS_MODEL_SETTLED = "模型：{model}，为这个聊天设定的。"
+    STATUS_PERSONALITY = "性格：{name}。"
+    STATUS_SESSION = "会话：{title}，{lines} 行。"
+    STATUS_NO_SESSION = "会话：还没有，下一条消息就开始。"
+    STATUS_BUSY = "我忙的时候，{meaning}（/busy）。"
     NONE = "无"
     WHOAMI = "{name}：{platform} {sender_id}，身份是{role}。这个聊天是 {lane}。"
     WHOAMI_YOU = "你"
     VERSION = "Hermes {version} 版"
+
+    # Asking again, what was spent, who I am
+    RETRY = "再来一次：“{text}”"
+    RETRY_NOTHING = "这里没有可以重问的内容，直接写给我就行。"
+    RETRY_BUSY = "我还在忙。先 /stop，再 /retry。"
+    RETRY_NOT_YOURS = "上一个问题是别人问的，只有本人才能让我重来。"
+    USAGE_SESSION = "本次会话：{spent}"
+    USAGE_YOU = "你今天：{spent}"
+    USAGE_EVERYBODY = "所有人今天：{spent}"
+    USAGE_SPENT = "输入 {prompt:,} 个 token，输出 {completion:,} 个（{turns:,} 轮）"
+    USAGE_NOBODY = "（不属于任何人）"
+    PERSONALITY_NOW = "我在这里是“{name}”。"
+    PERSONALITY_OWN = "我在这里就是我自己。"
+    PERSONALITY_OTHERS = "我可以是：{names}。用 /personality NAME 换成别的，/personality default 换回来。"
+    PERSONALITY_NONE = "没有别的了。主人可以在 config.yaml 的 `personalities:` 里添加。"
+    PERSONALITY_CHOSEN = "从下一条消息起，我在这里是“{name}”。/personality default 换回来。"
+    PERSONALITY_DEFAULT = "从下一条消息起，我在这里按主人的设定来。"
+    PERSONALITY_UNKNOWN = "没有“{name}”这个性格。我可以是：{names}。"
+    PERSONALITY_NEAR = "没有“{name}”这个性格，你是想说 {nearest} 吗？我可以是：{names}。"
+    PERSONALITY_NOT_YOURS = "这段对话由几个人共用，只有管理员或主人能决定我是谁。"
 
     # /approve, /deny, /approvals
     APPROVALS_NOTHING_HERE = "这里没有等你答复的问题。"
@@ -218,6 +263,7 @@ class Chinese(Words):
     MODEL_CHOSEN = "{model}，是这个聊天选的。默认是 {default}，/model default 可以换回去。"
     MODEL_GONE = "{default}。这个聊天选的 {model} 已经不在配置里了。"
     MODEL_DEFAULT = "{default}，默认模型。"
+    MODEL_SETTLED = "{default}，主人为这个聊天设定的。"
     MODEL_THINKS = "思考强度：{level}（/reasoning）。"
     MODEL_OTHERS = "/model list 看看别的。"
     MODEL_IS_DEFAULT = "{default}（默认）"
@@ -276,6 +322,7 @@ class Chinese(Words):
     SESSIONS_LINE = "{number}. {title}，{lines} 行，{day}"
     SESSIONS_HERE = " ← 当前"
     SESSION_TITLE = "《{title}》"
+    SESSIONS_NONE_HERE = "这里之前什么也没聊过，直接跟我说话就行。"
     RESUME_UNKNOWN = "你没有 {name!r} 这个会话。/sessions 可以看全部。"
     RESUME_HERE = "这里聊的就是它。"
     RESUME_BUSY = "那个会话里我正忙着。等一等，或者去那边 /stop。"

@@ -25,6 +25,7 @@ from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState
 from hermes.store.outbox import OutboxKind, OutboxState
+from hermes.store.retrying import event_after
 from hermes.store.turns import TurnState
 
 LONGEST_SECONDS = 2 * 3600.0
@@ -187,6 +188,8 @@ def _standing(tx: Tx, key: str, lane: str, woken: str, seen: Collection[str]) ->
     event = trace.event_of_key(tx, f"local/local/{key}")
     if event is None:
         return Standing(None, state="lost", reason="it was never stored", is_over=True)
+    if event.kind == "command" and event.state not in _OPEN_INBOX:
+        event = inbox.get(tx, event_after(event.id)) or event  # it had something asked again: that is waited for
     if event.kind == "command" and event.state not in _OPEN_INBOX and woken:
         return _after_answer(tx, event, lane, {woken, *seen})
     turn = turns.get(tx, event.turn_id) if event.turn_id else None

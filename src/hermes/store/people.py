@@ -154,3 +154,24 @@ def link(tx: Tx, platform: str, user_id: str, person_id: str) -> bool:
         user_id=user_id,
     )
     return moved == 1
+
+
+@dataclass(frozen=True, slots=True)
+class AdminsChat:
+    """A lane in which an admin or the owner has turns, and who that is."""
+
+    lane: str
+    role: str
+    language: str
+
+
+def chats_of_admins(tx: Tx) -> list[AdminsChat]:
+    """Where those who look after the gateway talk with it; groups are among them."""
+    return tx.all(
+        """
+        SELECT DISTINCT turns.lane, people.role, people.language FROM people
+        JOIN turns ON turns.person_id = people.id AND turns.person_id <> ''
+        WHERE people.role IN ('owner', 'admin')
+        """,
+        AdminsChat,
+    )

@@ -83,6 +83,27 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
     return _take_back(tx, session_id, talk, count, asked, now)
 
 
+def newest_exchange(tx: Tx, session_id: str) -> tuple[str, str]:
+    """The newest turn that counts and what was said to begin it; nothing of either where there is none."""
+    talk = sessions.context(tx, session_id)
+    if not talk.seqs:
+        return "", ""
+    turn_of = _turns(tx, session_id, talk)
+    turn_id = turn_of[talk.seqs[-1]]
+    lines = zip(talk.seqs, talk.messages, strict=True)
+    said = (line.text for seq, line in lines if turn_of[seq] == turn_id and line.role is Role.USER)
+    return turn_id, next(said, "")
+
+
+def take_back_exchange(tx: Tx, session_id: str, *, asked: str = "", now: float) -> Undone:
+    """Take back the newest exchange, whatever was made shorter since."""
+    if not _hold(tx, session_id):
+        return NOTHING
+    if sessions.is_busy(tx, session_id):
+        return Undone(is_busy=True)
+    return _take_back(tx, session_id, sessions.context(tx, session_id), 1, asked, now)
+
+
 def _take_back(tx: Tx, session_id: str, talk: Context, count: int, asked: str, now: float) -> Undone:
     turn_of = _turns(tx, session_id, talk)
     turns = list(dict.fromkeys(turn_of[seq] for seq in talk.seqs))[-count:]

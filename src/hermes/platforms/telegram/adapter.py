@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ import aiohttp
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, Capabilities, Json, OutboundMessage, Receipt, TextUnit
-from hermes.core.ports import Alive, Emit
+from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.core.text import trim
 from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.config import TelegramConfig
@@ -35,6 +36,7 @@ class TelegramAdapter:
         voice=True,
         album_limit=media.ALBUM_LIMIT,
         threads=True,
+        command_menu=True,
         upload_limit_bytes=media.UPLOAD_LIMIT,
         download_limit_bytes=media.DOWNLOAD_LIMIT,
     )
@@ -118,6 +120,10 @@ class TelegramAdapter:
         except wire.RefusedError as refusal:
             if "query is too old" not in refusal.description and "query id is invalid" not in refusal.description:
                 raise
+
+    async def set_commands(self, commands: Sequence[CommandHint], *, chat: str = "") -> None:
+        call = wire.render_commands(commands, chat)
+        await self._bot.call(call.method, call.params)
 
     async def fetch(self, attachment: Attachment, into: Path) -> Path:
         limit = self.capabilities.download_limit_bytes

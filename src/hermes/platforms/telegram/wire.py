@@ -29,14 +29,18 @@ from hermes.core.errors import (
 )
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, InboundEvent, Json, OutboundMessage, TextUnit, Unreadable, read
+from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
-from hermes.core.text import length, storable
+from hermes.core.text import length, storable, trim
 from hermes.platforms.telegram import markdown, media
 from hermes.platforms.telegram.reading import Me, parse
 
 TEXT_LIMIT = 4096  # UTF-16 units that are shown, marks not counted
 CAPTION_LIMIT = 1024
 PRESS_ANSWER_LIMIT = 200
+MOST_COMMANDS = 100
+COMMAND_SUMMARY_LIMIT = 256
+_COMMAND_NAME = re.compile(r"[a-z0-9_]{1,32}")
 CALL_SECONDS = 20.0
 # A poll that is this late hangs. With the usual 20 s of waiting, a dead connection is noticed within 30 s.
 POLL_GRACE_SECONDS = 8.0
@@ -60,7 +64,16 @@ _NOT_TELEGRAM = frozenset(
 )
 # Doing these twice is the same as doing them once, so an unknown outcome is simply tried again.
 _REPEATABLE = frozenset(
-    {"getMe", "getUpdates", "getFile", "sendChatAction", "answerCallbackQuery", "editMessageText", "editMessageCaption"}
+    {
+        "getMe",
+        "getUpdates",
+        "getFile",
+        "sendChatAction",
+        "answerCallbackQuery",
+        "editMessageText",
+        "editMessageCaption",
+        "setMyCommands",
+    }
 )
 
 
@@ -142,6 +155,17 @@ def render_typing(target: Target) -> Call:
     if target.thread:
         params["message_thread_id"] = _number(target.thread)
     return Call("sendChatAction", params)
+
+
+def render_commands(commands: Sequence[CommandHint], chat: str = "") -> Call:
+    """The menu behind the "/" button, for everybody or for one private chat."""
+    shown = [
+        {"command": name, "description": trim(hint.summary.strip() or name, COMMAND_SUMMARY_LIMIT, TextUnit.UTF16)}
+        for hint in commands
+        if _COMMAND_NAME.fullmatch(name := hint.name.replace("-", "_"))
+    ]
+    scope: Json = {"type": "chat", "chat_id": chat_id(chat)} if chat else {"type": "default"}
+    return Call("setMyCommands", {"commands": shown[:MOST_COMMANDS], "scope": scope})
 
 
 def chat_id(chat: str) -> int | str:

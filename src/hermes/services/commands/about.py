@@ -1,42 +1,175 @@
-"""/help, /status, /whoami, /version: what there is, and how it stands."""
+"""/help, /commands, /status, /whoami, /version: what there is, and how it stands."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import hermes
-from hermes.core.people import at_least
-from hermes.services.commands.base import CommandContext, command
-from hermes.services.models import is_there
-from hermes.store import choices
+from hermes.core.keys import SessionKey
+from hermes.core.people import PersonRole, at_least
+from hermes.core.text import one_line
+from hermes.core.words import Words
+from hermes.services.commands.base import Command, CommandContext, command
+from hermes.services.commands.busy import meaning
+from hermes.services.models import is_there, route_of
+from hermes.store import choices, inbox, sessions, turns
+from hermes.store.choices import Choices
+from hermes.store.db import Tx
+from hermes.store.sessions import Session
+
+TITLE_LENGTH = 60
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "talk": ("new", "stop", "retry", "undo", "compress", "branch", "resume", "sessions", "title", "history"),
+    "work": ("busy", "queue", "steer", "background", "agents", "verbose", "approve", "deny", "approvals"),
+    "answers": ("model", "reasoning", "personality", "voice"),
+    "abilities": ("tools", "skills", "memory", "rollback", "cron", "kanban"),
+    "about": ("status", "usage", "budget", "whoami", "language", "version", "help", "commands"),
+    "care": ("sethome", "platforms", "platform", "restart"),
+}
+"""Where each command stands in the list; one that stands nowhere comes last."""
 
 
-@command("help", summary="What you can say to me", also=("commands",))
+@command("help", summary="What you can say to me", usage="/help [NAME]", role=PersonRole.GUEST)
 async def help_(ctx: CommandContext) -> str:
-    mine = {known.name: known for known in ctx.commands.values() if at_least(ctx.role, known.role)}
+    words = ctx.words
+    asked = ctx.commands.get(ctx.rest.strip().lstrip("/").lower())
+    if asked is not None and at_least(ctx.role, asked.role):
+        return "\n".join(_explained(asked, words))
     lines = [
-        f"{known.usage or '/' + name} — {ctx.words.summary(name, known.summary)}"
-        for name, known in sorted(mine.items())
+        f"{_heading(group, words)}: {', '.join('/' + known.name for known in found)}"
+        for group, found in grouped(ctx.commands, ctx.role)
     ]
-    return "\n".join([ctx.words.HELP, *lines])
+    return "\n".join([words.HELP_HEAD, *lines, words.HELP_FOOT])
+
+
+@command("commands", summary="Every command, explained", role=PersonRole.GUEST)
+async def commands(ctx: CommandContext) -> str:
+    lines: list[str] = []
+    for group, found in grouped(ctx.commands, ctx.role):
+        lines += [_heading(group, ctx.words), *(f"  {_line(known, ctx.words)}" for known in found)]
+    return "\n".join(lines)
+
+
+def grouped(known: dict[str, Command], role: PersonRole) -> Iterator[tuple[str, list[Command]]]:
+    """The commands that somebody of this role may use, by group, each once."""
+    mine = {each.name: each for each in known.values() if at_least(role, each.role)}
+    placed = {name for names in GROUPS.values() for name in names}
+    rest = tuple(sorted(mine.keys() - placed))
+    for group, names in (*GROUPS.items(), ("more", rest)):
+        found = [mine[name] for name in names if name in mine]
+        if found:
+            yield group, found
+
+
+def _heading(group: str, words: Words) -> str:
+    return {
+        "talk": words.HELP_TALK,
+        "work": words.HELP_WORK,
+        "answers": words.HELP_ANSWERS,
+        "abilities": words.HELP_ABILITIES,
+        "about": words.HELP_ABOUT,
+        "care": words.HELP_CARE,
+    }.get(group, words.HELP_MORE)
+
+
+def _line(known: Command, words: Words) -> str:
+    return f"{known.usage or '/' + known.name} — {words.summary(known.name, known.summary)}"
+
+
+def _explained(known: Command, words: Words) -> Iterator[str]:
+    yield _line(known, words)
+    if known.also:
+        yield words.HELP_ALSO.format(names=", ".join(f"/{name}" for name in known.also))
+    if known.role not in (PersonRole.GUEST, PersonRole.USER):
+        yield words.HELP_ROLE.format(role=words.role(known.role))
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """How this chat stands."""
+
+    choices: Choices
+    session: Session | None
+    busy_mode: str
+    queued: int
 
 
 @command("status", summary="Whether I am busy, and what is connected")
 async def status(ctx: CommandContext) -> str:
-    words = ctx.words
-    turn = ctx.lanes.running_turn(ctx.lane)
-    waiting = await ctx.approvals.pending(ctx.lane)
-    if waiting:
-        doing = words.STATUS_WAITING.format(code=waiting[0].code)
-    elif turn:
-        doing = words.STATUS_WORKING.format(turn=turn)
-    else:
-        doing = words.STATUS_QUIET
     snapshot = await ctx.status()
-    chats = [platform["account"] for platform in snapshot["platforms"] if platform["state"] == "connected"]
-    chosen = (await ctx.db.read(choices.of_lane, ctx.lane)).model
-    model = snapshot["model"]["label"]
-    if chosen and is_there(chosen, ctx.config()):
-        model = words.STATUS_CHOSEN.format(model=chosen)
-    return words.STATUS_REST.format(doing=doing, chats=", ".join(chats) or words.NONE, model=model)
+    here = await ctx.db.read(_look, ctx.lane)
+    asked = await ctx.approvals.pending(ctx.lane)
+    doing = await _doing(ctx, asked[0].code if asked else "")
+    mode = ctx.lanes.mode_of(SessionKey.parse(ctx.lane), here.busy_mode)
+    lines = [
+        " ".join([doing, *_connected(snapshot, ctx.words)]),
+        *_waiting(here.queued, len(asked), ctx.words),
+        _model(ctx, here, snapshot),
+        *_personality(ctx, here),
+        _session(here.session, ctx.words),
+        ctx.words.STATUS_BUSY.format(meaning=meaning(ctx.words, mode)),
+    ]
+    return "\n".join(lines)
+
+
+def _look(tx: Tx, lane: str) -> _Here:
+    return _Here(
+        choices.of_lane(tx, lane),
+        sessions.current(tx, lane),
+        turns.busy_mode(tx, lane),
+        len(inbox.queued(tx, lane)),
+    )
+
+
+async def _doing(ctx: CommandContext, code: str) -> str:
+    if code:
+        return ctx.words.STATUS_ASKING.format(code=code)
+    if turn_id := ctx.lanes.running_turn(ctx.lane):
+        turn = await ctx.db.read(turns.get, turn_id)
+        age = ctx.clock.now() - turn.created_at if turn is not None else 0.0
+        return ctx.words.STATUS_WORKING.format(span=ctx.words.span(age), turn=turn_id)
+    return ctx.words.STATUS_IDLE
+
+
+def _connected(snapshot: dict[str, Any], words: Words) -> Iterator[str]:
+    states = {str(one["account"]): str(one["state"]) for one in snapshot["platforms"]}
+    up = [account for account, state in states.items() if state == "connected"]
+    down = [f"{account} ({state})" for account, state in states.items() if state != "connected"]
+    yield words.STATUS_CHATS.format(names=", ".join(up)) if up else words.STATUS_NO_CHATS
+    if down:
+        yield words.STATUS_DOWN.format(names=", ".join(down))
+
+
+def _waiting(queued: int, questions: int, words: Words) -> Iterator[str]:
+    if queued:
+        yield words.STATUS_WAITING.format(count=queued)
+    if questions > 1:
+        yield words.STATUS_QUESTIONS.format(count=questions)
+
+
+def _model(ctx: CommandContext, here: _Here, snapshot: dict[str, Any]) -> str:
+    config, chosen = ctx.config(), here.choices.model
+    if chosen and is_there(chosen, config):
+        return ctx.words.STATUS_MODEL_CHOSEN.format(model=chosen)
+    if settled := route_of(config, SessionKey.parse(ctx.lane)):
+        return ctx.words.STATUS_MODEL_SETTLED.format(model=settled)
+    return ctx.words.STATUS_MODEL.format(model=snapshot["model"]["label"])
+
+
+def _personality(ctx: CommandContext, here: _Here) -> Iterator[str]:
+    if name := ctx.config().persona_for(SessionKey.parse(ctx.lane), here.choices.personality).name:
+        yield ctx.words.STATUS_PERSONALITY.format(name=name)
+
+
+def _session(session: Session | None, words: Words) -> str:
+    if session is None:
+        return words.STATUS_NO_SESSION
+    named = words.SESSION_TITLE.format(title=one_line(session.title, TITLE_LENGTH))
+    title = named if session.title else session.id
+    return words.STATUS_SESSION.format(title=title, lines=session.seq)
 
 
 @command("whoami", summary="Who you are to me")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit import Parts, ToolContext
 from hermes.config import Config, Loaded
 from hermes.core.approval import read_button
@@ -149,15 +150,23 @@ class Dispatcher:
             return words.UNKNOWN_COMMAND.format(name=event.text[:40])
         known = self._commands.get(line.name)
         if known is None:
-            guess = nearest(line.name, self._commands)
-            form = words.UNKNOWN_COMMAND_NEAR if guess else words.UNKNOWN_COMMAND
-            return form.format(name=line.name, nearest=guess)
+            return self._unknown(line.name, context)
         if not at_least(context.role, known.role):
             return words.NOT_ALLOWED.format(name=known.name, role=words.role(known.role), mine=words.role(context.role))
         try:
             return await known.run(context)
         except GatewayError as error:
             return words.COMMAND_FAILED.format(reason=told(error, words))
+
+    def _unknown(self, name: str, context: CommandContext) -> str:
+        """Say so, and name what was probably meant among what this person may use."""
+        mine = [each for each, known in self._commands.items() if at_least(context.role, known.role)]
+        if guess := nearest(name, mine):
+            return context.words.UNKNOWN_COMMAND_NEAR.format(name=name, nearest=guess)
+        skills = [skill.name for skill in context.parts.get(SkillLibrary).offered(context.session_key.platform)]
+        guess = nearest(name, skills) if at_least(context.role, PersonRole.USER) else ""
+        form = context.words.UNKNOWN_COMMAND_SKILL if guess else context.words.UNKNOWN_COMMAND
+        return form.format(name=name, nearest=guess)
 
     async def _context(self, event_id: str, event: InboundMessage, rest: str) -> CommandContext:
         parts = self._parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes.core.keys import SessionKey
 from hermes.core.lane import BusyMode
 from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
@@ -14,7 +15,7 @@ async def busy(ctx: CommandContext) -> str:
     if chosen in list(BusyMode):
         await ctx.db.write(turns.set_busy_mode, ctx.lane, chosen)
         return ctx.words.BUSY_SET.format(mode=chosen, meaning=meaning(ctx.words, BusyMode(chosen)))
-    now = ctx.lanes.mode_of(ctx.session_key, await ctx.db.read(turns.busy_mode, ctx.lane))
+    now = ctx.lanes.mode_of(SessionKey.parse(ctx.lane), await ctx.db.read(turns.busy_mode, ctx.lane))
     others = [mode.value for mode in BusyMode if mode is not now]
     return ctx.words.BUSY_NOW.format(
         mode=now, meaning=meaning(ctx.words, now), others=", ".join(others), first=others[0]

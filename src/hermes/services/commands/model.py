@@ -6,7 +6,7 @@ from hermes.config import Config
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole, at_least
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.models import is_there, meant, ready
+from hermes.services.models import is_there, meant, ready, route_of
 from hermes.store import choices
 
 
@@ -37,12 +37,14 @@ def may_choose(ctx: CommandContext) -> bool:
 async def _shown(ctx: CommandContext) -> str:
     config, words = ctx.config(), ctx.words
     kept = await ctx.db.read(choices.of_lane, ctx.lane)
+    settled = route_of(config, SessionKey.parse(ctx.lane))
+    default = settled or _default(config)
     if kept.model and is_there(kept.model, config):
-        told = words.MODEL_CHOSEN.format(model=kept.model, default=_default(config))
+        told = words.MODEL_CHOSEN.format(model=kept.model, default=default)
     elif kept.model:
-        told = words.MODEL_GONE.format(model=kept.model, default=_default(config))
+        told = words.MODEL_GONE.format(model=kept.model, default=default)
     else:
-        told = words.MODEL_DEFAULT.format(default=_default(config))
+        told = (words.MODEL_SETTLED if settled else words.MODEL_DEFAULT).format(default=default)
     thinking = words.MODEL_THINKS.format(level=kept.reasoning) if kept.reasoning else ""
     change = words.MODEL_OTHERS if may_choose(ctx) else ""
     return f"{told}{thinking}{change}"
@@ -67,7 +69,8 @@ async def _chosen(ctx: CommandContext, name: str) -> str:
     chosen = meant(name, ctx.loaded()) if name else ""
     await ctx.db.write(choices.choose_model, ctx.lane, chosen)
     if not chosen:
-        return ctx.words.MODEL_BACK.format(default=_default(ctx.config()))
+        default = route_of(ctx.config(), SessionKey.parse(ctx.lane)) or _default(ctx.config())
+        return ctx.words.MODEL_BACK.format(default=default)
     return ctx.words.MODEL_FROM_NOW.format(model=chosen)
 
 

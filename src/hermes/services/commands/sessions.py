@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Role
 from hermes.core.text import one_line
 from hermes.core.words import Words
@@ -16,6 +17,7 @@ from hermes.store.sessions import Session
 MOST = 15
 MOST_LINES = 40
 LINE_LENGTH = 300
+LAST = "last"
 TITLE_LENGTH = 80
 
 
@@ -23,17 +25,20 @@ TITLE_LENGTH = 80
 async def list_sessions(ctx: CommandContext) -> str:
     found, here = await ctx.db.read(_mine, ctx.person.id, ctx.lane)
     if not found:
-        return ctx.words.SESSIONS_NONE
+        return ctx.words.SESSIONS_NONE_HERE if _is_shared(ctx.lane) else ctx.words.SESSIONS_NONE
     lines = [_line(ctx.words, number, session, here) for number, session in enumerate(found, 1)]
     return "\n".join([*lines, ctx.words.SESSIONS_HOW])
 
 
-@command("resume", summary="Take up an earlier conversation here", usage="/resume [NUMBER|TITLE|ID]")
+@command("resume", summary="Take up an earlier conversation here", usage="/resume [NUMBER|last|TITLE|ID]")
 async def resume(ctx: CommandContext) -> str:
     if not ctx.rest:
         return await list_sessions(ctx)
     found, here = await ctx.db.read(_mine, ctx.person.id, ctx.lane)
-    wanted = await ctx.db.read(_named, ctx.rest, ctx.person.id, found)
+    if ctx.rest.lower() == LAST:
+        wanted = await ctx.db.read(_last_one, ctx.lane, found, here)
+    else:
+        wanted = await ctx.db.read(_named, ctx.rest, ctx.person.id, ctx.lane, found)
     if wanted is None:
         return ctx.words.RESUME_UNKNOWN.format(name=one_line(ctx.rest, 60))
     if wanted.id == here:
@@ -76,15 +81,38 @@ async def history(ctx: CommandContext) -> str:
 
 
 def _mine(tx: Tx, person_id: str, lane: str) -> tuple[list[Session], str]:
+    """What this person can take up here, and what goes on here now.
+
+    In a talk that several share, those are its own earlier sessions: nobody's private ones are brought into it.
+    """
     here = sessions.current(tx, lane)
-    return sessions.of_person(tx, person_id, limit=MOST), here.id if here is not None else ""
+    if _is_shared(lane):
+        found = sessions.newest(tx, key=lane, limit=MOST)
+    else:
+        found = sessions.of_person(tx, person_id, limit=MOST)
+    return found, here.id if here is not None else ""
 
 
-def _named(tx: Tx, name: str, person_id: str, shown: list[Session]) -> Session | None:
-    """By the number in the list, else by id, its beginning or the title: among this person's own."""
+def _is_shared(lane: str) -> bool:
+    key = SessionKey.parse(lane)
+    return key.kind is not ChatKind.DM and not key.person
+
+
+def _last_one(tx: Tx, lane: str, shown: list[Session], here: str) -> Session | None:
+    """The one that was here before, else the newest other one."""
+    mine = {one.id for one in shown}
+    before = [one for one in sessions.newest(tx, key=lane, limit=MOST) if one.id in mine] or shown
+    return next((one for one in before if one.id != here), None)
+
+
+def _named(tx: Tx, name: str, person_id: str, lane: str, shown: list[Session]) -> Session | None:
+    """By the number in the list, else by id, its beginning or the title: among what can be taken up here."""
     if name.isdecimal() and len(name) < 4:
         return shown[int(name) - 1] if 0 < int(name) <= len(shown) else None
-    return next((one for one in sessions.find(tx, name) if sessions.belongs_to(tx, one.id, person_id)), None)
+    found = sessions.find(tx, name)
+    if _is_shared(lane):
+        return next((one for one in found if one.key == lane), None)
+    return next((one for one in found if sessions.belongs_to(tx, one.id, person_id)), None)
 
 
 def _branch(tx: Tx, lane: str, copy_id: str, name: str, *, now: float) -> int:

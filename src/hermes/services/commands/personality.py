@@ -1,0 +1,51 @@
+"""/personality: who the agent is in this chat."""
+
+from __future__ import annotations
+
+from hermes.core.command import nearest
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.people import PersonRole, at_least
+from hermes.core.text import one_line
+from hermes.services.commands.base import CommandContext, command
+from hermes.store import choices
+
+
+@command("personality", summary="Who I am in this chat", usage="/personality [NAME|default]")
+async def personality(ctx: CommandContext) -> str:
+    wanted = ctx.rest.strip()
+    if not wanted:
+        return await _shown(ctx)
+    if not _may_choose(ctx):
+        return ctx.words.PERSONALITY_NOT_YOURS
+    known = {name.casefold(): name for name in ctx.config().personalities}
+    if wanted.casefold() in ("default", "none"):
+        await ctx.db.write(choices.choose_personality, ctx.lane, "")
+        return ctx.words.PERSONALITY_DEFAULT
+    name = known.get(wanted.casefold())
+    if name is None:
+        guess = nearest(wanted.casefold(), known)
+        form = ctx.words.PERSONALITY_NEAR if guess else ctx.words.PERSONALITY_UNKNOWN
+        return form.format(name=one_line(wanted, 40), nearest=known.get(guess, ""), names=_names(ctx))
+    await ctx.db.write(choices.choose_personality, ctx.lane, name)
+    return ctx.words.PERSONALITY_CHOSEN.format(name=name)
+
+
+def _may_choose(ctx: CommandContext) -> bool:
+    """What several people share is settled by those who look after it."""
+    lane = SessionKey.parse(ctx.lane)
+    is_own = lane.kind is ChatKind.DM or bool(lane.person)
+    return is_own or at_least(ctx.role, PersonRole.ADMIN)
+
+
+async def _shown(ctx: CommandContext) -> str:
+    config = ctx.config()
+    chosen = (await ctx.db.read(choices.of_lane, ctx.lane)).personality
+    now = config.persona_for(SessionKey.parse(ctx.lane), chosen).name
+    told = ctx.words.PERSONALITY_NOW.format(name=now) if now else ctx.words.PERSONALITY_OWN
+    if not config.personalities:
+        return f"{told} {ctx.words.PERSONALITY_NONE}"
+    return f"{told} {ctx.words.PERSONALITY_OTHERS.format(names=_names(ctx))}"
+
+
+def _names(ctx: CommandContext) -> str:
+    return ", ".join(ctx.config().personalities) or "–"

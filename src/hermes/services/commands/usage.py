@@ -1,0 +1,60 @@
+"""/usage: what was spent in this session and today."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+
+from hermes.core.people import PersonRole, at_least
+from hermes.core.text import one_line
+from hermes.core.words import Words
+from hermes.services.commands.base import CommandContext, command
+from hermes.services.time_zone import zone_of
+from hermes.store import sessions, usage
+from hermes.store.db import Tx
+from hermes.store.usage import Spent
+
+NAME_LENGTH = 40
+
+
+@command("usage", summary="How many tokens were spent here and today")
+async def usage_(ctx: CommandContext) -> str:
+    since = midnight(ctx.clock.now(), zone_of(ctx.config().timezone))
+    everybodys = at_least(ctx.role, PersonRole.ADMIN)
+    here, mine, others = await ctx.db.read(_spent, ctx.lane, ctx.person.id, since, everybodys)
+    lines = [
+        ctx.words.USAGE_SESSION.format(spent=told(here, ctx.words)),
+        ctx.words.USAGE_YOU.format(spent=told(mine, ctx.words)),
+    ]
+    if others:
+        lines.append(ctx.words.USAGE_EVERYBODY.format(spent=told(_sum(others), ctx.words)))
+        lines += [
+            f"  {one_line(name, NAME_LENGTH) or ctx.words.USAGE_NOBODY}: {told(spent, ctx.words)}"
+            for name, spent in others
+        ]
+    return "\n".join(lines)
+
+
+def midnight(now: float, zone: tzinfo) -> float:
+    """When this day began where the owner lives."""
+    return datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0).timestamp()
+
+
+def told(spent: Spent, words: Words) -> str:
+    return words.USAGE_SPENT.format(turns=spent.turns, prompt=spent.prompt_tokens, completion=spent.completion_tokens)
+
+
+def _spent(
+    tx: Tx, lane: str, person_id: str, since: float, everybodys: bool
+) -> tuple[Spent, Spent, list[tuple[str, Spent]]]:
+    session_id = sessions.of_lane(tx, lane)
+    here = usage.of_session(tx, session_id) if session_id else Spent()
+    others = usage.by_person(tx, since=since) if everybodys else []
+    return here, usage.of_person(tx, person_id, since=since), others
+
+
+def _sum(spent: list[tuple[str, Spent]]) -> Spent:
+    return Spent(
+        sum(one.turns for _, one in spent),
+        sum(one.prompt_tokens for _, one in spent),
+        sum(one.completion_tokens for _, one in spent),
+    )

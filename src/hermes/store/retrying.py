@@ -1,0 +1,87 @@
+"""Asking the last thing once more: what came of it is taken back, and its events stand in line again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hermes.store import codec, inbox, rewind, sessions, turns
+from hermes.store.db import Tx
+from hermes.store.inbox import InboxRow, Incoming
+
+ASKABLE = ("message", "skill")
+
+Again = Callable[[InboxRow | None, str], tuple[str, str]]
+"""Given an event, or None where it is forgotten, and what was said: the kind and the body of the new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where it is asked again, and who asks."""
+
+    lane: str
+    platform: str
+    account: str
+    sender_id: str
+    person_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """``text`` is what is asked again, '' where there is nothing."""
+
+    text: str = ""
+    is_busy: bool = False
+    is_anothers: bool = False
+
+
+NOTHING = Retried()
+
+
+def event_after(command_id: str, position: int = 0) -> str:
+    """The id of an event that a command put in line."""
+    return f"{command_id}.{position}"
+
+
+def retry(tx: Tx, session_id: str, place: Place, again: Again, *, asked: str, now: float) -> Retried:
+    """Take the newest exchange back and queue what began it, in one transaction and once for each ``asked``.
+
+    Only whoever asked it may ask it again: the new turn is theirs, with all that they may do.
+    """
+    if (done := inbox.get(tx, event_after(asked))) is not None:
+        return Retried(text=codec.load_message(done.body).text)
+    turn_id, said = rewind.newest_exchange(tx, session_id)
+    if not said:
+        return NOTHING
+    if not _is_theirs(tx, session_id, turn_id, place.person_id):
+        return Retried(is_anothers=True)
+    undone = rewind.take_back_exchange(tx, session_id, asked=asked, now=now)
+    if undone.is_busy or not undone.exchanges:
+        return Retried(is_busy=undone.is_busy)
+    rows: list[InboxRow | None] = [row for row in inbox.of_turn(tx, turn_id) if row.kind in ASKABLE]
+    inbox.accept(tx, [_event(place, row, said, again, asked, n, now) for n, row in enumerate(rows or [None])], now=now)
+    return Retried(text=said)
+
+
+def _is_theirs(tx: Tx, session_id: str, turn_id: str, person_id: str) -> bool:
+    turn = turns.get(tx, turn_id)
+    return turn.person_id == person_id if turn is not None else sessions.belongs_to(tx, session_id, person_id)
+
+
+def _event(
+    place: Place, row: InboxRow | None, said: str, again: Again, asked: str, position: int, now: float
+) -> Incoming:
+    kind, body = again(row, said)
+    event_id = event_after(asked, position)
+    return Incoming(
+        event_id,
+        (f"again/{event_id}",),
+        place.lane,
+        place.platform,
+        place.account,
+        kind,
+        row.sender_id if row is not None else place.sender_id,
+        body,
+        inbox.InboxState.QUEUED,
+        ready_at=now,
+    )
