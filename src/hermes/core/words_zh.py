@@ -40,6 +40,7 @@ SUMMARIES = {
     "usage": "这里和今天用了多少 token",
     "verbose": "我用工具时给你看多少",
     "version": "这是哪个版本的 Hermes",
+    "voice": "什么时候用语音回答",
     "whoami": "在我这里你是谁",
 }
 GROUPS = {

@@ -21,7 +21,6 @@ from hermes.services.commands.about import grouped
 from hermes.services.commands.base import Command
 from hermes.store import people
 from hermes.store.db import Database
-from hermes.store.people import AdminsChat
 
 log = logging.getLogger(__name__)
 
@@ -75,10 +74,10 @@ class Menus:
         if not isinstance(adapter, SetsCommands):
             return
         wanted = {"": self.menu(PersonRole.USER)}
-        for chat in await self._db.read(people.chats_of_admins):
-            key = SessionKey.parse(chat.lane)
+        for admins in await self._db.read(people.chats_of_admins):
+            key = SessionKey.parse(admins.lane)
             if key.kind is ChatKind.DM and AccountKey(key.platform, key.account) == account:
-                wanted[key.chat] = self._menu_of(chat)
+                wanted[key.chat] = self.menu(PersonRole(admins.role), admins.language)
         before = {chat for known, chat in self._shown if known == account}
         for chat in before - wanted.keys():  # no admin any more
             wanted[chat] = wanted[""]
@@ -95,9 +94,6 @@ class Menus:
             log.info("Command menu not set", extra={"account": str(account), "chat": chat, "reason": str(error)})
         else:
             self._shown[account, chat] = menu
-
-    def _menu_of(self, chat: AdminsChat) -> Menu:
-        return self.menu(PersonRole(chat.role), chat.language)
 
     def menu(self, role: PersonRole, language: str = "") -> Menu:
         """What somebody of this role sees, in the order of /help."""
