@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from hermes.core import pairing as rules
 from hermes.core.catalogue import ENGLISH, words_of
@@ -26,9 +27,22 @@ from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.pairings import Pairing, PairingState
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 SECRET_FILE = "pairing.secret"  # noqa: S105 - the name of the file
 NAME_LENGTH = 40
+
+
+class NoSuchPairingError(GatewayError):
+    """There is no such code, or nobody of that id was let in."""
+
+
+class PairingLockedError(GatewayError):
+    """Too many wrong codes; ``retry_after`` is in seconds."""
+
+    def __init__(self, text: str, retry_after: float) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,33 +187,59 @@ class Pairings:
     async def approve(
         self, platform: str, code: str, *, by: str, is_at_machine: bool = False, words: Words = ENGLISH
     ) -> Approval:
-        """Let in whoever has this code. GatewayError in words when there is none, or too many were wrong."""
-        approval, failure = await self._db.write(
-            self._approve, platform, code, by, words, is_at_machine=is_at_machine, now=self._clock.now()
-        )
-        if approval is None:
-            raise GatewayError(failure)
+        """Let in whoever has this code. Raises NoSuchPairingError, or PairingLockedError when too many were wrong."""
+        now = self._clock.now()
+
+        def let_in(tx: Tx, found: Pairing) -> Approval:
+            return self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now)
+
+        approval = await self._with_code(platform, code, let_in, words, is_at_machine=is_at_machine, now=now)
         pairing = approval.pairing
         self._approved.add((pairing.platform, pairing.user_id))
         self._letters.due_target(str(_target(pairing)))
         log.info("Let in", extra={"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by})
         return approval
 
-    def _approve(
-        self, tx: Tx, platform: str, code: str, by: str, words: Words, *, is_at_machine: bool, now: float
-    ) -> tuple[Approval | None, str]:
-        locked = pairings.locked_until(tx, platform)
-        if locked > now and not is_at_machine:
-            minutes = max(1, round((locked - now) / 60))
-            return None, words.PAIRING_LOCKED.format(platform=platform, minutes=minutes)
-        waiting = self._waiting(tx, platform, now - rules.LIVE_SECONDS)
-        found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
-        if found is None:
-            if not is_at_machine:
-                pairings.note_wrong(tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now)
-            return None, self._no_such_code(words, waiting if is_at_machine else [], now)
-        pairings.forget_wrong(tx, platform)
-        return self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now), ""
+    async def refuse(
+        self, platform: str, code: str, *, by: str, is_at_machine: bool = False, words: Words = ENGLISH
+    ) -> Pairing:
+        """Send away whoever has this code; they are not told, and may ask again when the hour is over.
+
+        A wrong code counts as it does for ``approve``: this must not be the door at which codes are guessed.
+        """
+        now = self._clock.now()
+
+        def send_away(tx: Tx, found: Pairing) -> Pairing:
+            pairings.decide(tx, found.platform, found.user_id, PairingState.REFUSED, by=by, now=now)
+            return found
+
+        found = await self._with_code(platform, code, send_away, words, is_at_machine=is_at_machine, now=now)
+        log.info("Sent away", extra={"platform": platform, "user": found.user_id, "by": by})
+        return found
+
+    async def _with_code(
+        self, platform: str, code: str, act: Callable[[Tx, Pairing], T], words: Words, *, is_at_machine: bool, now: float
+    ) -> T:
+        """Act on the request with this code, in the transaction that found it."""
+
+        def look(tx: Tx) -> T | GatewayError:
+            locked = pairings.locked_until(tx, platform)
+            if locked > now and not is_at_machine:
+                minutes = max(1, round((locked - now) / 60))
+                return PairingLockedError(words.PAIRING_LOCKED.format(platform=platform, minutes=minutes), locked - now)
+            waiting = self._waiting(tx, platform, now - rules.LIVE_SECONDS)
+            found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
+            if found is None:
+                if not is_at_machine:
+                    pairings.note_wrong(tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now)
+                return NoSuchPairingError(self._no_such_code(words, waiting if is_at_machine else [], now))
+            pairings.forget_wrong(tx, platform)
+            return act(tx, found)
+
+        outcome = await self._db.write(look)
+        if isinstance(outcome, GatewayError):  # returned, not raised: a wrong code has to be counted
+            raise outcome
+        return outcome
 
     def _let_in(self, tx: Tx, pairing: Pairing, by: str, *, is_at_machine: bool, now: float) -> Approval:
         pairings.decide(tx, pairing.platform, pairing.user_id, PairingState.APPROVED, by=by, now=now)
@@ -235,32 +275,30 @@ class Pairings:
         )
         return f"{words.NO_SUCH_CODE} Waiting: {shown}."
 
-    async def refuse(self, platform: str, code: str, *, by: str, words: Words = ENGLISH) -> Pairing:
-        """Send away whoever has this code; they are not told, and may ask again when the hour is over."""
-        since = self._clock.now() - rules.LIVE_SECONDS
-        waiting = await self._db.read(self._waiting, platform, since)
-        found = next((one.pairing for one in waiting if rules.is_same(one.code, code)), None)
-        if found is None:
-            raise GatewayError(words.NO_SUCH_CODE)
-        await self._decide(found, PairingState.REFUSED, by)
-        return found
-
     async def revoke(self, platform: str, user_id: str, *, by: str) -> Pairing:
-        """Whoever was let in is a stranger again, from their next message on."""
-        found = await self._db.read(pairings.get, platform, user_id)
-        if found is None or found.state != PairingState.APPROVED:
-            raise GatewayError(f"{platform} {user_id} was not let in by pairing. Look: hermes pairing list")
-        await self._decide(found, PairingState.REVOKED, by)
+        """Whoever was let in is a stranger again, from their next message on, and their role is gone."""
+        found = await self._db.write(self._revoke, platform, user_id, by, now=self._clock.now())
+        if found is None:
+            text = f"{platform} {one_line(user_id, 64)} was not let in by pairing. Look: hermes pairing list"
+            raise NoSuchPairingError(text)
         self._approved.discard((platform, user_id))
         log.info("Revoked", extra={"platform": platform, "user": user_id, "by": by})
         return found
 
-    async def _decide(self, pairing: Pairing, state: PairingState, by: str) -> None:
-        now = self._clock.now()
-        await self._db.write(pairings.decide, pairing.platform, pairing.user_id, state, by=by, now=now)
+    def _revoke(self, tx: Tx, platform: str, user_id: str, by: str, *, now: float) -> Pairing | None:
+        found = pairings.get(tx, platform, user_id)
+        if found is None or found.state != PairingState.APPROVED:
+            return None
+        pairings.decide(tx, platform, user_id, PairingState.REVOKED, by=by, now=now)
+        # An open group or an allowlist may still let them write: not as the admin they were.
+        people.make_plain(tx, platform, user_id, role=PersonRole.USER.value, now=now)
+        return pairings.get(tx, platform, user_id)
 
     async def clear_waiting(self, platform: str = "") -> int:
         return await self._db.write(pairings.clear_waiting, platform)
+
+    async def find(self, platform: str, user_id: str) -> Pairing | None:
+        return await self._db.read(pairings.get, platform, user_id)
 
 
 NOWHERE = Target("local", "nowhere")

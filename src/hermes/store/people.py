@@ -74,6 +74,26 @@ def set_role(tx: Tx, person_id: str, role: str) -> bool:
     return tx.run("UPDATE people SET role = :role WHERE id = :id", role=role, id=person_id) == 1
 
 
+def make_plain(tx: Tx, platform: str, user_id: str, *, role: str, now: float) -> None:
+    """This account has no more than ``role``. One that shares a person with other accounts becomes a person again of
+    its own: the others keep what they are."""
+    person = find(tx, platform, user_id)
+    if person is None:
+        return
+    if len(accounts(tx, person.id)) == 1:
+        set_role(tx, person.id, role)
+        return
+    own = f"p_{platform}_{user_id}_{now:.6f}"
+    tx.run(
+        "INSERT INTO people (id, name, role, created_at) VALUES (:id, :name, :role, :now)",
+        id=own,
+        name=person.name,
+        role=role,
+        now=now,
+    )
+    link(tx, platform, user_id, own)
+
+
 def move_marks(tx: Tx, platform: str, account: str, marks: Marks) -> None:
     """Change the marks that are given, and no other."""
     for name, value in marks.items():

@@ -83,6 +83,7 @@ EXAMPLES: dict[str, Schema] = {
     "SessionChange": {"title": "Plans for May"},
     "SessionFork": {"title": "Another way"},
     "Decision": {"decision": "approve", "reason": "go ahead"},
+    "PairingDecision": {"platform": "telegram", "code": "K7QPM3XW", "decision": "approve"},
 }
 
 # How a route is written down
@@ -380,6 +381,24 @@ PATHS: dict[str, Schema] = {
             409,
             body="Decision",
             parameters=(APPROVAL_ID,),
+        ),
+    },
+    "/api/pairings": {
+        "get": route(
+            "Who would like to talk, and who was let in",
+            {200: gives(listed(ref("Pairing")))},
+            400,
+            parameters=(
+                in_query("platform", "only of this platform", text()),
+                in_query("status", "only these", {"enum": ["pending", "approved", "refused", "revoked"]}),
+            ),
+        ),
+        "post": route(
+            "Let somebody in by their code, send them away, or make them a stranger again",
+            {200: gives(ref("Pairing"))},
+            400,
+            404,
+            body="PairingDecision",
         ),
     },
 }

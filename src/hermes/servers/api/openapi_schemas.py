@@ -216,6 +216,16 @@ DECISION = thing(
     ("decision",),
 )
 
+PAIRING_DECISION = thing(
+    {
+        "platform": text(minLength=1, maxLength=256),
+        "decision": {"enum": ["approve", "refuse", "revoke"]},
+        "code": maybe(text(maxLength=256, description="what they were shown, for approve and refuse")),
+        "user_id": maybe(text(maxLength=256, description="their id on the platform, for revoke")),
+    },
+    ("platform", "decision"),
+)
+
 # Answers
 
 ERROR = thing(
@@ -366,6 +376,23 @@ APPROVAL = thing(
     },
     ("id", "object", "code", "status", "question", "touches_host", "created_at", "expires_at", "may_answer"),
 )
+PAIRING = thing(
+    {
+        "object": {"const": "pairing"},
+        "platform": text(),
+        "account": text(),
+        "user_id": text(),
+        "name": text(),
+        "status": {"enum": ["pending", "approved", "refused", "revoked"]},
+        "code": maybe(text()),
+        "asked_at": number(),
+        "expires_at": maybe(number()),
+        "decided_at": maybe(number()),
+        "decided_by": maybe(text()),
+        "role": text(description="in the answer to an approval"),
+    },
+    ("object", "platform", "account", "user_id", "name", "status", "code", "asked_at"),
+)
 MODEL = thing(
     {"id": text(), "object": {"const": "model"}, "created": whole(), "owned_by": text()},
     ("id", "object", "created", "owned_by"),
@@ -476,6 +503,8 @@ SCHEMAS: dict[str, Schema] = {
     "Question": QUESTION,
     "Decision": DECISION,
     "Approval": APPROVAL,
+    "Pairing": PAIRING,
+    "PairingDecision": PAIRING_DECISION,
     "Model": MODEL,
     "Capabilities": CAPABILITIES,
     "Skill": SKILL,

@@ -1,0 +1,112 @@
+"""`/api/pairings`: who would like to talk, who was let in, and the word about it. For admins and the owner.
+
+An answer acts in the running gateway at once. Whoever sits behind a key does not sit at the machine, so wrong codes are
+counted here, and nobody becomes the owner this way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from hermes.core.messages import Json
+from hermes.core.pairing import LIVE_SECONDS
+from hermes.core.roles import Action, may
+from hermes.core.text import storable
+from hermes.servers.api import parse
+from hermes.servers.api.errors import ApiError, bad_request, not_found
+from hermes.servers.api.parts import CALLER, ApiParts, Caller
+from hermes.servers.app import RouteAdder, json_response
+from hermes.services.pairing import NoSuchPairingError, PairingLockedError, Pairings
+from hermes.store.pairings import Pairing, PairingState
+
+LONGEST_ID = 256
+STATES = tuple(PairingState)
+
+
+def routes(parts: ApiParts) -> RouteAdder:
+    def add(app: web.Application) -> None:
+        family = PairingRoutes(parts.gateway.pairings)
+        app.router.add_get("/api/pairings", family.listed)
+        app.router.add_post("/api/pairings", family.decide)
+
+    return add
+
+
+class PairingRoutes:
+    def __init__(self, pairings: Pairings) -> None:
+        self._pairings = pairings
+
+    async def listed(self, request: web.Request) -> web.Response:
+        """Who waits, the oldest first, then those decided about."""
+        _demand_role(request[CALLER])
+        platform, status = (storable(request.query.get(name, "")) for name in ("platform", "status"))
+        if status and status not in STATES:
+            raise bad_request(f"status is one of {', '.join(STATES)}.", code="invalid_status", param="status")
+        waiting = [told(one.pairing, one.code) for one in await self._pairings.waiting(platform)]
+        decided = [told(one) for one in await self._pairings.decided(platform)]
+        return json_response(
+            {"object": "list", "data": [one for one in (*waiting, *decided) if status in ("", one["status"])]}
+        )
+
+    async def decide(self, request: web.Request) -> web.Response:
+        """``{platform, code, decision: approve | refuse}``, or ``{platform, user_id, decision: revoke}``."""
+        caller = request[CALLER]
+        _demand_role(caller)
+        body = await parse.read_body(request)
+        try:
+            return json_response(await self._decided(body, by=caller.sender_id))
+        except NoSuchPairingError as error:
+            raise not_found(str(error), code="pairing_not_found") from None
+        except PairingLockedError as error:
+            seconds = {"Retry-After": str(math.ceil(error.retry_after))}
+            raise ApiError(429, str(error), code="pairing_locked", kind="rate_limit_error", headers=seconds) from None
+
+    async def _decided(self, body: Mapping[str, Any], *, by: str) -> Json:
+        decision = parse.read_string(body, "decision")
+        if decision not in ("approve", "refuse", "revoke"):
+            raise bad_request("decision is approve, refuse or revoke.", code="invalid_decision", param="decision")
+        platform = _word(body, "platform")
+        if decision == "revoke":
+            return told(await self._pairings.revoke(platform, _word(body, "user_id"), by=by))
+        code = _word(body, "code")
+        if decision == "refuse":
+            return await self._now(await self._pairings.refuse(platform, code, by=by))
+        approval = await self._pairings.approve(platform, code, by=by)
+        return {**await self._now(approval.pairing), "role": approval.role.value}
+
+    async def _now(self, pairing: Pairing) -> Json:
+        """As it stands after the decision."""
+        return told(await self._pairings.find(pairing.platform, pairing.user_id) or pairing)
+
+
+def _demand_role(caller: Caller) -> None:
+    if not may(caller.role, Action.MANAGE_PEOPLE):
+        message = f"Who may talk is decided by an admin or the owner; this key is a {caller.role.value}'s."
+        raise ApiError(403, message, code="role_not_enough", kind="permission_error")
+
+
+def _word(body: Mapping[str, Any], name: str) -> str:
+    word = storable(parse.read_string(body, name, longest=LONGEST_ID)).strip()
+    if not word:
+        raise bad_request(f"{name} is missing.", code="missing_field", param=name)
+    return word
+
+
+def told(pairing: Pairing, code: str = "") -> Json:
+    return {
+        "object": "pairing",
+        "platform": pairing.platform,
+        "account": pairing.account,
+        "user_id": pairing.user_id,
+        "name": pairing.name,
+        "status": pairing.state,
+        "code": code or None,
+        "asked_at": pairing.asked_at,
+        "expires_at": pairing.asked_at + LIVE_SECONDS if code else None,
+        "decided_at": pairing.decided_at,
+        "decided_by": pairing.decided_by or None,
+    }
