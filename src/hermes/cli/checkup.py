@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hermes.cli.asking import Alone, Asker, load_config
+from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
 from hermes.hosting import banner, lifecycle, status
 from hermes.hosting.spans import count, span
@@ -151,6 +152,13 @@ def people_check(store: Store, config: Config) -> Finding:
         if any(account.is_mentioned and account.is_ready for account in accounts.values())
         and not any(account.access.admits_somebody for account in accounts.values())
     ]
+    by_code = [
+        name
+        for name in deaf
+        if any(account.access.dm_policy is DmPolicy.PAIRING for account in config.platforms[name].values())
+    ]
+    if by_code:
+        return Finding("people", "good", f"{words}; on {', '.join(by_code)} by a code: hermes pairing list")
     if deaf:
         setting = f"{deaf[0].upper()}_ALLOWED_USERS"
         return Finding("people", "hint", f"{words}; nobody may write on {', '.join(deaf)} → set {setting}")

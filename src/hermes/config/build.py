@@ -475,6 +475,7 @@ class _Builder:
             home_channel_name=given["home_channel_name"],
             proxy=given["proxy"],
             busy_mode=BusyMode(busy_mode) if busy_mode else None,
+            group_context_lines=given["group_context_lines"],
             missing=tuple(key for key in required if not given[key]),
             is_mentioned=is_mentioned,
         )

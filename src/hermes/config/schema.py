@@ -60,6 +60,7 @@ class AccountConfig:
     home_channel_name: str = ""
     proxy: str = field(default="", repr=False)  # it may hold a password
     busy_mode: BusyMode | None = None
+    group_context_lines: int = 0
     missing: tuple[str, ...] = ()
     is_mentioned: bool = False
 

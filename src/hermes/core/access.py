@@ -55,6 +55,10 @@ class AccessPolicy:
         )
         return dms_open or groups_open or self.allow_all or bool(self.allowed_users)
 
+    @property
+    def answers_in_groups(self) -> bool:
+        return self.group_policy is not GroupPolicy.DISABLED
+
     def lists(self, sender_id: str) -> bool:
         return self.allow_all or EVERYBODY in self.allowed_users or sender_id in self.allowed_users
 

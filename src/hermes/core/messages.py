@@ -51,6 +51,7 @@ class InboundMessage:
     ``may_continue`` says that more is likely to follow at once (text at the platform's limit, a burst
     of forwards, an album), so intake waits a short pause and joins. ``folder`` is where its sender is on this machine,
     for whoever writes from a command line of it. ``language`` is what the platform says of the writer's (``zh-hans``).
+    ``overheard`` is what others said in the group before, not to us; intake puts it there where the owner wants it.
     """
 
     keys: tuple[str, ...]
@@ -67,6 +68,7 @@ class InboundMessage:
     is_edit: bool = False
     folder: str = ""
     language: str = ""
+    overheard: tuple[Quote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

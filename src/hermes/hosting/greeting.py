@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.config import EMBEDDED
+from hermes.core.access import DmPolicy
 from hermes.core.errors import PlatformError
 from hermes.core.keys import AccountKey, Target
 from hermes.core.ports import Describes
@@ -24,6 +25,7 @@ NAME_SECONDS = 1.0
 SKILLS_SECONDS = 1.0
 
 NOBODY_ALLOWED = "No user allowlists configured. All unauthorized users will be denied."
+THEY_GET_A_CODE = "(They get a pairing code: hermes pairing list)"
 
 
 async def adapters_settled(gateway: Gateway) -> None:
@@ -42,11 +44,9 @@ async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
     chats = [await _chat(gateway, account) for account in accounts]
     model = str(gateway.fetcher.progress) if config.model.provider == EMBEDDED else gateway.models.model_for().label
     warnings = [str(problem) for problem in gateway.watch.loaded.problems] + gateway.troubles
-    if accounts and not any(
-        account.access.admits_somebody for of in config.platforms.values() for account in of.values()
-    ):
-        warnings.append(NOBODY_ALLOWED)
-        log.warning(NOBODY_ALLOWED)
+    if accounts and (warning := _nobody_allowed(gateway)):
+        warnings.append(warning)
+        log.warning("%s", warning)
     return banner.facts(
         home=banner.short_home(str(gateway.home), str(Path.home())),
         is_new=is_new,
@@ -56,6 +56,15 @@ async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
         chats=chats,
         warnings=warnings,
     )
+
+
+def _nobody_allowed(gateway: Gateway) -> str:
+    """'' as soon as somebody may talk: by a list, by an open door, or let in by a code."""
+    doors = [account.access for of in gateway.config.platforms.values() for account in of.values()]
+    if any(access.admits_somebody for access in doors) or gateway.pairings.has_let_in_somebody:
+        return ""
+    gives_codes = any(access.dm_policy is DmPolicy.PAIRING for access in doors)
+    return f"{NOBODY_ALLOWED} {THEY_GET_A_CODE}" if gives_codes else NOBODY_ALLOWED
 
 
 async def _skills(gateway: Gateway) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from hermes.config import Config
-from hermes.core.access import Allowed, RefusalReason, Refused, judge
+from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, judge
 from hermes.core.catalogue import words_of
 from hermes.core.command import read_command
 from hermes.core.errors import StoreIsDownError
@@ -35,7 +35,9 @@ from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.text import storable
 from hermes.core.words import Words
 from hermes.services.lanes import Lanes, give_back
+from hermes.services.lately import Lately
 from hermes.services.letters import Letters
+from hermes.services.overheard import Overheard
 from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -131,7 +133,10 @@ class Intake:
         self._told_after_seconds = told_after_seconds
         self._is_closed = False
         self._known: set[tuple[str, str]] = set()  # persons already in the store
-        self._told: dict[tuple[str, str], float] = {}  # strangers, and when they were last told
+        self._told = Lately(STRANGER_TOLD_EVERY_SECONDS)
+        self._shown_code = Lately(CODE_SHOWN_EVERY_SECONDS)
+        self._logged = Lately(STRANGER_TOLD_EVERY_SECONDS)
+        self._overheard = Overheard()
         self._in_hand: set[str] = set()  # events that are being acted on
         self._newest: dict[str, asyncio.Future[None]] = {}  # the last command of each chat that is at it
         self._acting: set[asyncio.Future[None]] = set()
@@ -190,8 +195,10 @@ class Intake:
 
     def _message(self, source: Source, message: InboundMessage) -> Arrival | None:
         verdict = self._verdict(source, message.session_key, message.sender_id, is_addressed=message.is_addressed)
+        message = self._with_overheard(source, message, verdict)
         lane = str(lane_key(message, self._config()))
         if isinstance(verdict, Allowed):
+            self._shown_code.forget((source.account.platform, message.sender_id))
             kind, message = self._kind(message)
             body = codec.dump(message)
             state = InboxState.ACTING if kind == "command" else InboxState.QUEUED
@@ -205,6 +212,18 @@ class Intake:
             )
             return Arrival(incoming, message, verdict.reason)
         return None  # a group's talk that is not for us
+
+    def _with_overheard(self, source: Source, message: InboundMessage, verdict: object) -> InboundMessage:
+        """In a group where the owner wants it: with what was said there before, or kept for whoever asks next."""
+        account = self._config().account(source.account.platform, source.account.account)
+        most = account.group_context_lines if account is not None else 0
+        if account is None or not most or message.session_key.kind is ChatKind.DM:
+            return message
+        if isinstance(verdict, Unaddressed) and account.access.answers_in_groups:
+            self._overheard.hear(message, most)
+        if isinstance(verdict, Allowed) and message.is_addressed:
+            return replace(message, overheard=self._overheard.before(message, most))
+        return message
 
     def _kind(self, message: InboundMessage) -> tuple[str, InboundMessage]:
         """A command acts at once; one that names a skill is a message like any other, for which the skill is read.
@@ -382,18 +401,16 @@ class Intake:
     def _meet_stranger(self, message: InboundMessage, reason: RefusalReason) -> None:
         """Tell a stranger in a direct chat how to be let in, now and then; a group is never told anything."""
         platform = message.session_key.platform
-        is_pairing = reason is RefusalReason.NOT_PAIRED
-        pause = CODE_SHOWN_EVERY_SECONDS if is_pairing else STRANGER_TOLD_EVERY_SECONDS
-        log.warning(
-            "Unauthorized user", extra={"platform": platform, "user": message.sender_id, "reason": reason.value}
-        )
         now = self._clock.now()
         who = (platform, message.sender_id)
+        if self._logged.is_due((who, reason), now):
+            log.warning(
+                "Unauthorized user", extra={"platform": platform, "user": message.sender_id, "reason": reason.value}
+            )
+        is_pairing = reason is RefusalReason.NOT_PAIRED
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED
-        if not answers or now - self._told.get(who, 0.0) < pause:
+        if not answers or not (self._shown_code if is_pairing else self._told).is_due(who, now):
             return
-        self._told = {each: at for each, at in self._told.items() if now - at < STRANGER_TOLD_EVERY_SECONDS}
-        self._told[who] = now
         if is_pairing:
             self._spawn(self._strangers.meet(message, message.session_key.account))
             return

@@ -99,6 +99,10 @@ class Pairings:
     def is_paired(self, platform: str, user_id: str) -> bool:
         return (platform, user_id) in self._approved
 
+    @property
+    def has_let_in_somebody(self) -> bool:
+        return bool(self._approved)
+
     # A stranger writes
 
     async def meet(self, message: InboundMessage, account: str) -> None:
@@ -218,7 +222,14 @@ class Pairings:
         return found
 
     async def _with_code(
-        self, platform: str, code: str, act: Callable[[Tx, Pairing], T], words: Words, *, is_at_machine: bool, now: float
+        self,
+        platform: str,
+        code: str,
+        act: Callable[[Tx, Pairing], T],
+        words: Words,
+        *,
+        is_at_machine: bool,
+        now: float,
     ) -> T:
         """Act on the request with this code, in the transaction that found it."""
 

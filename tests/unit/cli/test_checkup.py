@@ -120,11 +120,17 @@ def test_the_way_to_each_host_is_shown() -> None:
     assert (found.level, found.more) == ("trouble", ("x.example cannot be reached: its name is not known",))
 
 
-def test_a_platform_nobody_may_write_on_is_a_hint(home: Path) -> None:
+def test_a_platform_nobody_may_write_on_is_a_hint_and_one_that_gives_codes_is_not(home: Path) -> None:
     (home / ".env").write_text("TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz1234567\n")
     counts = {"people": {"owner": 1, "user": 2}, "dead_letters": 0}
     found = people_check(Store(SOUND, counts), load_config(home).config)
-    assert found.text == "1 owner, 2 users; nobody may write on telegram → set TELEGRAM_ALLOWED_USERS"
+    assert (found.level, found.text) == ("good", "1 owner, 2 users; on telegram by a code: hermes pairing list")
+    (home / "config.yaml").write_text("platforms: {telegram: {dm_policy: allowlist}}\n")
+    found = people_check(Store(SOUND, counts), load_config(home).config)
+    assert (found.level, found.text) == (
+        "hint",
+        "1 owner, 2 users; nobody may write on telegram → set TELEGRAM_ALLOWED_USERS",
+    )
 
 
 def test_the_last_line_counts_troubles_and_hints(home: Path) -> None:
