@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hermes.cli.gateway import home_folder
 from hermes.cli.words import command_name
 from hermes.core.errors import ForeignHomeError, GatewayError
-from hermes.hosting import control, locks, paths
+from hermes.hosting import beat, control, locks, paths
 from hermes.hosting.control import GatewayIsDownError, OnEvent
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ OWNER_SECONDS = 30.0  # another command that works alone here is let finish
 OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
+FRESH_SECONDS = 3.0  # a heart beats every second
 LONGEST_TEXT = 5_000_000
 
 
@@ -100,7 +101,10 @@ class Asker:
         if self._inside is not None:
             return
         if control.is_running(self.home):
-            _wait(lambda: is_listening(self.home) or not control.is_running(self.home), BACK_SECONDS)
+            _wait(
+                lambda: is_listening(self.home) or works_out_of_reach(self.home) or not control.is_running(self.home),
+                BACK_SECONDS,
+            )
             if control.is_running(self.home):
                 return
         if self._alone is Alone.NEVER:
@@ -186,6 +190,16 @@ def is_listening(home: Path) -> bool:
             line.connect(address)
         return True
     return False
+
+
+def works_out_of_reach(home: Path) -> bool:
+    """Whether a gateway is well and its socket just cannot be reached from here (another container): it is asked by
+    request files, without waiting for the socket. One that is being started or was killed does not count."""
+    seen = beat.read(paths.heartbeat(str(home)))
+    owner = locks.holder(paths.owner_lock(str(home)))
+    if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
+        return False
+    return seen.age(time.time(), time.monotonic()) < FRESH_SECONDS
 
 
 def _wait(ask: Callable[[], bool], seconds: float) -> bool:

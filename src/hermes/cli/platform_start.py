@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import is_listening
 from hermes.cli.words import command_name
 from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
@@ -36,11 +35,11 @@ def follow(home: Path, page: Page, ask: Questions | None, *, is_started: bool) -
 
         outcome = lifecycle.start(home, command_name())
         print(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
-    if not is_listening(home):
-        print(f"! A gateway runs and cannot be asked from here. Look there: {command_name()} gateway status")
-        return
-    if _wait_connected(home, page):
-        _first_person(home, page, ask)
+    try:
+        if _wait_connected(home, page):
+            _first_person(home, page, ask)
+    except GatewayError as error:
+        print(f"! Written, but the gateway cannot be asked from here: {error}")
 
 
 def _wait_connected(home: Path, page: Page) -> bool:
