@@ -91,11 +91,10 @@ def set_up(home: Path, flags: ModelFlags, ask: Questions | None) -> bool:
 
 def _from_flags(loaded: Loaded, flags: ModelFlags) -> Wanted:
     provider, _, model = (flags.name or loaded.config.model.provider).partition("/")
-    if flags.base_url and provider not in loaded.config.providers:
-        raise ConfigError(f"Name a provider for this address: --model {CUSTOM}/{flags.name or 'MODEL'}.")
     known = loaded.config.providers.get(provider)
-    if known is None and provider != CUSTOM:
-        raise ConfigError(f"There is no provider {provider!r}. Known: {', '.join(loaded.config.providers)}, {CUSTOM}.")
+    if known is None and not flags.base_url:
+        names = ", ".join(loaded.config.providers)
+        raise ConfigError(f"There is no provider {provider!r}. Known: {names}; another one needs its --base-url.")
     model = model or (known.default_model if known else "")
     if not model:
         raise ConfigError(f"Which model of {provider}? Say --model {provider}/MODEL.")

@@ -1,0 +1,233 @@
+"""Set-up by flags, and for a platform that is yet to come: tried first, then written whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.cli import platform_flags, platform_setup
+from hermes.cli.main import main
+from hermes.cli.platform_setup import Flags, Wizard
+from hermes.cli.questions import LeftError
+from hermes.config import Loaded, load
+from hermes.core.access import DmPolicy, GroupPolicy
+from hermes.core.errors import ConfigError
+from hermes.core.manifest import Manifest, Setting, SettingKind
+from tests.e2e.terminal import patched_environ
+from tests.fakes.model import FakeModel
+from tests.fakes.telegram import FakeTelegram
+from tests.unit.cli.test_questions import Typing
+
+TOKEN = "123456:abcdefghijklmnopqrstuvwxyz-x7Q"
+KEY = "sk-setup-0123456789-k9Z"
+NOBODY = "http://127.0.0.1:9"
+Ran = tuple[int, str]
+Hermes = Callable[..., Coroutine[Any, Any, Ran]]
+
+
+@pytest.fixture
+async def bot() -> AsyncIterator[FakeTelegram]:
+    async with FakeTelegram(token=TOKEN, username="ana_home_bot") as fake:
+        yield fake
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "hermes-home"
+
+
+@pytest.fixture
+def hermes(home: Path, bot: FakeTelegram) -> Hermes:
+    """``await hermes("gateway", "setup", …, typed="…")``: the exit code and all that was printed."""
+
+    async def run(*words: str, typed: str = "", **environ: str) -> Ran:
+        own = {"HERMES_HOME": str(home), "PATH": "/usr/bin:/bin", "TELEGRAM_BASE_URL": bot.url}
+        own |= {"OLLAMA_BASE_URL": NOBODY, "LMSTUDIO_BASE_URL": NOBODY, **environ}
+        out = io.StringIO()
+
+        def act() -> int:
+            before, sys.stdin = sys.stdin, io.StringIO(typed)
+            try:
+                with redirect_stdout(out), redirect_stderr(out):
+                    return main(list(words))
+            finally:
+                sys.stdin = before
+
+        with patched_environ(own):
+            return await asyncio.to_thread(act), out.getvalue()
+
+    return run
+
+
+def files(home: Path) -> dict[str, int]:
+    """What is in the home, with its mode; nothing when there is none."""
+    return {path.name: path.stat().st_mode & 0o777 for path in home.iterdir()} if home.exists() else {}
+
+
+def make_foreign(home: Path) -> None:
+    home.mkdir()
+    (home / "state.db").write_bytes(b"not ours")
+
+
+def written(home: Path) -> str:
+    return "".join(path.read_text() for path in (home / ".env", home / "config.yaml") if path.exists())
+
+
+async def test_a_platform_is_set_up_in_one_line_and_nothing_of_its_token_is_shown(hermes: Hermes, home: Path) -> None:
+    code, told = await hermes("gateway", "setup", "telegram", "--token", TOKEN, "--dm-policy", "pairing", "--yes")
+    assert (code, "✓ @ana_home_bot, answered in" in told) == (0, True)
+    assert "https://t.me/ana_home_bot" in told
+    assert TOKEN not in told
+    assert (home / ".env").read_text() == f"TELEGRAM_BOT_TOKEN={TOKEN}\n"
+    assert (home / "config.yaml").read_text() == "platforms:\n  telegram:\n    dm_policy: pairing\n"
+    assert files(home) == dict.fromkeys((".env", ".hermes-home", "config.yaml"), 0o600)
+
+
+async def test_what_is_not_said_again_stays_as_it_is(hermes: Hermes, home: Path) -> None:
+    await hermes("gateway", "setup", "telegram", "--token", "-", "--yes", typed=f"{TOKEN}\n")
+    code, told = await hermes("gateway", "setup", "telegram", "--dm-policy", "allowlist", "--allow", "7, 8", "--yes")
+    assert (code, "answered in" in told) == (0, True)
+    assert TOKEN in written(home)
+    assert "dm_policy: allowlist" in written(home)
+    assert "allowed_users: ['7', '8']" in written(home) or "allowed_users: [7, 8]" in written(home)
+    before = written(home)
+    code, told = await hermes("gateway", "setup", "telegram", "--yes")
+    assert (code, "Nothing to change." in told, written(home) == before) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    "flags, words",
+    [
+        (("--token", "99:somebody-elses"), "Telegram refused getMe: Unauthorized"),
+        (("--token", "no token at all"), "does not look like one"),
+        (("--token", TOKEN, "--dm-policy", "allowlist"), "needs ids"),
+        (("--token", TOKEN, "--set", "colour=blue"), "has no setting 'colour'"),
+        (("--token", TOKEN, "--set", "colour"), "--set takes KEY=VALUE"),
+        (("--token", TOKEN, "--set", f"base_url={NOBODY}"), "--no-check writes it all the same"),
+    ],
+)
+async def test_what_is_not_good_is_told_and_not_written(
+    hermes: Hermes, home: Path, flags: tuple[str, ...], words: str
+) -> None:
+    code, told = await hermes("gateway", "setup", "telegram", *flags, "--yes")
+    assert (code, words in told) == (1, True), told
+    assert files(home) == {}
+    assert "\n\n" not in told
+
+
+async def test_it_is_written_untried_when_that_is_asked_for(hermes: Hermes, home: Path, bot: FakeTelegram) -> None:
+    await bot.stop()
+    code, _ = await hermes("gateway", "setup", "telegram", "--token", TOKEN, "--no-check", "--yes")
+    assert (code, TOKEN in written(home)) == (0, True)
+
+
+async def test_a_further_account_stands_beside_the_first(hermes: Hermes, home: Path) -> None:
+    await hermes("gateway", "setup", "telegram", "--token", TOKEN, "--yes")
+    code, told = await hermes("gateway", "setup", "telegram", "--account", "work", "--token", TOKEN, "--yes")
+    assert code == 0, told
+    accounts = load(home, {}, home, platform_setup.offered()).config.platforms["telegram"]
+    assert sorted(accounts) == ["main", "work"]
+    assert all(account.is_ready for account in accounts.values())
+
+
+async def test_without_a_terminal_the_flags_are_told(hermes: Hermes, home: Path) -> None:
+    for words in (("gateway", "setup"), ("gateway", "setup", "telegram"), ("setup",)):
+        code, told = await hermes(*words)
+        assert code == 2
+        assert "gateway setup telegram --token TOKEN --dm-policy pairing --yes" in told
+    assert files(home) == {}
+    code, told = await hermes("gateway", "setup", "telepathy", "--yes")
+    assert (code, "There is no platform 'telepathy'. Known: telegram" in told) == (1, True)
+
+
+async def test_another_programs_home_is_left_alone(hermes: Hermes, home: Path) -> None:
+    make_foreign(home)
+    code, _ = await hermes("gateway", "setup", "telegram", "--token", TOKEN, "--yes")
+    assert (code, list(files(home))) == (78, ["state.db"])
+
+
+async def test_a_model_is_tried_and_written_by_flags_too(hermes: Hermes, home: Path) -> None:
+    async with FakeModel(key=KEY) as model:
+        flags = ("--model", "custom/echo-1", "--base-url", model.url, "--yes")
+        code, told = await hermes("setup", *flags, "--key", "sk-wrong-0123456789")
+        assert (code, "Nothing was written" in told, files(home)) == (1, True, {}), told
+        code, told = await hermes("setup", *flags, "--key", "-", typed=f"{KEY}\n")
+        assert (code, "✓ custom / echo-1, answered in" in told) == (0, True), told
+        assert KEY not in told
+    config = load(home, {}, home, ()).config
+    assert (config.model.provider, config.model.default) == ("custom", "echo-1")
+    assert config.providers["custom"].base_url == model.url
+    assert f"CUSTOM_API_KEY={KEY}" in (home / ".env").read_text()
+
+
+def test_the_flags_agree_with_the_policies() -> None:
+    assert tuple(DmPolicy) == platform_flags.DM_POLICIES
+    assert tuple(GroupPolicy) == platform_flags.GROUP_POLICIES
+    assert [choice.name for choice in platform_setup.DM_POLICIES] == list(DmPolicy)
+    assert [choice.name for choice in platform_setup.GROUP_POLICIES] == list(GroupPolicy)
+
+
+# A platform that is yet to come inherits all of it
+
+
+def _never(_: object) -> Any:
+    raise ConfigError("The app token begins with xapp-.\n  Set CHATTER_APP_TOKEN.")
+
+
+CHATTER = Manifest(
+    id="chatter",
+    title="Chatter",
+    settings=(
+        Setting("token", "CHATTER_TOKEN", SettingKind.SECRET, required=True, label="Bot token", get=("Open it.",)),
+        Setting("app_token", "CHATTER_APP_TOKEN", SettingKind.SECRET, required=True, help="It begins with xapp-."),
+        Setting("region", "CHATTER_REGION", default="eu", asked=True, label="Region"),
+        Setting("poll_seconds", "CHATTER_POLL_SECONDS", SettingKind.NUMBER, default=5),
+    ),
+    build=_never,
+    ids="A name such as @ana.",
+)
+
+
+def nothing_yet(tmp_path: Path) -> Loaded:
+    return load(tmp_path, {}, tmp_path, (CHATTER,))
+
+
+def test_its_own_questions_are_asked_and_its_own_words_said(tmp_path: Path) -> None:
+    person = Typing("bot-1", "", "xapp-1", "us", "3", "", "@ana,@ben", "2", "g1")
+    page = Wizard(nothing_yet(tmp_path), CHATTER, Flags(is_checked=False), person.ask).page()
+    assert page.changes == {
+        "platforms.chatter.token": "bot-1",
+        "platforms.chatter.app_token": "xapp-1",
+        "platforms.chatter.region": "us",
+        "platforms.chatter.dm_policy": "allowlist",
+        "platforms.chatter.allowed_users": "@ana,@ben",
+        "platforms.chatter.group_policy": "allowlist",
+        "platforms.chatter.group_allowed_chats": "g1",
+    }
+    for words in ("── Chatter ─", "  1. Open it.", "Bot token (not shown", "It begins with xapp-.", "Region [eu]:"):
+        assert words in person.shown
+    assert "A name such as @ana." in person.shown
+    assert "poll_seconds" not in person.shown, "only what a person can answer is asked"
+
+
+def test_a_refusal_of_its_own_is_told_without_the_names_of_variables_and_asked_again(tmp_path: Path) -> None:
+    person = Typing("bot-1", "x", "")
+    with pytest.raises(LeftError):
+        Wizard(nothing_yet(tmp_path), CHATTER, Flags(), person.ask).page()
+    assert "✗ The app token begins with xapp-.\n" in person.shown
+    assert "CHATTER_APP_TOKEN" not in person.shown
+    assert person.shown.count("1. Open it.") == 1
+
+
+def test_everybody_is_let_in_only_by_somebody_who_means_it(tmp_path: Path) -> None:
+    person = Typing("bot-1", "xapp-1", "", "2", "n", "2", "y", "")
+    page = Wizard(nothing_yet(tmp_path), CHATTER, Flags(is_checked=False), person.ask).page()
+    assert page.dm_policy is DmPolicy.OPEN
+    assert person.shown.count("Really? [y/n]:") == 2
