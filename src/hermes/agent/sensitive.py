@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from hermes.agent.toolkit import ApprovalNeed, ToolContext
+from hermes.core.words import Words
 
 # Matched against the end of the real path, case aside; a pattern with a slash needs the folders too.
 RUNS_BY_ITSELF = (
@@ -21,23 +22,23 @@ IS_A_KEY = (
 )  # fmt: skip
 
 
-def why_sensitive(path: str) -> str:
-    """'' for an ordinary file; otherwise what is special about it, as the end of a sentence."""
+def why_sensitive(path: str, words: Words) -> str:
+    """'' for an ordinary file; otherwise the question that says what is special about it."""
     if _fits(path, RUNS_BY_ITSELF):
-        return "what is written there runs by itself later"
+        return words.ASK_WRITE_RUNS
     if _fits(path, IS_A_KEY):
-        return "it holds keys or decides who gets in"
+        return words.ASK_WRITE_KEYS
     return ""
 
 
 def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
     """Whether writing this file needs a yes. ToolError for a path that cannot be written at all."""
     target = ctx.inside(path)
-    why = why_sensitive(str(target))
-    if not why or _is_own_corner(ctx):
+    question = why_sensitive(str(target), ctx.words)
+    if not question or _is_own_corner(ctx):
         return None
-    question = f"May I write {ctx.shown(target)}? It is not an ordinary file: {why}."
-    return ApprovalNeed(question, subject="write:sensitive", where=f"files in {ctx.workspace}")
+    where = ctx.words.WHERE_FILES.format(folder=ctx.workspace)
+    return ApprovalNeed(question.format(path=ctx.shown(target)), subject="write:sensitive", where=where)
 
 
 def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
@@ -47,8 +48,8 @@ def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
         return None
     if _is_own_corner(ctx):
         return None
-    question = f"May I read {ctx.shown(target)}? Keys lie there, and the model's provider would see them."
-    return ApprovalNeed(question, subject="read:keys", where=f"files in {ctx.workspace}")
+    question = ctx.words.ASK_READ_KEYS.format(path=ctx.shown(target))
+    return ApprovalNeed(question, subject="read:keys", where=ctx.words.WHERE_FILES.format(folder=ctx.workspace))
 
 
 def _is_own_corner(ctx: ToolContext) -> bool:

@@ -20,12 +20,14 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from hermes.agent.finding import FIND_TOOLS, names_found
 from hermes.agent.toolsets import EVERYTHING, Access, Where
+from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
+from hermes.core.words import Words
 from hermes.store.db import Tx
 
 log = logging.getLogger(__name__)
@@ -69,6 +71,7 @@ class ToolContext:
     ``call_id`` names the call for good: whoever writes something for it twice writes it once.
     ``forbidden`` folders are refused even inside the workspace, unless the workspace itself lies in one.
     ``started_group`` is told the process group of every process a tool starts, so that it dies with its turn.
+    ``words`` are those of the person: for what they read, not for what the model does.
     ``depth`` counts errands within errands: 0 in a turn that a person asked for.
     """
 
@@ -84,6 +87,7 @@ class ToolContext:
     parts: Parts = NO_PARTS
     on_behalf_of: SessionKey | None = None
     depth: int = 0
+    words: Words = ENGLISH
 
     @property
     def origin(self) -> SessionKey:
@@ -543,7 +547,7 @@ class Toolbox:
             return None  # the same: ``call`` asks the rule again before anything runs
         except Exception:  # the edge "tool call": a rule that breaks means ask, never allow
             log.exception("Approval rule failed", extra={"tool": name})
-            need = ApprovalNeed(f"Run {name}? (Its own rule for when to ask has failed.)")
+            need = ApprovalNeed(context.words.ASK_BROKEN.format(name=name))
         return need and replace(need, question=self._redact(need.question))
 
     async def call(self, name: str, arguments: str, context: ToolContext) -> ToolOutput:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hermes.core.words import Words
+
 
 class Danger(StrEnum):
     DELETE_TREE = "delete_tree"
@@ -36,45 +38,44 @@ class Danger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """One class of dangerous commands: what a person reads, and where it matters.
+    """One class of dangerous commands: what it says to a person, and where it matters.
 
     ``in_sandbox``: it is asked about in a sandbox too, since it destroys what the sandbox may write, or acts outside
     of it. ``grantable``: a person may allow it for a session or for good; the others are asked about each time.
     """
 
-    words: str
+    says: Callable[[Words], str]
     in_sandbox: bool = False
     grantable: bool = True
 
 
 CLASSES: dict[Danger, Class] = {
-    Danger.DELETE_TREE: Class("It deletes folders with everything in them."),
-    Danger.DELETE_ALL: Class("It deletes everything in the folder it works in, or a whole home.", in_sandbox=True),
-    Danger.FORMAT: Class("It formats or partitions a disk.", grantable=False),
-    Danger.DEVICE: Class("It writes to a device.", grantable=False),
-    Danger.PERMISSIONS: Class("It changes owners or permissions of whole folders, or lets everybody write."),
-    Danger.SERVICES: Class("It stops, starts or changes services of this machine."),
+    Danger.DELETE_TREE: Class(lambda words: words.DANGER_DELETE_TREE),
+    Danger.DELETE_ALL: Class(lambda words: words.DANGER_DELETE_ALL, in_sandbox=True),
+    Danger.FORMAT: Class(lambda words: words.DANGER_FORMAT, grantable=False),
+    Danger.DEVICE: Class(lambda words: words.DANGER_DEVICE, grantable=False),
+    Danger.PERMISSIONS: Class(lambda words: words.DANGER_PERMISSIONS),
+    Danger.SERVICES: Class(lambda words: words.DANGER_SERVICES),
     Danger.GATEWAY: Class(
-        "It stops or restarts the gateway itself. There is a safe way that lets running work finish: the owner types "
-        "/restart in a chat, or `hermes gateway restart` on this machine.",
+        lambda words: words.DANGER_GATEWAY,
         grantable=False,
     ),
-    Danger.KILL: Class("It ends processes by name or in bulk."),
-    Danger.NETWORK_TO_SHELL: Class("It runs a program straight from the network.", grantable=False),
-    Danger.ACCOUNTS: Class("It changes who may log in or what runs by schedule: users, sudoers, cron, SSH keys."),
-    Danger.PACKAGES: Class("It installs or removes software of this machine."),
-    Danger.ROOT: Class("It runs with the rights of another user (sudo)."),
-    Danger.GIT: Class("It throws away commits or changes that may exist nowhere else.", in_sandbox=True),
-    Danger.HERMES_HOME: Class("It names the folder in which Hermes keeps its settings and secrets.", grantable=False),
-    Danger.SECRETS: Class("It may show passwords, keys or tokens."),
-    Danger.POWER: Class("It shuts this machine down or restarts it.", grantable=False),
-    Danger.CONTAINER: Class("It starts a container that can reach this machine, or removes one with its data."),
-    Danger.DATABASE: Class("It drops or empties a database.", in_sandbox=True),
-    Danger.SYSTEM_FILES: Class("It writes to the system's own folders or to what a shell runs at its start."),
-    Danger.NETWORK: Class("It changes the network or the firewall of this machine, or opens it to others."),
-    Danger.KERNEL: Class("It changes the kernel or mounts."),
-    Danger.REMOTE: Class("It runs a command on another machine."),
-    Danger.UNJUDGED: Class("What it would run cannot be told from its text.", grantable=False),
+    Danger.KILL: Class(lambda words: words.DANGER_KILL),
+    Danger.NETWORK_TO_SHELL: Class(lambda words: words.DANGER_NETWORK_TO_SHELL, grantable=False),
+    Danger.ACCOUNTS: Class(lambda words: words.DANGER_ACCOUNTS),
+    Danger.PACKAGES: Class(lambda words: words.DANGER_PACKAGES),
+    Danger.ROOT: Class(lambda words: words.DANGER_ROOT),
+    Danger.GIT: Class(lambda words: words.DANGER_GIT, in_sandbox=True),
+    Danger.HERMES_HOME: Class(lambda words: words.DANGER_HERMES_HOME, grantable=False),
+    Danger.SECRETS: Class(lambda words: words.DANGER_SECRETS),
+    Danger.POWER: Class(lambda words: words.DANGER_POWER, grantable=False),
+    Danger.CONTAINER: Class(lambda words: words.DANGER_CONTAINER),
+    Danger.DATABASE: Class(lambda words: words.DANGER_DATABASE, in_sandbox=True),
+    Danger.SYSTEM_FILES: Class(lambda words: words.DANGER_SYSTEM_FILES),
+    Danger.NETWORK: Class(lambda words: words.DANGER_NETWORK),
+    Danger.KERNEL: Class(lambda words: words.DANGER_KERNEL),
+    Danger.REMOTE: Class(lambda words: words.DANGER_REMOTE),
+    Danger.UNJUDGED: Class(lambda words: words.DANGER_UNJUDGED, grantable=False),
 }
 
 

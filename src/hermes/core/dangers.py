@@ -18,6 +18,7 @@ from hermes.core import shell
 from hermes.core.danger_rules import CLASSES as CLASSES
 from hermes.core.danger_rules import Danger as Danger
 from hermes.core.shell import Redirect, Simple, Word
+from hermes.core.words import Words
 
 DEEPEST = 8
 
@@ -37,10 +38,9 @@ class Verdict:
     def asks(self) -> bool:
         return bool(self.dangers) and not self.refusal
 
-    @property
-    def words(self) -> str:
+    def told(self, words: Words) -> str:
         """What a person reads before they decide."""
-        return self.refusal or " ".join(CLASSES[danger].words for danger in self.dangers)
+        return self.refusal or " ".join(CLASSES[danger].says(words) for danger in self.dangers)
 
     def subject(self, back_end: str) -> str:
         """What a standing grant would be for: these kinds of danger on this back end; '' when each is asked about."""

@@ -109,6 +109,7 @@ class ModelRequest:
     """One call. ``max_tokens`` 0 leaves the provider's default; ``deadline_seconds`` bounds the whole call.
 
     ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``; empty leaves it to the model.
+    ``language`` is that of whoever asked, for what a model of our own adds to its answer.
     """
 
     messages: Sequence[ChatMessage]
@@ -120,6 +121,7 @@ class ModelRequest:
     deadline_seconds: float = 600.0
     stream: bool = True
     reasoning: str = ""
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

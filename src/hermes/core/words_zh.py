@@ -56,6 +56,7 @@ GROUPS = {
     "memory": "查以前的对话，记住事情",
     "skills": "读专门任务的做法",
     "schedule": "以后再做的事",
+    "voice": "用语音说话",
 }
 ROLES = {"owner": "主人", "admin": "管理员", "user": "用户", "guest": "访客"}
 REASONS = {
@@ -71,6 +72,8 @@ REASONS = {
 
 
 class Chinese(Words):
+    LANGUAGE = "zh"
+
     # Who may talk
     STRANGER = (
         "你好～我还不认识你！\n请让机器人的主人把你的 ID {sender_id} 加到 {setting} 里。\n"
@@ -114,7 +117,8 @@ class Chinese(Words):
     # Approvals
     WAITS_FOR_APPROVAL = "我还在等上面那个问题的答复，这条先排队。请 /approve、/deny，或者 /stop 放弃。"
     ASKED_BELOW = "我先问一下："
-    APPROVAL = "可以运行 `{name}`{where} 吗？\n```\n{arguments}\n```\n{question}"
+    APPROVAL = "可以运行 `{name}` 吗？\n```\n{arguments}\n```\n{question}"
+    APPROVAL_WHERE = "可以运行 `{name}`{where}吗？\n```\n{arguments}\n```\n{question}"
     APPROVAL_CUT = "[还有 {more:,} 个字符没有显示]"
     APPROVAL_ANSWER = "/approve {code} 同意，/deny {code} [理由] 拒绝。{span}内有效，过后我就不做这一步了。"
     APPROVAL_ANSWER_SCOPED = (
@@ -406,6 +410,108 @@ class Chinese(Words):
     AGENT_BY_API = "通过 API"
     AGENT_STOPPED = "已停下：{tasks}"
     AGENT_UNKNOWN = "没有叫这个名字的任务。/agents 列出正在做的。"
+
+    # Models that fail. A clause goes on from PROVIDER_DID.
+    PROVIDER_DID = "我的模型（{provider}）{clause}"
+    PROVIDER_FAILED = "{what}。{cure}。"
+    FELL_BACK = "{what}。这次由备用模型 {fallback} 回答。"
+    NO_FALLBACK = "{what}，也没有备用模型。{cure}。"
+    FALLBACKS_FAILED = "{what}，备用模型（{names}）也失败了。{cure}。"
+    ASKED_AGAIN = "{what}。我又问了一次，回答从头开始。"
+    AND = "、"
+    PROVIDER_AUTH = "不接受这个密钥"
+    PROVIDER_QUOTA = "说账户余额不足"
+    PROVIDER_RATE = "说请求太频繁"
+    PROVIDER_RATE_WAIT = "说请求太频繁，要等 {seconds:.0f} 秒"
+    PROVIDER_CONTEXT = "说这段对话太长，放不下了"
+    PROVIDER_MODEL = "不认识配置里的模型"
+    PROVIDER_NO_SUCH_MODEL = "不认识模型“{model}”"
+    PROVIDER_REQUEST = "拒绝了请求"
+    PROVIDER_REFUSED = "拒绝了请求：{detail}"
+    PROVIDER_TRANSIENT = "没有回应"
+    PROVIDER_EMPTY = "什么也没回答"
+    PROVIDER_UNREACHABLE = "连不上（{reason}）"
+    NO_CONNECTION_IN_TIME = "连接超时"
+    PROVIDER_BROKE_OFF = "回答到一半断了"
+    PROVIDER_BROKE_OFF_BECAUSE = "回答到一半断了（{reason}）"
+    PROVIDER_SILENT = "{seconds:g} 秒没有动静"
+    PROVIDER_OVER_DEADLINE = "{seconds:g} 秒内没有答完"
+    PROVIDER_TROUBLE = "自己出了故障"
+    PROVIDER_TROUBLE_BECAUSE = "自己出了故障（{reason}）"
+    PROVIDER_OVERLOADED = "现在太忙，顾不过来"
+    PROVIDER_NO_KEY = "需要密钥，但还没有设置"
+    PROVIDER_ODD_KEY = "的密钥里有不该有的字符（多了引号、空格或换行？）"
+    PROVIDER_WEB_PAGE = "回了一个网页，而不是答案；base_url 多半不是 API 地址"
+    PROVIDER_NO_SUCH_ADDRESS = "在这个地址上什么也没有；base_url 多半写错了（是不是少了 /v1？）"
+    PROVIDER_MOVED = "说地址换了；base_url 要改成新地址"
+    PROVIDER_UNREADABLE = "发来的内容读不懂"
+    PROVIDER_TOO_LONG = "还没开口就用完了 token 上限"
+    PROVIDER_FILTERED = "的内容过滤器拦下了回答"
+    CURE_AUTH = "请主人检查密钥，再运行 `hermes doctor`"
+    CURE_QUOTA = "请主人检查密钥和余额，再运行 `hermes doctor`"
+    CURE_RATE = "请过一会儿再试"
+    CURE_CONTEXT = "/new 可以开始新会话"
+    CURE_MODEL = "请主人把 `model.default` 设成这家服务商的模型，再运行 `hermes doctor`"
+    CURE_REQUEST = "请主人运行 `hermes doctor`，看看现在用的服务商和模型"
+    CURE_TRANSIENT = "请过一会儿再试。主人可以运行 `hermes doctor` 了解详情"
+    CURE_EMPTY = "请再问一次，或者换个说法"
+    ANSWER_ENDED_EARLY = "模型还没开始回答就结束了。"
+
+    # The built-in model
+    BUILT_IN_HINT = (
+        "（内置小模型：只会简单的英文闲聊，没有工具，不能上网。"
+        "要做正事，请把 OPENAI_API_KEY 或 OPENROUTER_API_KEY 写进 {env}）"
+    )
+    BUILT_IN_NOTHING = "内置小模型不知道怎么接这句话。"
+    BUILT_IN_CROWD = "内置小模型一次只能回答一条消息，现在排队的太多。请一分钟后再问。"
+    BUILT_IN_FAILED = "内置小模型出错了（{reason}）。请再问一次，或者接入真正的模型。"
+    BUILT_IN_MISSING = "内置小模型还没装好。{reason}"
+    BUILT_IN_COMING = "内置小模型还在下载：{done} / {total} MB。请一分钟后再问。"
+
+    # What is asked before a tool runs
+    ASK_WRITE_RUNS = "可以写 {path} 吗？这不是普通文件：写进去的内容以后会自动运行。"
+    ASK_WRITE_KEYS = "可以写 {path} 吗？这不是普通文件：里面有密钥，或者决定谁能登录。"
+    ASK_READ_KEYS = "可以读 {path} 吗？那里有密钥，模型的服务商会看到。"
+    ASK_SEND = "把这段话发到 {targets}？\n{text}"
+    ASK_SKILL = "可以对技能 {name!r} 做 {action} 吗？这里所有人的助手都会读它。"
+    ASK_BROKEN = "运行 {name}？（它自己的提问规则出错了。）"
+    CLARIFY = "回数字，或者直接说。"
+    WHERE_FILES = "（{folder} 里的文件）"
+    WHERE_LOCAL = "（本机，{folder}）"
+    WHERE_SANDBOX = "（沙箱，可上网，{folder}）"
+    WHERE_SANDBOX_OFFLINE = "（沙箱，不能上网，{folder}）"
+    WHERE_CONTAINER = "（{image} 容器，可上网，{folder}）"
+    WHERE_CONTAINER_OFFLINE = "（{image} 容器，不能上网，{folder}）"
+    WHERE_LANDLOCK = "（Landlock，可上网，{folder}）"
+    WHERE_LANDLOCK_OFFLINE = "（Landlock，不能上网，{folder}）"
+    WHERE_SSH = "（ssh 到 {host}，{folder}）"
+    WHERE_SSH_HOME = "那边的主目录"
+    DANGER_DELETE_TREE = "它会删除文件夹和里面的一切。"
+    DANGER_DELETE_ALL = "它会删光当前文件夹，或者整个主目录。"
+    DANGER_FORMAT = "它会格式化磁盘或重新分区。"
+    DANGER_DEVICE = "它会直接写入设备。"
+    DANGER_PERMISSIONS = "它会改整个文件夹的所有者或权限，或者让所有人都能写。"
+    DANGER_SERVICES = "它会停止、启动或改动这台机器的服务。"
+    DANGER_GATEWAY = (
+        "它会停止或重启网关本身。有更稳妥的办法，能让手上的事做完：主人在聊天里发 /restart，"
+        "或在本机运行 `hermes gateway restart`。"
+    )
+    DANGER_KILL = "它会按名字或成批结束进程。"
+    DANGER_NETWORK_TO_SHELL = "它会直接运行从网上下载的程序。"
+    DANGER_ACCOUNTS = "它会改动谁能登录、什么定时运行：用户、sudoers、cron、SSH 密钥。"
+    DANGER_PACKAGES = "它会给这台机器安装或卸载软件。"
+    DANGER_ROOT = "它会用别的用户的权限运行（sudo）。"
+    DANGER_GIT = "它会丢掉可能只此一份的提交或改动。"
+    DANGER_HERMES_HOME = "它提到了 Hermes 存放设置和密钥的文件夹。"
+    DANGER_SECRETS = "它可能会显示密码、密钥或令牌。"
+    DANGER_POWER = "它会关机或重启这台机器。"
+    DANGER_CONTAINER = "它会启动能碰到这台机器的容器，或者连数据一起删掉容器。"
+    DANGER_DATABASE = "它会删除或清空数据库。"
+    DANGER_SYSTEM_FILES = "它会写系统文件夹，或者 shell 启动时运行的文件。"
+    DANGER_NETWORK = "它会改动这台机器的网络或防火墙，或者向外开放。"
+    DANGER_KERNEL = "它会改动内核或挂载。"
+    DANGER_REMOTE = "它会在另一台机器上运行命令。"
+    DANGER_UNJUDGED = "从文字上看不出它会运行什么。"
 
     def summary(self, command: str, english: str) -> str:
         return SUMMARIES.get(command, english)

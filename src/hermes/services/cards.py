@@ -38,9 +38,10 @@ def to_judge(words: Words, text: str, limit: int) -> str:
 
 def asked(words: Words, *, name: str, arguments: str, question: str, where: str) -> str:
     """What is to run, to the byte, and where. The same while it waits and afterwards."""
-    return words.APPROVAL.format(
+    form = words.APPROVAL_WHERE if where else words.APPROVAL
+    return form.format(
         name=visible(name),
-        where=f" {visible(where)}" if where else "",
+        where=visible(where),
         arguments=to_judge(words, arguments, SHOWN_ARGUMENTS),
         question=to_judge(words, question, SHOWN_QUESTION),
     )

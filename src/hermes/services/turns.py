@@ -372,11 +372,12 @@ class TurnRunner:
             self._bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
 
         def noticed(text: str) -> None:
-            if text not in work.notices:  # a fallback says so with every call; a person hears it once
-                work.notices.append(text)
+            notice = told(text, work.words)
+            if notice not in work.notices:  # a fallback says so with every call; a person hears it once
+                work.notices.append(notice)
 
         async def ask(history: Sequence[ChatMessage]) -> ModelReply:
-            told = self._parts.prompts.messages(
+            prompt = self._parts.prompts.messages(
                 scene,
                 history,
                 options.instructions,
@@ -384,7 +385,7 @@ class TurnRunner:
                 is_whole=work.brings_talk,
                 most=most,
             )
-            messages = [*told, *last]
+            messages = [*prompt, *last]
             request = ModelRequest(
                 messages,
                 tools,
@@ -392,6 +393,7 @@ class TurnRunner:
                 temperature=options.temperature,
                 tool_choice=options.tool_choice if tools and work.steps == 0 else "",
                 reasoning=choices.reasoning,
+                language=work.words.LANGUAGE,
             )
             reply = await ask_model(model, request, arrived, noticed)
             work.spent = plus(work.spent, reply.usage)
@@ -579,6 +581,7 @@ class TurnRunner:
             started_group=started_group,
             on_behalf_of=work.origin,
             depth=work.options.depth,
+            words=work.words,
         )
 
     async def _record(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hermes.core.catalogue import CHINESE, ENGLISH
 from hermes.core.danger_rules import RULES
 from hermes.core.dangers import CLASSES, Danger, Verdict, judge
 
@@ -417,7 +418,8 @@ def test_what_is_dangerous_is_asked_about_by_its_class(command: str) -> None:
     assert verdict.refusal == ""
     assert verdict.asks
     assert set(ASKED[command].split()) <= {danger.value for danger in verdict.dangers}
-    assert verdict.words
+    assert verdict.told(ENGLISH)
+    assert verdict.told(CHINESE) != verdict.told(ENGLISH)
 
 
 @pytest.mark.parametrize("command", lines(REFUSED))
@@ -426,7 +428,7 @@ def test_the_hard_list_holds_for_everybody_everywhere(command: str, touches_host
     verdict = judge(command, touches_host=touches_host)
     assert verdict.is_refused
     assert not verdict.asks
-    assert "refused to everybody" in verdict.words
+    assert "refused to everybody" in verdict.told(ENGLISH)
     assert verdict.subject("local") == ""
 
 
@@ -464,8 +466,8 @@ def test_some_kinds_are_asked_about_each_time(command: str) -> None:
 
 
 def test_restarting_the_gateway_names_the_safe_way() -> None:
-    assert "/restart" in judge("hermes gateway restart").words
-    assert "hermes gateway restart" in judge("sudo systemctl restart hermes-gateway").words
+    assert "/restart" in judge("hermes gateway restart").told(ENGLISH)
+    assert "hermes gateway restart" in judge("sudo systemctl restart hermes-gateway").told(ENGLISH)
 
 
 def test_where_a_command_runs_tells_what_a_path_means() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hermes.agent.backends.output import Output
+from hermes.core.words import Words
 
 
 class BackendName(StrEnum):
@@ -65,7 +66,7 @@ class Backend(Protocol):
     @property
     def shares_files(self) -> bool: ...
 
-    def where(self, folder: Path) -> str:
+    def where(self, folder: Path, words: Words) -> str:
         """The back end and the folder, for whoever is asked to approve: ``bubblewrap, in /srv/work``."""
 
     async def start(self, work: Work, output: Output) -> Running:

@@ -12,6 +12,7 @@ from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
+from hermes.core.words import Words
 
 PROBE_SECONDS = 5.0
 # New namespaces for users, processes, IPC, names and the network; no privilege inside; gone when we are gone.
@@ -29,8 +30,8 @@ class BubblewrapBackend:
         self._home = home.resolve()
         self._network = network
 
-    def where(self, folder: Path) -> str:
-        return f"in a sandbox ({'with' if self._network else 'without'} network), in {folder}"
+    def where(self, folder: Path, words: Words) -> str:
+        return (words.WHERE_SANDBOX if self._network else words.WHERE_SANDBOX_OFFLINE).format(folder=folder)
 
     async def start(self, work: Work, output: Output) -> Child:
         arguments = (*self._sandbox(work), "--", *leased(work.arguments))

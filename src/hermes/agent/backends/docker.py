@@ -15,6 +15,7 @@ from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
+from hermes.core.words import Words
 from hermes.store.ids import new_id
 
 PROGRAMS = ("docker", "podman")
@@ -40,8 +41,9 @@ class DockerBackend:
         self._environ = environ
         self._network = network
 
-    def where(self, folder: Path) -> str:
-        return f"in a container of {self._image} ({'with' if self._network else 'without'} network), in {folder}"
+    def where(self, folder: Path, words: Words) -> str:
+        form = words.WHERE_CONTAINER if self._network else words.WHERE_CONTAINER_OFFLINE
+        return form.format(image=self._image, folder=folder)
 
     async def start(self, work: Work, output: Output) -> Child:
         program = find_program(self._environ) or PROGRAMS[0]

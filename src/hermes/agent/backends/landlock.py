@@ -17,6 +17,7 @@ from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
 from hermes.core.errors import ToolError
+from hermes.core.words import Words
 
 TEMPORARY = ".tmp"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -31,8 +32,8 @@ class LandlockBackend:
         self._home = home.resolve()
         self._network = network
 
-    def where(self, folder: Path) -> str:
-        return f"under Landlock ({'with' if self._network else 'without'} network), in {folder}"
+    def where(self, folder: Path, words: Words) -> str:
+        return (words.WHERE_LANDLOCK if self._network else words.WHERE_LANDLOCK_OFFLINE).format(folder=folder)
 
     async def start(self, work: Work, output: Output) -> Child:
         workspace = work.workspace.resolve()

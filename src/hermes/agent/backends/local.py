@@ -8,6 +8,7 @@ from hermes.agent.backends.base import BackendName, Work
 from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
+from hermes.core.words import Words
 
 
 class LocalBackend:
@@ -15,8 +16,8 @@ class LocalBackend:
     touches_host = True
     shares_files = True
 
-    def where(self, folder: Path) -> str:
-        return f"on this machine, in {folder}"
+    def where(self, folder: Path, words: Words) -> str:
+        return words.WHERE_LOCAL.format(folder=folder)
 
     async def start(self, work: Work, output: Output) -> Child:
         return await Child.start(Launch(leased(work.arguments), work.environment, work.folder), output)

@@ -15,6 +15,7 @@ from hermes.agent.backends.lease import REMOTE_LEASE, leased
 from hermes.agent.backends.output import Output
 from hermes.config.schema import TerminalConfig
 from hermes.core.errors import ToolError
+from hermes.core.words import Words
 
 LONGEST_PREFACE = 60_000  # bytes: what a pipe takes before anybody reads
 FAILED = 255
@@ -36,10 +37,11 @@ class SshBackend:
         self._config = config
         self._environ = environ
 
-    def where(self, folder: Path) -> str:
+    def where(self, folder: Path, words: Words) -> str:
         user = f"{self._config.ssh_user}@" if self._config.ssh_user else ""
         below = f" ({folder.name})" if folder.name else ""
-        return f"over ssh on {user}{self._config.ssh_host}, in {self._config.ssh_folder or 'the home there'}{below}"
+        place = f"{self._config.ssh_folder or words.WHERE_SSH_HOME}{below}"
+        return words.WHERE_SSH.format(host=f"{user}{self._config.ssh_host}", folder=place)
 
     async def start(self, work: Work, output: Output) -> Child:
         own = {name: self._environ[name] for name in ("PATH", "HOME", "SSH_AUTH_SOCK") if name in self._environ}

@@ -162,7 +162,7 @@ class Call:
 
     def unreachable(self, error: Exception) -> ProviderError:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return self._failure(Kind.TRANSIENT, words.unreachable("no connection in time"))
+            return self._failure(Kind.TRANSIENT, words.unreachable(words.NO_CONNECTION))
         if isinstance(error, TimeoutError):
             whole, first = self.request.deadline_seconds, self._endpoint.timeouts.first_byte
             is_whole = not self.request.stream or whole <= first

@@ -25,6 +25,7 @@ from hermes.agent.models.embedded_words import (
     prompt_for,
 )
 from hermes.agent.models.fetch import Fetcher, FetchError, Installed, StillFetchingError
+from hermes.core.catalogue import Said
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.messages import Usage
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, TextDelta
@@ -207,7 +208,7 @@ class EmbeddedModel:
         try:
             return await self._fetcher.wait(self._wait_seconds)
         except (FetchError, StillFetchingError) as error:
-            raise ModelError(ModelErrorKind.TRANSIENT, str(error), provider=LABEL, retry_after=60) from error
+            raise ModelError(ModelErrorKind.TRANSIENT, error.args[0], provider=LABEL, retry_after=60) from error
 
     async def _my_turn(self, seconds: float) -> None:
         try:
@@ -215,7 +216,7 @@ class EmbeddedModel:
         except TimeoutError:
             raise ModelError(
                 ModelErrorKind.TRANSIENT,
-                "The built-in model answers one message at a time, and too many are waiting. Ask again in a minute.",
+                Said(lambda words: words.BUILT_IN_CROWD),
                 provider=LABEL,
                 retry_after=60,
             ) from None
@@ -240,9 +241,9 @@ class EmbeddedModel:
                 if asyncio.get_running_loop().time() > deadline:
                     raise _failure("the answer took too long", text)
         if not text.strip():
-            raise ModelError(ModelErrorKind.EMPTY, "The built-in model found nothing to say to that.", provider=LABEL)
+            raise ModelError(ModelErrorKind.EMPTY, Said(lambda words: words.BUILT_IN_NOTHING), provider=LABEL)
         if is_first_reply(request.messages):
-            said = f"\n\n{hint(self._home)}"
+            said = f"\n\n{hint(self._home, request.language)}"
             text += said
             yield TextDelta(said)
         yield _reply(text, usage)
@@ -302,7 +303,7 @@ def _reply(text: str, usage: Usage | None = None) -> ModelReply:
 def _failure(reason: str, spoken: str) -> ModelError:
     return ModelError(
         ModelErrorKind.TRANSIENT,
-        f"The built-in model failed ({reason}). Ask again, or use a real model.",
+        Said(lambda words: words.BUILT_IN_FAILED.format(reason=reason)),
         provider=LABEL,
         partial=spoken,
     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
+from hermes.core.catalogue import words_of
 from hermes.core.messages import ChatMessage, Role
 
 # One sentence: without it the model loops, and every further prompt token costs it 17 ms.
@@ -65,11 +66,7 @@ _SENTENCES: Mapping[Language, str] = {
         "tools: put OPENAI_API_KEY or OPENROUTER_API_KEY into {env}"
     ),
 }
-_HINT = (
-    "(built-in model: English small talk, no tools, no web. "
-    "For real work: put OPENAI_API_KEY or OPENROUTER_API_KEY into {env})"
-)
-_HINT_IN_HISTORY = re.compile(r"\s*\(built-in model: [^()]*\)\s*$")
+_HINT_IN_HISTORY = re.compile(r"\s*(?:\(built-in model: [^()]*\)|（内置小模型：[^（）]*）)\s*$")
 
 # What tells Latin-script languages apart in a short message: one word that only they have, or two small words that
 # another language may have too ("die", "me").
@@ -139,9 +136,9 @@ def only_english(language: Language, home: Path) -> str:
     return _SENTENCES[language].format(env=env_file(home))
 
 
-def hint(home: Path) -> str:
+def hint(home: Path, language: str = "") -> str:
     """The line that the first reply of a conversation ends with."""
-    return _HINT.format(env=env_file(home))
+    return words_of(language).BUILT_IN_HINT.format(env=env_file(home))
 
 
 def last_user_text(messages: Sequence[ChatMessage]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from hermes.agent.models import words
+from hermes.core.catalogue import Said, told
 from hermes.core.errors import ModelError
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.secret import HIDDEN, Redactor
@@ -34,7 +35,7 @@ class ProviderError(ModelError):
         retry_after: float | None = None,
         partial: str = "",
     ) -> None:
-        self.what = words.happened(provider, clause or words.WHAT[kind])
+        self.what = words.happened(provider, clause or words.what(kind))
         self.said = said
         reason = words.with_cure(self.what, kind)
         super().__init__(kind, reason, provider=provider, retry_after=retry_after, partial=partial)
@@ -42,7 +43,10 @@ class ProviderError(ModelError):
 
 def what_happened(error: ModelError) -> str:
     """The first half of an error's sentence, without its full stop."""
-    return error.what if isinstance(error, ProviderError) else str(error).rstrip(". ")
+    if isinstance(error, ProviderError):
+        return error.what
+    reason = error.args[0] if error.args else ""
+    return Said(lambda words: told(reason, words).rstrip(". 。"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,7 @@ def _clause(kind: Kind, told: Told, detail: str, model: str, *, has_key: bool, r
         return words.OVERLOADED
     if kind is Kind.TRANSIENT:
         return words.own_trouble(told.status, detail)
-    return words.WHAT[kind]
+    return words.what(kind)
 
 
 LOOKS_SECRET = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)

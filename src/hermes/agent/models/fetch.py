@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from hermes.core.catalogue import Said
 from hermes.core.errors import GatewayError
 
 log = logging.getLogger(__name__)
@@ -154,11 +155,10 @@ class Fetcher:
         if self._installed:
             return self._installed
         if self._progress.state is FetchState.FAILED:
-            raise FetchError(f"The built-in model is not here yet. {self._progress.reason}")
-        raise StillFetchingError(
-            f"The built-in model is still being fetched: {self._progress.done_mb} of {TOTAL_MB} MB. "
-            "Ask again in a minute."
-        )
+            reason = self._progress.reason
+            raise FetchError(Said(lambda words: words.BUILT_IN_MISSING.format(reason=reason)))
+        done = self._progress.done_mb
+        raise StillFetchingError(Said(lambda words: words.BUILT_IN_COMING.format(done=done, total=TOTAL_MB)))
 
     async def aclose(self) -> None:
         if self._task is not None:

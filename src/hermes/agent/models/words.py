@@ -1,100 +1,124 @@
-"""What a person in a chat reads when a model fails: what happened, and what the owner can do about it."""
+"""What a person in a chat reads when a model fails: what happened, and what the owner can do about it.
+
+English wherever a program or a log reads it; told to a person in their own language (``core.catalogue.told``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hermes.core.catalogue import Said, told
 from hermes.core.errors import ModelErrorKind as Kind
-
-WHAT = {
-    Kind.AUTH: "does not accept the key",
-    Kind.QUOTA: "says the account is out of credit",
-    Kind.RATE: "says that too many requests came at once",
-    Kind.CONTEXT: "says this conversation has grown too long for it",
-    Kind.MODEL: "does not know the model that is configured",
-    Kind.REQUEST: "refused the request",
-    Kind.TRANSIENT: "did not answer",
-    Kind.EMPTY: "answered with nothing",
-}
-
-CURE = {
-    Kind.AUTH: "Owner: check the key, then `hermes doctor`",
-    Kind.QUOTA: "Owner: check the key and credit, then `hermes doctor`",
-    Kind.RATE: "Please try again in a moment",
-    Kind.CONTEXT: "/new starts a fresh session",
-    Kind.MODEL: "Owner: set `model.default` to a model of this provider, then `hermes doctor`",
-    Kind.REQUEST: "Owner: `hermes doctor` shows the provider and model in use",
-    Kind.TRANSIENT: "Please try again in a moment. Owner: `hermes doctor` tells more",
-    Kind.EMPTY: "Please ask again, perhaps in other words",
-}
+from hermes.core.words import Words
 
 
-def happened(provider: str, clause: str) -> str:
+def _what(kind: Kind, words: Words) -> str:
+    clauses = {
+        Kind.AUTH: words.PROVIDER_AUTH,
+        Kind.QUOTA: words.PROVIDER_QUOTA,
+        Kind.RATE: words.PROVIDER_RATE,
+        Kind.CONTEXT: words.PROVIDER_CONTEXT,
+        Kind.MODEL: words.PROVIDER_MODEL,
+        Kind.REQUEST: words.PROVIDER_REQUEST,
+        Kind.TRANSIENT: words.PROVIDER_TRANSIENT,
+        Kind.EMPTY: words.PROVIDER_EMPTY,
+    }
+    return clauses[kind]
+
+
+def _cure(kind: Kind, words: Words) -> str:
+    cures = {
+        Kind.AUTH: words.CURE_AUTH,
+        Kind.QUOTA: words.CURE_QUOTA,
+        Kind.RATE: words.CURE_RATE,
+        Kind.CONTEXT: words.CURE_CONTEXT,
+        Kind.MODEL: words.CURE_MODEL,
+        Kind.REQUEST: words.CURE_REQUEST,
+        Kind.TRANSIENT: words.CURE_TRANSIENT,
+        Kind.EMPTY: words.CURE_EMPTY,
+    }
+    return cures[kind]
+
+
+def what(kind: Kind) -> Said:
+    return Said(lambda words: _what(kind, words))
+
+
+def happened(provider: str, clause: str) -> Said:
     """``My model (openrouter) says the account is out of credit``: no full stop, so that it can go on."""
-    return f"My model ({provider}) {clause}"
+    return Said(lambda words: words.PROVIDER_DID.format(provider=provider, clause=told(clause, words)))
 
 
-def with_cure(what: str, kind: Kind) -> str:
-    return f"{what}. {CURE[kind]}."
+def with_cure(what: str, kind: Kind) -> Said:
+    return Said(lambda words: words.PROVIDER_FAILED.format(what=told(what, words), cure=_cure(kind, words)))
 
 
-def fell_back(what: str, fallback: str) -> str:
-    return f"{what}. I answered with the fallback, {fallback}."
+def fell_back(what: str, fallback: str) -> Said:
+    return Said(lambda words: words.FELL_BACK.format(what=told(what, words), fallback=fallback))
 
 
-def no_fallback(what: str, kind: Kind) -> str:
-    return f"{what}, and there is no fallback. {CURE[kind]}."
+def no_fallback(what: str, kind: Kind) -> Said:
+    return Said(lambda words: words.NO_FALLBACK.format(what=told(what, words), cure=_cure(kind, words)))
 
 
-def fallbacks_failed(what: str, fallbacks: Sequence[str], kind: Kind) -> str:
-    names = " and ".join(fallbacks)
-    return f"{what}, and the fallback ({names}) failed too. {CURE[kind]}."
+def fallbacks_failed(what: str, fallbacks: Sequence[str], kind: Kind) -> Said:
+    def form(words: Words) -> str:
+        names = words.AND.join(fallbacks)
+        return words.FALLBACKS_FAILED.format(what=told(what, words), names=names, cure=_cure(kind, words))
+
+    return Said(form)
 
 
-def asked_again(what: str) -> str:
-    return f"{what}. I asked once more; the answer starts over."
+def asked_again(what: str) -> Said:
+    return Said(lambda words: words.ASKED_AGAIN.format(what=told(what, words)))
 
 
-def unreachable(reason: str) -> str:
-    return f"could not be reached ({reason})"
+def unreachable(reason: str) -> Said:
+    return Said(lambda words: words.PROVIDER_UNREACHABLE.format(reason=told(reason, words)))
 
 
-def broke_off(reason: str = "") -> str:
-    return "broke off in the middle of its answer" + (f" ({reason})" if reason else "")
+def broke_off(reason: str = "") -> Said:
+    if not reason:
+        return Said(lambda words: words.PROVIDER_BROKE_OFF)
+    return Said(lambda words: words.PROVIDER_BROKE_OFF_BECAUSE.format(reason=reason))
 
 
-def silent_for(seconds: float) -> str:
-    return f"said nothing for {seconds:g} s"
+def silent_for(seconds: float) -> Said:
+    return Said(lambda words: words.PROVIDER_SILENT.format(seconds=seconds))
 
 
-def over_deadline(seconds: float) -> str:
-    return f"did not finish within {seconds:g} s"
+def over_deadline(seconds: float) -> Said:
+    return Said(lambda words: words.PROVIDER_OVER_DEADLINE.format(seconds=seconds))
 
 
-def wait_asked(seconds: float) -> str:
-    return f"{WHAT[Kind.RATE]} and asks to wait {seconds:.0f} s"
+def wait_asked(seconds: float) -> Said:
+    return Said(lambda words: words.PROVIDER_RATE_WAIT.format(seconds=seconds))
 
 
-def no_such_model(model: str) -> str:
-    return f"does not know the model “{model}”" if model else WHAT[Kind.MODEL]
+def no_such_model(model: str) -> Said:
+    return Said(lambda words: words.PROVIDER_NO_SUCH_MODEL.format(model=model)) if model else what(Kind.MODEL)
 
 
-def refused(detail: str) -> str:
-    return f"{WHAT[Kind.REQUEST]}: {detail}" if detail else WHAT[Kind.REQUEST]
+def refused(detail: str) -> Said:
+    return Said(lambda words: words.PROVIDER_REFUSED.format(detail=detail)) if detail else what(Kind.REQUEST)
 
 
-def own_trouble(status: int, detail: str) -> str:
-    told = f"HTTP {status}" if status >= 300 else ""
-    reason = ": ".join(part for part in (told, detail) if part)
-    return "has trouble of its own" + (f" ({reason})" if reason else "")
+def own_trouble(status: int, detail: str) -> Said:
+    said = f"HTTP {status}" if status >= 300 else ""
+    reason = ": ".join(part for part in (said, detail) if part)
+    if not reason:
+        return Said(lambda words: words.PROVIDER_TROUBLE)
+    return Said(lambda words: words.PROVIDER_TROUBLE_BECAUSE.format(reason=reason))
 
 
-OVERLOADED = "has more to do than it can at the moment"
-NO_KEY = "wants a key, and none is set"
-ODD_KEY = "has a key with characters that no key has (a stray quote, space or line break?)"
-WEB_PAGE = "answered with a web page instead of an answer; its base_url is probably not an API address"
-NO_SUCH_ADDRESS = "has nothing at this address; its base_url is probably wrong (does it lack /v1?)"
-MOVED = "says that it has moved; its base_url needs the new address"
-UNREADABLE = "sent something that cannot be read"
-TOO_LONG_FOR_LIMIT = "used up its token limit before it said anything"
-FILTERED = "stopped the answer with its content filter"
+NO_CONNECTION = Said(lambda words: words.NO_CONNECTION_IN_TIME)
+OVERLOADED = Said(lambda words: words.PROVIDER_OVERLOADED)
+NO_KEY = Said(lambda words: words.PROVIDER_NO_KEY)
+ODD_KEY = Said(lambda words: words.PROVIDER_ODD_KEY)
+WEB_PAGE = Said(lambda words: words.PROVIDER_WEB_PAGE)
+NO_SUCH_ADDRESS = Said(lambda words: words.PROVIDER_NO_SUCH_ADDRESS)
+MOVED = Said(lambda words: words.PROVIDER_MOVED)
+UNREADABLE = Said(lambda words: words.PROVIDER_UNREADABLE)
+TOO_LONG_FOR_LIMIT = Said(lambda words: words.PROVIDER_TOO_LONG)
+FILTERED = Said(lambda words: words.PROVIDER_FILTERED)
+ENDED_EARLY = Said(lambda words: words.ANSWER_ENDED_EARLY)

@@ -29,4 +29,4 @@ async def clarify(ctx: ToolContext, question: str, choices: list[str] | None = N
     if not offered:
         return ToolOutput(wanted, asks=True)
     numbered = [f"{number}. {choice}" for number, choice in enumerate(offered, 1)]
-    return ToolOutput("\n".join([wanted, *numbered, "", "A number, or your own words."]), asks=True)
+    return ToolOutput("\n".join([wanted, *numbered, "", ctx.words.CLARIFY]), asks=True)

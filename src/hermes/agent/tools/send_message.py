@@ -26,7 +26,7 @@ def _may_send(ctx: ToolContext, text: str, target: str = "origin") -> ApprovalNe
         return None
     shown = visible(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
     subject = f"send_message:{','.join(sorted(others))}"
-    return ApprovalNeed(f"Send this to {', '.join(others)}?\n{shown}", subject=subject)
+    return ApprovalNeed(ctx.words.ASK_SEND.format(targets=", ".join(others), text=shown), subject=subject)
 
 
 @tool(toolset="messaging", approval=_may_send)

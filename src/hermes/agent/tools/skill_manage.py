@@ -34,7 +34,7 @@ def ask_first(
     if ctx.role is PersonRole.OWNER and not report.warnings:
         return None
     odd = "".join(f"\n! {warning}" for warning in report.warnings[:5])
-    return ApprovalNeed(f"May I {action} the skill {name!r}, which everybody's agent reads here?{odd}")
+    return ApprovalNeed(ctx.words.ASK_SKILL.format(action=action, name=name) + odd)
 
 
 @tool(toolset="skills", approval=ask_first, role=PersonRole.ADMIN)

@@ -6,6 +6,7 @@ import contextlib
 import re
 import signal
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from hermes.agent.backends.base import BackendName
@@ -13,7 +14,7 @@ from hermes.agent.backends.lease import in_shell
 from hermes.agent.backends.output import as_text
 from hermes.agent.backends.terminals import Command, Terminals, check_length
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
-from hermes.core.dangers import CLASSES, Danger, judge
+from hermes.core.dangers import Danger, judge
 from hermes.core.errors import ToolError
 from hermes.store import processes
 from hermes.store.db import Tx
@@ -36,12 +37,13 @@ def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> Ap
     says_home = backend.name is BackendName.LOCAL and names_home(ctx, command)
     if not verdict.asks and not says_home:
         return None
-    words = CLASSES[Danger.HERMES_HOME].words if says_home else ""
+    if says_home and Danger.HERMES_HOME not in verdict.dangers:
+        verdict = replace(verdict, dangers=(*verdict.dangers, Danger.HERMES_HOME))
     return ApprovalNeed(
-        verdict.words if words in verdict.words else f"{verdict.words} {words}".strip(),
+        verdict.told(ctx.words),
         touches_host=backend.touches_host,
         subject="" if says_home else verdict.subject(backend.name),
-        where=backend.where(start_in),
+        where=backend.where(start_in, ctx.words),
     )
 
 

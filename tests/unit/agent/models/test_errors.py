@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models import words
-from hermes.agent.models.errors import kind_of, presentable, read_refusal, refusal, retry_after_of
+from hermes.agent.models.errors import ProviderError, kind_of, presentable, read_refusal, refusal, retry_after_of
+from hermes.core.catalogue import CHINESE, ENGLISH, told
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.secret import Redactor, Secret
 
@@ -117,4 +117,8 @@ def test_wait_is_read_from_the_headers(headers: dict[str, str], seconds: float |
 
 
 def test_there_are_words_for_every_kind() -> None:
-    assert set(words.WHAT) == set(words.CURE) == set(Kind)
+    for kind in Kind:
+        for language in (ENGLISH, CHINESE):
+            failed = told(ProviderError(kind, "openrouter"), language)
+            assert "openrouter" in failed
+            assert failed.endswith((".", "。"))

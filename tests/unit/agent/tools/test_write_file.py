@@ -14,6 +14,7 @@ from hermes.agent.sensitive import why_sensitive
 from hermes.agent.toolkit import ToolContext
 from hermes.agent.tools import read_file, search_files
 from hermes.agent.tools.write_file import WRITE_BYTES, ask_first, write_file
+from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import ToolError
 
 
@@ -124,4 +125,4 @@ def test_in_a_corner_of_their_own_nobody_is_asked(context: ToolContext, tmp_path
 @pytest.mark.parametrize("path", ["notes/plan.txt", "bashrc", "my.profile", "src/login", ".gitignore", "ssh/config"])
 def test_an_ordinary_file_needs_none(equipped: ToolContext, path: str) -> None:
     assert ask_first(equipped, path, "x") is None
-    assert why_sensitive(f"/home/ana/{path}") == ""
+    assert why_sensitive(f"/home/ana/{path}", ENGLISH) == ""
