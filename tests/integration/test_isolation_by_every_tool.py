@@ -169,6 +169,7 @@ ERRAND = ("read_file", "terminal", "session_search", "process", "vision")
 """What an errand tries: it has its person's reach, and no more."""
 
 READING: dict[str, Callable[[Belongings], list[str]]] = {
+    "agents": lambda _: ["/agents", "/agents stop all"],
     "approvals": lambda theirs: ["/approvals", f"/approvals revoke {theirs.grant}"],
     "branch": lambda _: ["/branch"],
     "history": lambda _: ["/history 50"],
@@ -180,6 +181,7 @@ READING: dict[str, Callable[[Belongings], list[str]]] = {
     "title": lambda _: ["/title"],
     "tools": lambda _: ["/tools"],
     "undo": lambda _: ["/undo 20"],
+    "usage": lambda _: ["/usage"],
     "compress": lambda _: ["/compress"],
     "whoami": lambda _: ["/whoami"],
     "stop": lambda _: ["/stop"],
@@ -188,14 +190,15 @@ READING: dict[str, Callable[[Belongings], list[str]]] = {
 """Every command that shows or changes something which a person has."""
 
 OF_THE_CHAT = {"busy", "language", "model", "personality", "reasoning", "verbose", "voice"}
-OF_THE_GATEWAY = {"help", "platform", "platforms", "restart", "sethome", "version"}
+TURNS = {"background", "queue", "retry", "steer"}  # and what turns reach for is tried above
+OF_THE_GATEWAY = {"commands", "help", "platform", "platforms", "restart", "sethome", "version"}
 ANSWERS = {"approve", "deny"}  # tried below, and by the three hundred cases of test_approval_cases.py
 
 
 def test_every_tool_and_every_command_is_tried_here() -> None:
     assert set(ATTEMPTS) == {tool.name for tool in tools_of(*TOOLS)}
     known = {found.name for found in collect(COMMANDS).values()}
-    assert known - OF_THE_CHAT - OF_THE_GATEWAY - ANSWERS == set(READING)
+    assert known - OF_THE_CHAT - TURNS - OF_THE_GATEWAY - ANSWERS == set(READING)
 
 
 class Place:
