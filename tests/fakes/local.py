@@ -79,6 +79,9 @@ class FakeLocal:
     def user_edits(self, said: Said, text: str) -> Said:
         raise NotImplementedError("what was typed in a terminal stays as it is")
 
+    def user_says_in_group(self, text: str, *, to_us: bool) -> Said:
+        raise NotImplementedError("a terminal is nobody's group")
+
     def user_answers(self, sent: Sent, text: str) -> Said:
         raise NotImplementedError("a terminal does not quote")
 

@@ -102,7 +102,8 @@ class FakeServer(Protocol):
 
     ``plays`` names what this fake can act out: ``drop`` (connections cut), ``outage`` (stop and start),
     ``rate``, ``credentials``, ``hold``, ``conflict`` (a second process), ``unknown`` and ``broken`` events,
-    and of its users ``edits``, ``quotes`` and ``bursts`` (forwards, albums, texts cut at the platform's limit).
+    and of its users ``edits``, ``quotes`` and ``bursts`` (forwards, albums, texts cut at the platform's limit);
+    ``groups``: it has chats of several people.
     ``secrets`` must appear in no error.
     ``menus`` is what the platform's own command menu shows: everywhere (""), and in single chats.
     """
@@ -129,6 +130,9 @@ class FakeServer(Protocol):
         """The chat in which ``user_says`` speaks when no other is named."""
 
     def user_says(self, text: str) -> Said: ...
+    def user_says_in_group(self, text: str, *, to_us: bool) -> Said:
+        """In a chat of several people, where the account is one of them; ``to_us``: it is mentioned by name."""
+
     def user_edits(self, said: Said, text: str) -> Said: ...
     def user_answers(self, sent: Sent, text: str) -> Said:
         """The user replies to a message of ours, quoting it."""

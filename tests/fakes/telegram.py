@@ -128,7 +128,20 @@ class FakeTelegram:
     platform = "telegram"
     capabilities: Capabilities = TelegramAdapter.capabilities
     plays = frozenset(
-        {"drop", "outage", "rate", "credentials", "hold", "conflict", "unknown", "broken", "edits", "quotes", "bursts"}
+        {
+            "drop",
+            "outage",
+            "rate",
+            "credentials",
+            "hold",
+            "conflict",
+            "unknown",
+            "broken",
+            "edits",
+            "quotes",
+            "bursts",
+            "groups",
+        }
     )
 
     def __init__(self, *, token: str = "42:TEST-token", port: int = 0, username: str = "test_bot") -> None:  # noqa: S107 - no secret
@@ -246,6 +259,9 @@ class FakeTelegram:
         if entities:
             content["entities"] = entities
         return self._new_message({**content, **more}, chat, user, name, thread)
+
+    def user_says_in_group(self, text: str, *, to_us: bool) -> Said:
+        return self.user_says(f"@{self.username} {text}" if to_us else text, chat=-1001234)
 
     def user_answers(self, sent: Sent, text: str, *, quote: str = "", **more: Any) -> Said:
         """A reply to a message of the bot, by default in the chat where it is."""
