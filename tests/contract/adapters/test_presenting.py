@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from hermes.config.schema import ToolProgress
 from hermes.core.growing import CURSOR
+from hermes.core.keys import Target
 from hermes.core.messages import Rate, Rates
+from hermes.core.ports import Adapter, Alive
+from hermes.platforms.local.adapter import LocalAdapter
 from tests.contract.adapters.stage import EDIT_PAUSE, QUICK, Stage, set_up
+from tests.fakes.local import FakeLocal
 from tests.fakes.server import FakeServer
 
 WORDS = [f"word{number} " for number in range(300)]
@@ -186,3 +194,61 @@ async def use_three_tools(stage: Stage, mode: str) -> None:
     stage.uses("terminal", '{"command": "ls -la"}', "\nfirst line\nsecond line")
     stage.uses("terminal", '{"command": "pwd"}')
     stage.uses("read_file", '{"path": "a.txt"}')
+
+
+# A platform on which typing goes on until it is told otherwise
+
+
+class TypingLocal(FakeLocal):
+    """A terminal at which it is seen that we type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_typing = False
+        self.typed = 0
+
+    @asynccontextmanager
+    async def adapter(
+        self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None
+    ) -> AsyncIterator[Adapter]:
+        yield TypingAdapter(self, alive)
+
+
+class TypingAdapter(LocalAdapter):
+    capabilities = replace(LocalAdapter.capabilities, typing=True)
+
+    def __init__(self, fake: TypingLocal, alive: Alive) -> None:
+        super().__init__(fake.hub, "main", alive)
+        self._fake = fake
+
+    async def typing(self, _: Target) -> None:
+        self._fake.is_typing = True
+        self._fake.typed += 1
+
+    async def typing_ended(self, _: Target) -> None:
+        self._fake.is_typing = False
+
+
+async def test_typing_that_does_not_end_by_itself_is_ended(tmp_path: Path) -> None:
+    async with TypingLocal() as server, set_up(server, tmp_path) as stage:
+        await stage.begins()
+        await server.wait_for(lambda: server.is_typing)
+        stage.writes("done")
+        await stage.is_answered(await stage.answers())
+        await server.wait_for(lambda: not server.is_typing)
+        shown = server.typed
+        await asyncio.sleep(QUICK.typing_every_seconds * 2)
+    assert not server.is_typing
+    assert server.typed == shown
+
+
+@pytest.mark.plays("rate")
+async def test_a_preview_that_is_told_to_wait_costs_the_answer_nothing(server: FakeServer, tmp_path: Path) -> None:
+    async with set_up(server, tmp_path, rates=Rates(in_chat=Rate(20, 0.05))) as stage:
+        server.limit_next_send(0)
+        await stage.begins()
+        stage.writes("Once upon")
+        await asyncio.sleep(EDIT_PAUSE * 3)
+        stage.writes(" a time")
+        await stage.is_answered(await stage.answers())
+    assert [sent.text for sent in server.sent] == ["Once upon a time"]

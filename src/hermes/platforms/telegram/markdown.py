@@ -52,6 +52,7 @@ class _Page:
     escaped: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     is_formatted: bool = False
+    is_narrow: bool = False
     _ends_italic: bool = False
 
     def plain(self, text: str) -> None:
@@ -73,8 +74,9 @@ class _Page:
         self.is_formatted = True
 
 
-def render(source: str) -> Rendered:
-    page = _Page()
+def render(source: str, *, is_narrow: bool = False) -> Rendered:
+    """``is_narrow``: columns of tables are not aligned, so that what is shown is no longer than the source."""
+    page = _Page(is_narrow=is_narrow)
     lines = source.split("\n")
     at = 0
     while at < len(lines):
@@ -151,6 +153,9 @@ def _table(page: _Page, lines: list[str], at: int) -> int:
     while end < len(lines) and "|" in lines[end]:
         end += 1
     rows = [_cells(line) for number, line in enumerate(lines[at:end]) if number != 1]
+    if page.is_narrow:
+        page.code("```\n", "\n".join("|".join(row) for row in rows), "\n```")
+        return end
     columns = max(len(row) for row in rows)
     widths = [max(_width(row[column]) if column < len(row) else 0 for row in rows) for column in range(columns)]
     aligned = [

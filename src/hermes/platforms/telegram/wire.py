@@ -142,7 +142,9 @@ def _add_place(params: Json, message: OutboundMessage) -> None:
 
 def _add_text(params: Json, name: str, text: str, limit: int) -> None:
     rendered = markdown.render(text)
-    # A table can grow by being aligned; marks around nothing show nothing. Telegram would refuse both.
+    if length(rendered.shown, TextUnit.UTF16) > limit:  # a table grows by being aligned
+        rendered = markdown.render(text, is_narrow=True)
+    # Marks around nothing show nothing. Telegram would refuse that, and what is still too long.
     if rendered.is_formatted and rendered.shown.strip() and length(rendered.shown, TextUnit.UTF16) <= limit:
         params[name] = rendered.text
         params["parse_mode"] = "MarkdownV2"

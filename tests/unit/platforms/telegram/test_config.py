@@ -8,6 +8,7 @@ import pytest
 
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
+from hermes.core.messages import Rate, Rates
 from hermes.core.secret import Secret
 from hermes.platforms.telegram import MANIFEST, wire
 from hermes.platforms.telegram.config import TelegramConfig
@@ -73,3 +74,17 @@ def test_every_setting_is_explained() -> None:
 
 def test_nothing_of_it_prints_its_token() -> None:
     assert "abcDEF" not in repr(config())
+
+
+def test_the_limits_of_telegram_are_kept_unless_told_otherwise() -> None:
+    usual = config().rates
+    assert usual == Rates(Rate(30, 1.0), Rate(1, 1.0), Rate(20, 60.0), ("-",))
+    assert config(calls_per_second=0).rates is None
+    own = config(calls_per_second="0.5", chat_calls_per_second=4, group_calls_per_minute=0).rates
+    assert own == Rates(Rate(1, 2.0), Rate(1, 0.25), None, ("-",))
+
+
+@pytest.mark.parametrize("value", [-1, "often", 10**9])
+def test_a_limit_that_is_none_is_refused(value: object) -> None:
+    with pytest.raises(ConfigError, match="TELEGRAM_CHAT_CALLS_PER_SECOND"):
+        config(chat_calls_per_second=value)

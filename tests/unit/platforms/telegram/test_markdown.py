@@ -58,6 +58,12 @@ def test_a_table_is_shown_aligned() -> None:
     assert markdown_v2.parse(rendered.text)[1] == [{"type": "pre", "offset": 0, "length": 31}]
 
 
+def test_italics_side_by_side_are_not_read_as_underline() -> None:
+    text, entities = markdown_v2.parse(render("_a_*b* and **_c_*d* e**").text)
+    assert text == "ab and cd e"
+    assert {entity["type"] for entity in entities} == {"italic", "bold"}
+
+
 def test_styles_nest_and_never_cross() -> None:
     text, entities = markdown_v2.parse(render("**a *b* ~~c~~** and **x *y** z*").text)
     assert text == "a b c and x *y z*"

@@ -74,12 +74,12 @@ async def test_markup_that_telegram_cannot_read_is_sent_plainly(fake: FakeTelegr
     assert receipt.note == "sent without formatting"
 
 
-async def test_a_table_that_grows_beyond_the_limit_is_sent_as_it_was_written(
+async def test_a_table_that_would_grow_beyond_the_limit_is_a_table_that_is_not_aligned(
     fake: FakeTelegram, adapter: TelegramAdapter
 ) -> None:
     table = "|a|b|\n|-|-|\n|" + "x" * 300 + "|1|\n" + "|y|2|\n" * 60
-    await adapter.send(text(table))
-    assert fake.sent[0].text == table.strip()
+    await adapter.send(text(f"**Here:**\n{table}"))
+    assert fake.sent[0].text == "Here:\na|b\n" + "x" * 300 + "|1\n" + "\n".join(["y|2"] * 60)
 
 
 async def test_a_repeat_carries_the_mark_and_a_repeated_edit_does_not(
