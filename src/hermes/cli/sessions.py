@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.asking import Alone, Asker, home_folder
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 LONG_SECONDS = 120.0
+IMPORT_SECONDS = 600.0
 
 EXAMPLES = """\
   hermes sessions list                        the newest first; --key agent:main:telegram:dm:42 for one chat
@@ -27,6 +29,8 @@ EXAMPLES = """\
   hermes sessions rename s_1k4m9x2c7qf4b "Plans for May"
   hermes sessions delete s_1k4m9x2c7qf4b
   hermes sessions prune --older-than 90d --dry-run
+  hermes sessions import ~/.hermes-old --dry-run   what of hermes-agent's sessions would come along
+  hermes sessions delete im_1k4m9x2c7qf4b     take an import back
   hermes sessions rebuild                     put back from sessions/*.jsonl what the store has lost
 """
 
@@ -35,7 +39,8 @@ VERBS = {
     "show": "read one",
     "export": "print one as JSON lines",
     "rename": "give one a title",
-    "delete": "remove one for good",
+    "delete": "remove one, or what one import brought, for good",
+    "import": "bring in the sessions of hermes-agent, or of another home",
     "prune": "remove ended ones that nobody touched for long",
     "rebuild": "put back what the store has lost, from the transcripts' files",
 }
@@ -47,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("show", "export", "rename", "delete"):
         added[verb].add_argument("id", help="of the session (s_…)")
+    added["import"].add_argument("path", metavar="PATH", help="a home, its sessions folder, or one .jsonl file")
+    added["import"].add_argument("--dry-run", action="store_true", help="only say what would come")
     added["rebuild"].add_argument("id", nargs="?", default="", help="only this one")
     added["rename"].add_argument("title")
     added["list"].add_argument("--key", default="", help="only this conversation")
@@ -76,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
                 return _delete(asker, args)
             case "prune":
                 return _prune(asker, args)
+            case "import":
+                return _import(asker, args)
             case _:
                 return _rebuild(asker, args)
 
@@ -131,7 +140,58 @@ def _rename(asker: Asker, args: argparse.Namespace) -> int:
     return 0
 
 
+def _import(asker: Asker, args: argparse.Namespace) -> int:
+    asked = {"path": os.path.abspath(os.path.expanduser(args.path)), "dry_run": args.dry_run}
+    told = asker.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
+    if args.as_json:
+        _print_json(told)
+        return 0
+    for trouble in told["troubles"]:
+        print(f"! {trouble}", file=sys.stderr)
+    if told["more_troubles"]:
+        print(f"! … and {told['more_troubles']} more", file=sys.stderr)
+    print("\n".join(_imported(told, is_dry=args.dry_run)))
+    return 0
+
+
+def _imported(told: Mapping[str, Any], *, is_dry: bool) -> Iterator[str]:
+    would = "would come" if is_dry else "came"
+    yield f"✓ {count(told['transcripts'], 'transcript')} read: {count(told['new'], 'session')} {would} along."
+    if told["longer"]:
+        yield f"  {told['longer']} had grown since the last time."
+    yield f"  {count(told['lines'], 'line')} {'would be' if is_dry else 'were'} added."
+    if told["same"]:
+        yield f"  {told['same']} were here already."
+    if told["ours"]:
+        yield f"  {told['ours']} went on here meanwhile and were left as they are."
+    if told["empty"]:
+        yield f"  {told['empty']} held nothing that was said."
+    if told["batch"]:
+        yield f"Take it back: {command_name()} sessions delete {told['batch']}"
+
+
+def _tell_progress(event: Mapping[str, Any]) -> None:
+    if sys.stderr.isatty() and "done" in event:
+        end = "\n" if event["done"] == event["of"] else ""
+        print(f"\r  {event['done']} of {event['of']}", end=end, file=sys.stderr, flush=True)
+
+
+def _delete_import(asker: Asker, args: argparse.Namespace) -> int:
+    if not args.yes and not _sure(f"Delete what the import {args.id} brought?"):
+        return _not_sure("delete ID")
+    told = asker.ask("sessions.delete_import", {"batch": args.id}, timeout=LONG_SECONDS)
+    if args.as_json:
+        _print_json(told)
+        return 0
+    print(f"✓ {count(len(told['deleted']), 'session')} of {told['batch']} deleted.")
+    if told["kept"]:
+        print(f"  Kept, since they went on here: {', '.join(told['kept'][:20])}")
+    return 0
+
+
 def _delete(asker: Asker, args: argparse.Namespace) -> int:
+    if args.id.startswith("im_"):
+        return _delete_import(asker, args)
     if not args.yes and not _sure(f"Delete {args.id} and its transcript for good?"):
         return _not_sure("delete ID")
     told = asker.ask("sessions.delete", {"id": args.id})

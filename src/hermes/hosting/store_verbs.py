@@ -15,6 +15,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
 from hermes.hosting.approval_verbs import ApprovalVerbs
 from hermes.hosting.control_server import Handler, Reply
+from hermes.hosting.import_verbs import ImportVerbs
 from hermes.hosting.key_verbs import KeyVerbs
 from hermes.hosting.people_verbs import PeopleVerbs
 from hermes.services.approvals import Approvals
@@ -49,6 +50,7 @@ class StoreVerbs:
             "sessions.rebuild": self.rebuild,
             "doctor.stores": self.stores,
             "store.counts": self.counts,
+            **ImportVerbs(self._home, self._db).mapping(),
             **KeyVerbs(self._db, self._clock).mapping(),
             **ApprovalVerbs(self._db, Approvals(self._db, self._clock)).mapping(),
             **PeopleVerbs(self._db).mapping(),

@@ -571,7 +571,7 @@ def _set_aside(tx: Tx, event_id: str, reason: str, rows: Sequence[outbox.Outgoin
 
 def person_id_of(platform: str, sender_id: str) -> str:
     """The id a person gets at the first meeting; linking accounts may give them another later."""
-    return f"p_{platform}_{sender_id}"
+    return people.first_id(platform, sender_id)
 
 
 def lane_key(message: InboundMessage, config: Config) -> SessionKey:

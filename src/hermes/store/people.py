@@ -64,6 +64,11 @@ def ensure(
     return find(tx, platform, user_id) or Person(person_id, name, role, language)
 
 
+def first_id(platform: str, user_id: str) -> str:
+    """The id that somebody gets who is met on a platform for the first time."""
+    return f"p_{platform}_{user_id}"
+
+
 def set_language(tx: Tx, person_id: str, language: str) -> bool:
     """``auto``: each message shows it anew."""
     changed = tx.run("UPDATE people SET language = :language WHERE id = :id", language=language, id=person_id)

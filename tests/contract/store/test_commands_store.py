@@ -1,0 +1,141 @@
+"""What the commands ask of the store: asking again, what was spent, imports, who looks after the gateway."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.core.messages import ChatMessage, Role, Usage
+from hermes.store import choices, codec, imports, inbox, people, retrying, sessions, turns, usage
+from hermes.store.db import Database
+from hermes.store.imports import ImportedLine, ImportedSession, Outcome
+from hermes.store.inbox import InboxRow
+from hermes.store.outbox import Outgoing
+from hermes.store.people import AdminsChat
+from hermes.store.retrying import Place, Retried
+from hermes.store.sessions import Session
+from hermes.store.turns import Begun
+from hermes.store.usage import Spent
+from tests.contract.store.rows import DONE, LANE, NOW, begun_turn, finish, incoming, letter, rules, take
+
+PLACE = Place(LANE, "telegram", "main", "7", "p_7")
+
+
+async def ana(db: Database, role: str = "user") -> None:
+    await db.write(people.ensure, "p_7", platform="telegram", user_id="7", name="Ana", role=role, now=NOW)
+
+
+async def answered(db: Database, text: str = "hi", *, spent: Usage = Usage(10, 5), now: float = NOW) -> Begun:  # noqa: B008 - frozen
+    begun = await begun_turn(db, text, now=now)
+    await finish(db, begun, replace(DONE, usage=spent), now=now)
+    return begun
+
+
+def again(row: InboxRow | None, said: str) -> tuple[str, str]:
+    return (row.kind, row.body) if row is not None else ("message", f"forgotten: {said}")
+
+
+async def test_what_is_asked_again_is_taken_back_and_queued_once(database: Database) -> None:
+    await ana(database)
+    begun = await answered(database, "hello")
+    session = begun.turn.session_id
+    for _ in range(2):
+        retried = await database.write(retrying.retry, session, PLACE, again, asked="ev_c", now=NOW + 1)
+        assert retried == Retried("hello")
+    assert await database.read(sessions.history, session) == []
+    queued = await database.read(inbox.queued, LANE)
+    assert [codec.load_message(row.body).text for row in queued] == ["hello"]
+    assert queued[0].id == retrying.event_after("ev_c")
+
+
+async def test_what_is_anothers_or_runs_or_was_never_said_is_not_asked_again(database: Database) -> None:
+    await ana(database)
+    begun = await begun_turn(database, "hello")
+    session = begun.turn.session_id
+    assert (await database.write(retrying.retry, session, PLACE, again, asked="ev_1", now=NOW)).is_busy
+    await finish(database, begun)
+    other = replace(PLACE, person_id="p_8", sender_id="8")
+    assert (await database.write(retrying.retry, session, other, again, asked="ev_2", now=NOW)).is_anothers
+    assert await database.write(retrying.retry, "s_none", PLACE, again, asked="ev_3", now=NOW) == Retried()
+    assert await database.read(inbox.queued, LANE) == []
+
+
+async def test_what_was_spent_is_summed_by_session_by_person_and_by_day(database: Database) -> None:
+    await ana(database)
+    begun = await answered(database, "one", spent=Usage(100, 10))
+    await answered(database, "two", spent=Usage(200, 20), now=NOW + 100)
+    assert await database.read(usage.of_session, begun.turn.session_id) == Spent(2, 300, 30)
+    assert await database.read(usage.of_session, "s_none") == Spent()
+    assert await database.read(usage.of_person, "p_7", since=NOW + 50) == Spent(1, 200, 20)
+    assert await database.read(usage.by_person, since=NOW) == [("Ana", Spent(2, 300, 30))]
+    assert await database.read(usage.by_person, since=NOW + 1000) == []
+
+
+async def test_a_personality_goes_with_every_turn_that_begins(database: Database) -> None:
+    await database.write(choices.choose_personality, LANE, "pirate")
+    assert (await database.read(choices.of_lane, LANE)).personality == "pirate"
+    assert (await begun_turn(database)).choices.personality == "pirate"
+
+
+async def test_chats_of_admins_are_those_in_which_they_have_turns(database: Database) -> None:
+    await ana(database)
+    await answered(database)
+    assert await database.read(people.chats_of_admins) == []
+    await database.write(people.set_role, "p_7", "owner")
+    assert await database.read(people.chats_of_admins) == [AdminsChat(LANE, "owner", "")]
+
+
+async def test_what_is_said_of_a_renewal_is_stored_with_the_begin_of_the_turn(database: Database) -> None:
+    await answered(database)
+
+    def tell(session: Session, _language: str, _now: float) -> list[Outgoing]:
+        return [letter(f"{session.seq} lines are over", row_id=f"ob_{session.id}")]
+
+    await database.write(inbox.accept, [incoming("again")], now=NOW)
+    begun = await database.write(take, by=replace(rules(renews="quiet"), tell_renewed=tell))
+    assert begun is not None
+    assert begun.renewed == "quiet"
+    [told] = begun.letters
+    stored = await database.read(lambda tx: tx.value("SELECT state FROM outbox WHERE id = :id", id=told.id))
+    assert stored == "ready"
+
+
+def imported(*texts: str, is_current: bool = True, key: str = LANE) -> ImportedSession:
+    lines = [
+        ImportedLine(number, codec.dump(ChatMessage(Role.USER, text)), NOW + number)
+        for number, text in enumerate(texts, 1)
+    ]
+    return ImportedSession("s_old", key, "Old", NOW, "7", is_current, lines)
+
+
+async def test_an_import_is_known_again_grows_and_is_taken_back(database: Database) -> None:
+    await ana(database)
+    assert await database.write(imports.bring_in, imported("a", "b"), batch="im_1") == (Outcome.NEW, 2)
+    assert await database.write(imports.bring_in, imported("a", "b"), batch="im_2") == (Outcome.SAME, 0)
+    assert await database.write(imports.bring_in, imported("a", "b", "c"), batch="im_3") == (Outcome.LONGER, 1)
+    assert [line.text for line in await database.read(sessions.history, "s_old")] == ["a", "b", "c"]
+    assert await database.read(sessions.of_lane, LANE) == "s_old"
+    assert await database.read(sessions.belongs_to, "s_old", "p_7")
+    assert await database.write(imports.remove, "im_2") == ([], [])
+    assert await database.write(imports.remove, "im_1") == (["s_old"], [])
+    assert await database.read(sessions.get, "s_old") is None
+    assert await database.read(sessions.of_lane, LANE) == ""
+
+
+async def test_what_went_on_here_is_neither_added_to_nor_taken_back(database: Database) -> None:
+    await database.write(imports.bring_in, imported("a"), batch="im_1")
+    begun = await begun_turn(database, "going on")
+    assert begun.turn.session_id == "s_old"
+    await finish(database, begun)
+    more = imported(*"abcdefgh")
+    assert await database.write(imports.bring_in, more, batch="im_2") == (Outcome.OURS, 0)
+    assert await database.write(imports.remove, "im_1") == ([], ["s_old"])
+
+
+async def test_an_ended_session_is_brought_in_without_touching_a_lane(database: Database) -> None:
+    begun = await answered(database)
+    await database.write(imports.bring_in, imported("a", is_current=False), batch="im_1")
+    assert await database.read(sessions.of_lane, LANE) == begun.turn.session_id
+    known = await database.read(sessions.get, "s_old")
+    assert known is not None
+    assert (known.ended_at, known.end_reason) == (NOW + 1, "imported")
+    assert await database.read(turns.of_lane, LANE) is None
