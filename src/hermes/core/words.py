@@ -503,6 +503,10 @@ class Words:
     def role(self, name: str) -> str:
         return name
 
+    def state(self, english: str) -> str:
+        """How an account of a platform stands."""
+        return english
+
     def reason(self, english: str) -> str:
         """Why something ended, where the reason is one of ours."""
         return english

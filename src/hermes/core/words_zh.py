@@ -59,7 +59,19 @@ GROUPS = {
     "voice": "用语音说话",
 }
 ROLES = {"owner": "主人", "admin": "管理员", "user": "用户", "guest": "访客"}
+STATES = {
+    "connecting": "连接中",
+    "connected": "已连接",
+    "unreachable": "连不上",
+    "silent": "没有动静",
+    "conflict": "被别的程序占用",
+    "signed out": "已退出登录",
+    "broken": "出错了",
+    "paused": "已暂停",
+    "not configured": "还没配置好",
+}
 REASONS = {
+    "the owner": "主人",
     "interrupted by a newer message": "被新消息打断",
     "stopped": "已停止",
     "a fresh session was started": "开始了新会话",
@@ -521,6 +533,9 @@ class Chinese(Words):
 
     def role(self, name: str) -> str:
         return ROLES.get(name, name)
+
+    def state(self, english: str) -> str:
+        return STATES.get(english, english)
 
     def reason(self, english: str) -> str:
         return REASONS.get(english, english)

@@ -53,9 +53,9 @@ class Answered:
             return words.ANSWER_NO_SUCH
         match self.approval.state:
             case ApprovalState.ALLOWED:
-                return words.ANSWER_WAS_ALLOWED.format(who=one_line(self.approval.answered_by, 60))
+                return words.ANSWER_WAS_ALLOWED.format(who=words.reason(one_line(self.approval.answered_by, 60)))
             case ApprovalState.DENIED:
-                return words.ANSWER_WAS_DENIED.format(who=one_line(self.approval.answered_by, 60))
+                return words.ANSWER_WAS_DENIED.format(who=words.reason(one_line(self.approval.answered_by, 60)))
             case ApprovalState.CANCELLED:
                 return words.ANSWER_WITHDRAWN.format(reason=words.reason(self.approval.reason))
             case _:

@@ -137,7 +137,7 @@ def _put(tx: Tx, approval: Approval) -> list[OutboxRow]:
 
 def verdict(words: Words, approval: Approval) -> str:
     """How a question ended, in a line."""
-    who = one_line(approval.answered_by, 60) or words.SOMEBODY_ANSWERED
+    who = words.reason(one_line(approval.answered_by, 60)) or words.SOMEBODY_ANSWERED
     match approval.state:
         case ApprovalState.ALLOWED:
             reach = {

@@ -17,6 +17,7 @@ from hermes.core.languages import LANGUAGES
 from hermes.core.people import PersonRole
 from hermes.core.words import Words
 from hermes.services.commands.base import collect
+from hermes.services.supervisor import Link
 from hermes.services.turns import StopReason
 
 SAME_IN_BOTH: frozenset[str] = frozenset()
@@ -92,6 +93,7 @@ def test_every_command_group_and_role_is_told_in_chinese() -> None:
     assert {command.name for command in commands} == set(words_zh.SUMMARIES)
     assert set(GROUPS) == set(words_zh.GROUPS)
     assert set(PersonRole) == set(words_zh.ROLES)
+    assert set(Link) == set(words_zh.STATES)
     assert {reason.value for reason in StopReason} - {StopReason.DRAIN.value} <= set(words_zh.REASONS)
     for command in commands:
         assert ENGLISH.summary(command.name, command.summary) == command.summary

@@ -22,7 +22,7 @@ async def sethome(ctx: CommandContext) -> str:
 @command("platforms", summary="Where I am connected")
 async def platforms(ctx: CommandContext) -> str:
     snapshot = await ctx.status()
-    lines = [f"{one['account']}: {one['state']}{_reason(one)}" for one in snapshot["platforms"]]
+    lines = [f"{one['account']}: {ctx.words.state(one['state'])}{_reason(one)}" for one in snapshot["platforms"]]
     return "\n".join(lines) or ctx.words.PLATFORMS_NONE
 
 
