@@ -20,7 +20,7 @@ from hermes.agent.delegation import Delegation
 from hermes.agent.hearing.ears import Ears
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
-from hermes.agent.post import ParcelPost, Post
+from hermes.agent.post import Parcel, ParcelPost, Post
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.recall import Recall
 from hermes.agent.sight import Sight
@@ -57,6 +57,7 @@ from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secret_variables
+from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.manifest import Manifest
@@ -460,7 +461,7 @@ class _Builder:
             recall,
             checkpoints,
             TodoLists(db, clock),
-            self._post(letters),
+            self._post(letters, media),
             self._delegation(Errands(db, door, lanes)),
             GuardedWeb(lambda: config().web, self._open_proxied),
             reader,
@@ -540,11 +541,15 @@ class _Builder:
 
         return tell
 
-    def _post(self, letters: Letters) -> Post:
+    def _post(self, letters: Letters, media: Media) -> Post:
         def write(target: Target, text: str, key: str) -> list[Outgoing]:
             return letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
 
-        return Post(write, letters.due, lambda: home_channels(self._config()), self._setting.clock.now)
+        async def mail(ctx: ToolContext, target: Target, text: str) -> Parcel:
+            made = await media.compose(OutboundMessage(target, text), ctx, ENGLISH, turn_id="", lane=str(ctx.origin))
+            return Parcel(made.rows, made.files, made.refused)
+
+        return Post(write, mail, letters.due, lambda: home_channels(self._config()), self._setting.clock.now)
 
     def _delegation(self, errands: Errands) -> Delegation:
         config = self._config

@@ -12,11 +12,11 @@ from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace
 from hermes.services.spool import Spool
 from tests.fakes.files import OPUS, png, wav
-from tests.fakes.model import FakeModel, Reply
+from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash
-from tests.integration.watching import answered, make, outbox_rows, until
+from tests.integration.watching import answered, make, outbox_rows, results, until
 
 
 def told(model: FakeModel) -> str:
@@ -241,3 +241,17 @@ async def test_audio_that_is_no_opus_is_still_sent_when_asked_for_as_voice(
         telegram.user_says("say it")
         [one] = await sent(telegram, 1)
     assert one.file
+
+
+async def test_a_message_sent_by_the_tool_can_carry_files_too(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    text = "The table, as promised.\nMEDIA:table.csv\nMEDIA:/etc/passwd"
+    model.script([calls_tools(("send_message", {"text": text})), "Sent."])
+    async with start():
+        (tmp_path / "work" / "table.csv").write_text("a,b\n")
+        telegram.user_says("send it to me")
+        await answered(telegram, "Sent.")
+    assert [(one.method, one.file) for one in telegram.sent[:2]] == [("sendMessage", b""), ("sendDocument", b"a,b\n")]
+    assert "passwd was not sent" in telegram.sent[2].text
+    assert "passwd was not sent" in results(model)[0]

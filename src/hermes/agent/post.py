@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hermes.agent.toolkit import ToolContext
 from hermes.core.keys import AccountKey, Target
 from hermes.core.messages import AttachmentKind, Capabilities
 from hermes.store import files_out, outbox
@@ -14,27 +15,30 @@ from hermes.store.outbox import Outgoing
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
-    """``write`` makes the rows of one letter under a key, so that writing it twice stores it once; ``due`` tells
-    delivery once they are committed; ``homes`` are the accounts there are, and their home channels.
-    """
-
-    write: Callable[[Target, str, str], Sequence[Outgoing]]
-    due: Callable[[Sequence[Outgoing]], None]
-    homes: Callable[[], Mapping[AccountKey, str]]
-    now: Callable[[], float]
-
-
-@dataclass(frozen=True, slots=True)
 class Parcel:
-    """A file that lies ready to be sent: its rows, and what is remembered of it until it has arrived."""
+    """Files that lie ready to be sent: their rows, what is remembered until they have arrived, and what was refused."""
 
     rows: Sequence[Outgoing]
     files: Sequence[FileOut]
+    refused: Sequence[str] = ()
 
     def store(self, tx: Tx, *, now: float) -> None:
         files_out.note(tx, self.files)
         outbox.enqueue(tx, self.rows, now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """``write`` makes the rows of one letter under a key, so that writing it twice stores it once; ``due`` tells
+    delivery once they are committed; ``homes`` are the accounts there are, and their home channels. ``mail`` is for a
+    letter that names files of the caller's workspace.
+    """
+
+    write: Callable[[Target, str, str], Sequence[Outgoing]]
+    mail: Callable[[ToolContext, Target, str], Awaitable[Parcel]]
+    due: Callable[[Sequence[Outgoing]], None]
+    homes: Callable[[], Mapping[AccountKey, str]]
+    now: Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)

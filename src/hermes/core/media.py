@@ -6,7 +6,6 @@ for that one, on a line of their own for all of them. Inside a code block these 
 
 from __future__ import annotations
 
-import mimetypes
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -144,7 +143,7 @@ def kind_of(head: bytes, name: str) -> tuple[AttachmentKind, str]:
         return (AttachmentKind.VIDEO, "video/ogg") if is_film else (AttachmentKind.AUDIO, "audio/ogg")
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xE6 == 0xE2:  # a frame of MPEG layer III
         return AttachmentKind.AUDIO, "audio/mpeg"
-    return AttachmentKind.DOCUMENT, mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return AttachmentKind.DOCUMENT, _TYPES.get(name.lower().rpartition(".")[2], "application/octet-stream")
 
 
 _STARTS = (
@@ -160,4 +159,22 @@ _RIFF = {
     b"WEBP": (AttachmentKind.IMAGE, "image/webp"),
     b"WAVE": (AttachmentKind.AUDIO, "audio/wav"),
     b"AVI ": (AttachmentKind.VIDEO, "video/x-msvideo"),
+}
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+# The system's own table is not asked: that would read files, and say something else on every machine.
+_TYPES = {
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "csv": "text/csv",
+    "html": "text/html",
+    "json": "application/json",
+    "xml": "application/xml",
+    "zip": "application/zip",
+    "gz": "application/gzip",
+    "svg": "image/svg+xml",
+    "epub": "application/epub+zip",
+    "docx": f"{_OFFICE}.wordprocessingml.document",
+    "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
+    "pptx": f"{_OFFICE}.presentationml.presentation",
 }

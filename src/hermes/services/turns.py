@@ -68,6 +68,7 @@ NO_OPTIONS = TurnOptions()
 NO_REPLY = ModelReply("")
 NO_OUTPUT = ToolOutput("")
 TASK_SHOWN = 60
+SPEAKS = "text_to_speech"
 ASKED = "asked"
 """The outcome of a call that put a question to the person: the turn ends with it, also after a crash."""
 
@@ -679,6 +680,8 @@ class TurnRunner:
         prompt = work.begun.prompt
         is_spoken_to = prompt is not None and any(file.kind is AttachmentKind.VOICE for file in prompt.attachments)
         if not is_spoken_to or work.begun.choices.voice != "on" or work.key.platform in DOORS:
+            return None
+        if any(name == SPEAKS for name, _ in work.made):  # it has spoken already, in words of its own choice
             return None
         return await self._parts.aloud.say(work.key.target, text, work.words, lane=work.turn.lane, turn_id=work.turn.id)
 

@@ -78,7 +78,7 @@ def test_a_preview_shows_no_path() -> None:
         (b"\0\0\0\x20ftypisom", "a", AttachmentKind.VIDEO, "video/mp4"),
         (b"\0\0\0\x20ftypM4A ", "a", AttachmentKind.AUDIO, "audio/mp4"),
         (b"\x1aE\xdf\xa3", "a", AttachmentKind.VIDEO, "video/webm"),
-        (b"<html>", "a.png", AttachmentKind.DOCUMENT, "image/png"),
+        (b"<html>", "a.png", AttachmentKind.DOCUMENT, "application/octet-stream"),
         (b"%PDF-1.4", "a.pdf", AttachmentKind.DOCUMENT, "application/pdf"),
         (b"\xff\xfe\x00", "a.unknown", AttachmentKind.DOCUMENT, "application/octet-stream"),
     ],

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from hermes.agent.post import Post
+from hermes.agent.post import Parcel, Post
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.keys import Target
+from hermes.core.media import WantedFile, pieces
 from hermes.core.people import PersonRole, at_least
 from hermes.core.recipients import LOCAL, recipients
 from hermes.core.text import visible
-from hermes.store import outbox
 from hermes.store.db import Tx
-from hermes.store.outbox import Outgoing
 
 LONGEST = 20_000
 SHOWN = 300
@@ -34,6 +33,7 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
     """Send a message to a chat. Not needed to answer: your reply goes to the person by itself.
 
     `target`: origin (this chat), local, all (every home channel), a platform (its home channel) or platform:chat.
+    A line MEDIA:path in `text` sends that file of the workspace.
     """
     if not text.strip():
         raise ToolError("There is nothing to send: the text is empty.")
@@ -41,19 +41,31 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
         raise ToolError(f"That is too long to send ({len(text):,} characters; {LONGEST:,} at most). Shorten it.")
     post = ctx.parts.get(Post)
     targets = _wanted(ctx, target)
-    rows: list[Outgoing] = []
-    for number, one in enumerate(targets):
-        rows += post.write(one, text, f"ob_{ctx.call_id}.{number}")
+    parcels = [await _packed(ctx, one, text, number) for number, one in enumerate(targets)]
 
     def store(tx: Tx) -> None:
-        outbox.enqueue(tx, rows, now=post.now())
+        for parcel in parcels:
+            parcel.store(tx, now=post.now())
 
-    return ToolOutput(_told(targets), effect=store, after=lambda: post.due(rows))
+    def due() -> None:
+        for parcel in parcels:
+            post.due(parcel.rows)
+
+    return ToolOutput(_told(targets, parcels), effect=store, after=due)
 
 
-def _told(targets: list[Target]) -> str:
+async def _packed(ctx: ToolContext, target: Target, text: str, number: int) -> Parcel:
+    post = ctx.parts.get(Post)
+    if any(isinstance(piece, WantedFile) for piece in pieces(text)):
+        return await post.mail(ctx, target, text)
+    return Parcel(post.write(target, text, f"ob_{ctx.call_id}.{number}"), ())
+
+
+def _told(targets: list[Target], parcels: list[Parcel]) -> str:
     where = ", ".join(map(str, targets))
-    return f"Handed over for delivery to {where}. What cannot be delivered is told to the owner."
+    told = f"Handed over for delivery to {where}. What cannot be delivered is told to the owner."
+    refused = dict.fromkeys(line for parcel in parcels for line in parcel.refused)
+    return "\n".join([told, *refused])
 
 
 def _wanted(ctx: ToolContext, target: str) -> list[Target]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.models.embedded import LABEL as BUILT_IN
-from hermes.agent.sight import LARGEST_IMAGE, Sight, kind_of
+from hermes.agent.sight import LARGEST_IMAGE, Sight, can_see, kind_of
 from hermes.agent.toolkit import Parts, ToolContext
 from hermes.agent.tools.vision import vision
 from hermes.agent.web.guarded import GuardedWeb
@@ -178,3 +178,25 @@ async def test_a_model_that_refuses_is_told_with_what_to_do(
 
 async def test_a_question_is_needed(seeing: ToolContext) -> None:
     assert "'question'" in await refusal(seeing, "dot.png", "  ")
+
+
+@pytest.mark.parametrize(
+    "name,sees",
+    [
+        ("openai/gpt-4o-mini", True),
+        ("gpt-5", True),
+        ("o3", True),
+        ("anthropic/claude-haiku-5-5", True),
+        ("google/gemini-2.5-flash", True),
+        ("qwen2.5-vl:7b", True),
+        ("llava:13b", True),
+        ("llama3.2-vision", True),
+        ("smollm2-135m-instruct", False),
+        ("gpt-3.5-turbo", False),
+        ("llama-3.1-8b", False),
+        ("deepseek-chat", False),
+        ("fake-1", False),
+    ],
+)
+def test_whether_a_model_sees_is_read_from_its_name(name: str, sees: bool) -> None:
+    assert can_see(name) is sees
