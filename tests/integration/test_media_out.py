@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace
 from hermes.services.spool import Spool
+from tests.fakes.clock import FakeClock
 from tests.fakes.files import OPUS, png, wav
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.server import Sent
@@ -255,3 +257,30 @@ async def test_a_message_sent_by_the_tool_can_carry_files_too(
     assert [(one.method, one.file) for one in telegram.sent[:2]] == [("sendMessage", b""), ("sendDocument", b"a,b\n")]
     assert "passwd was not sent" in telegram.sent[2].text
     assert "passwd was not sent" in results(model)[0]
+
+
+async def test_a_file_whose_time_ran_out_is_told_with_the_next_message(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    model.script(["MEDIA:a.pdf", "Oh."])
+    clock = FakeClock(time.time())
+    async with start(clock=clock) as gateway:
+        (tmp_path / "work" / "a.pdf").write_bytes(b"%PDF-1.4")
+        telegram.refuse_next("sendDocument", 429, "Too Many Requests: retry after 30", {"retry_after": 30})
+        telegram.user_says("send it")
+        await until(lambda: _is_refused(telegram))
+        clock.advance(7 * 3600)
+        gateway.delivery.wake("telegram:7")
+        await until(lambda: _is_dead(gateway))
+        telegram.user_says("well?")
+        await answered(telegram, "Oh.")
+    assert [text for text in telegram.texts() if "a.pdf did not arrive: expired" in text]
+    assert "a.pdf did not reach the person: expired" in told(model)
+
+
+async def _is_refused(telegram: FakeTelegram) -> bool:
+    return telegram.counts["sendDocument"] == 1
+
+
+async def _is_dead(gateway: Gateway) -> bool:
+    return any(row.state == "dead" for row in await outbox_rows(gateway))

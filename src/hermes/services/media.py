@@ -26,7 +26,7 @@ from hermes.core.words import Words
 from hermes.services.letters import Letters
 from hermes.services.spool import Spool, TooBigError
 from hermes.store import codec
-from hermes.store.files_out import FileOut
+from hermes.store.files_out import FileOut, word_of
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import UNDELIVERED
@@ -268,7 +268,7 @@ def lost(
     names = ", ".join(shown(file.name or file.kind) for file in (body.attachment, *body.album))
     told = words.FILE_NOT_TAKEN.format(name=names, reason=one_line(visible(reason), LONGEST_REASON))
     text = "\n\n".join(part for part in (body.text, told) if part)
-    key = f"{row_id}.lost"
+    key = word_of(row_id)
     message = OutboundMessage(target, text, idempotency_key=key)
     return Outgoing(key, str(target), key, 0, OutboxKind.REPLY, codec.dump(message), expires_at)
 

@@ -57,6 +57,7 @@ from hermes.services.pacing import Place
 from hermes.services.processes import birth_of
 from hermes.store import approvals, files_out, outbox, turns
 from hermes.store.db import Database, Tx
+from hermes.store.files_out import Lost
 from hermes.store.ids import new_code, new_id
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -306,8 +307,19 @@ class TurnRunner:
         """Files of earlier answers that never arrived: the model believes they did."""
         if not work.begun.has_lost_files:
             return
-        told = await self._db.write(turns.tell_lost_files, work.begun.claim, work.turn, now=self._parts.clock.now())
+        now = self._parts.clock.now()
+        told, rows = await self._db.write(
+            turns.tell_lost_files, work.begun.claim, work.turn, lambda lost: self._about_lost(work, lost), now=now
+        )
+        self._parts.letters.due(rows)
         work.history += told
+
+    def _about_lost(self, work: Work, lost: Sequence[Lost]) -> list[Outgoing]:
+        if not lost:
+            return []
+        lines = [work.words.FILE_NOT_TAKEN.format(name=file.name, reason=file.reason) for file in lost]
+        message = OutboundMessage(work.key.target, "\n".join(lines))
+        return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=f"ob_{work.turn.id}.lost")
 
     async def _fetch_files(self, work: Work) -> None:
         """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""

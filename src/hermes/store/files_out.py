@@ -20,8 +20,16 @@ class FileOut:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
+    """``was_told``: the person has read of it already, in the message that took its place."""
+
     name: str
     reason: str
+    was_told: bool = False
+
+
+def word_of(outbox_id: str) -> str:
+    """The name of the letter that tells of a file which was refused."""
+    return f"{outbox_id}.lost"
 
 
 def note(tx: Tx, files: Sequence[FileOut]) -> None:
@@ -50,10 +58,11 @@ def take_lost(tx: Tx, lane: str) -> list[Lost]:
     """What never arrived, each told once: whoever asks writes it down in this transaction."""
     lost = tx.all(
         """
-        SELECT files_out.name, outbox.reason FROM files_out JOIN outbox ON outbox.id = files_out.outbox_id
+        SELECT files_out.name, outbox.reason, files_out.outbox_id
+        FROM files_out JOIN outbox ON outbox.id = files_out.outbox_id
         WHERE files_out.lane = :lane AND outbox.state = 'dead' ORDER BY outbox.seq, files_out.position
         """,
-        Lost,
+        lambda name, reason, outbox_id: Lost(name, reason, _exists(tx, word_of(outbox_id))),
         lane=lane,
     )
     tx.run(
@@ -65,6 +74,10 @@ def take_lost(tx: Tx, lane: str) -> list[Lost]:
     )
     tx.run("UPDATE lanes SET files_lost = 0 WHERE key = :lane", lane=lane)
     return lost
+
+
+def _exists(tx: Tx, outbox_id: str) -> bool:
+    return tx.value("SELECT 1 FROM outbox WHERE id = :id", id=outbox_id) is not None
 
 
 def sweep(tx: Tx) -> None:

@@ -425,15 +425,25 @@ def add_message(
     outbox.enqueue(tx, letters, now=now)
 
 
-def tell_lost_files(tx: Tx, held: Claim, turn: Turn, *, now: float) -> list[ChatMessage]:
-    """A line about files of earlier answers that never arrived, each told once. Not between a call and its result."""
+def tell_lost_files(
+    tx: Tx, held: Claim, turn: Turn, letters: Callable[[Sequence[files_out.Lost]], Sequence[Outgoing]], *, now: float
+) -> tuple[list[ChatMessage], Sequence[Outgoing]]:
+    """A line about files of earlier answers that never arrived, each told once. Not between a call and its result.
+
+    ``letters`` tells the person of those of which they have not heard; what it wrote comes back with the line.
+    """
     _lane(tx, held)
     if any(call.state != CallState.DONE for call in calls_of_step(tx, turn.id, turn.steps)):
-        return []
-    lost = [f"{file.name} did not reach the person: {file.reason}" for file in files_out.take_lost(tx, turn.lane)]
-    told = [ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lost]))] if lost else []
-    sessions.append(tx, turn.session_id, turn.id, told, now=now)
-    return told
+        return [], ()
+    lost = files_out.take_lost(tx, turn.lane)
+    if not lost:
+        return [], ()
+    lines = [f"{file.name} did not reach the person: {file.reason}" for file in lost]
+    told = ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lines]))
+    sessions.append(tx, turn.session_id, turn.id, [told], now=now)
+    rows = letters([file for file in lost if not file.was_told])
+    outbox.enqueue(tx, rows, now=now)
+    return [told], rows
 
 
 def steering(tx: Tx, lane: str) -> tuple[str, bool]:

@@ -24,6 +24,14 @@ async def test_a_lost_file_is_told_with_the_next_turn_and_only_once(database: Da
     assert not third.has_lost_files
 
 
+async def test_whether_the_person_was_told_is_known(database: Database) -> None:
+    await database.write(files_out.note, [FileOut("ob_a", 0, LANE, "a.pdf")])
+    await open_target(database, letter(row_id="ob_a"))
+    await database.write(outbox.record_rejected, "ob_a", reason="too odd", now=NOW)
+    await database.write(outbox.enqueue, [letter(row_id=files_out.word_of("ob_a"))], now=NOW)
+    assert await database.write(files_out.take_lost, LANE) == [Lost("a.pdf", "too odd", was_told=True)]
+
+
 async def test_what_died_in_a_bunch_is_found_by_the_sweep_and_what_arrived_is_forgotten(database: Database) -> None:
     begun = await begun_turn(database)
     files = [FileOut("ob_a", 0, LANE, "a.pdf"), FileOut("ob_b", 0, LANE, "b.pdf"), FileOut("ob_b", 1, LANE, "c.pdf")]
