@@ -24,6 +24,8 @@ settings.load_profile("hermes")
 _OURS = (
     "HERMES_",
     "TELEGRAM_",
+    "QQ_",
+    "QQBOT_",
     "OPENAI_",
     "OPENROUTER_",
     "API_SERVER_",

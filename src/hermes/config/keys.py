@@ -493,6 +493,8 @@ def platform_keys(manifest: Manifest, prefix: Path | None = None) -> tuple[Key, 
             keys.append(replace(key, path=(*prefix, *key.path), env=env))
     if "accounts" in prefix:
         keys = [replace(key, env=()) for key in keys]
+    else:
+        keys = [replace(key, env=(*key.env, *manifest.older_env.get(key.path[-1], ()))) for key in keys]
     return tuple(keys)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -58,6 +58,7 @@ class Manifest:
     ``extra`` names the pip extra that carries its SDK, "" when it needs none.
     For set-up: ``ids`` says how a person finds their id, with an example; ``link`` is the address of a chat with the
     account, ``{name}`` standing for what ``describe`` gives, without its @.
+    ``older_env`` are further environment names of a key, heard after its own.
     """
 
     id: str
@@ -68,3 +69,4 @@ class Manifest:
     always_on: bool = False
     ids: str = ""
     link: str = ""
+    older_env: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

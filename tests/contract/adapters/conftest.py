@@ -13,10 +13,11 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Marks, OutboundMessage, Press
 from hermes.core.ports import Adapter
 from tests.fakes.local import FakeLocal
+from tests.fakes.qq import FakeQQ
 from tests.fakes.server import FakeServer
 from tests.fakes.telegram import FakeTelegram
 
-FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeLocal)
+FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeQQ, FakeLocal)
 
 
 def pytest_configure(config: pytest.Config) -> None:

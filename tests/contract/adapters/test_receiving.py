@@ -217,7 +217,7 @@ async def test_a_press_after_a_reconnect_arrives_with_its_sender_and_data(server
         press = await inbox.press()
     assert (press.data, press.sender_id, press.session_key) == ("ap_1:yes", asked.sender_id, asked.session_key)
     assert pressed.key in press.keys
-    assert press.message_id == server.sent[-1].message_id
+    assert press.message_id in ("", server.sent[-1].message_id)  # not every platform says under which message
 
 
 @pytest.mark.plays("bursts")

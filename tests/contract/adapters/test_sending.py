@@ -82,8 +82,10 @@ async def test_a_message_of_ours_is_replaced_in_place(server: FakeServer) -> Non
     assert server.sent[0].edits[0] == "thinking"
 
 
-async def test_typing_is_shown(server: FakeServer) -> None:
-    async with server.adapter() as adapter:
+async def test_typing_is_shown_to_whoever_wrote(server: FakeServer, inbox: Inbox) -> None:
+    server.user_says("hello")
+    async with server.adapter() as adapter, receiving(adapter, inbox):
+        await inbox.message()
         assert isinstance(adapter, ShowsTyping) == server.capabilities.typing
         if isinstance(adapter, ShowsTyping):
             await adapter.typing(server.target())

@@ -1,0 +1,203 @@
+"""The client of one account: its access token, and every REST call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
+from yarl import URL
+
+from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
+from hermes.core.messages import Json
+from hermes.core.secret import Redactor, Secret
+from hermes.platforms.qq import media, wire
+from hermes.platforms.qq.config import QQConfig
+
+CALL_SECONDS = 20.0
+CONNECT_SECONDS = 10.0
+# In its last minute a token is exchanged for a new one, and stays good for that minute.
+RENEW_SECONDS = 60.0
+LONGEST_TOKEN_SECONDS = 7200.0
+_USER_AGENT = "hermes-gateway"
+_JSON = {"Content-Type": "application/json", "User-Agent": _USER_AGENT}
+# What a SOCKS proxy that could not connect is told as; these share no base.
+_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
+BROKEN = (aiohttp.ClientError, OSError, *_NO_PROXY)  # a TimeoutError is an OSError
+
+
+def nothing_was_sent(error: BaseException) -> bool:
+    """True when the connection never came to be: refused, no such host, a proxy that said no."""
+    never_connected = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
+    return isinstance(error, (*never_connected, *_NO_PROXY))
+
+
+class Api:
+    """It borrows ``http`` and closes only what it opens itself."""
+
+    def __init__(self, config: QQConfig, http: aiohttp.ClientSession) -> None:
+        self._config = config
+        self._http = http
+        self._token: Secret | None = None
+        self._good_until = 0.0
+        self._asking = asyncio.Lock()
+        self._hide = Redactor([config.client_secret])
+
+    async def token(self) -> str:
+        """A token that is good now. However many ask at once, QQ is asked once."""
+        async with self._asking:
+            if self._token is None or asyncio.get_running_loop().time() >= self._good_until:
+                await self._renew()
+            assert self._token is not None  # noqa: S101 - renewed just now
+            return self._token.reveal()
+
+    def drop_token(self, token: str) -> None:
+        """QQ does not take this one any more, whatever it said about its life."""
+        if self._token is not None and self._token.reveal() == token:
+            self._token = None
+
+    async def _renew(self) -> None:
+        wanted = {"appId": self._config.app_id, "clientSecret": self._config.client_secret.reveal()}
+        asked_at = asyncio.get_running_loop().time()
+        try:
+            async with self._http.post(
+                self._config.token_url, data=orjson.dumps(wanted), headers=_JSON, timeout=_timeout(CALL_SECONDS)
+            ) as response:
+                status, said = response.status, await response.read()
+        except BROKEN as error:
+            raise UnreachableError(f"QQ gave out no access token ({type(error).__name__})") from None
+        answer = _object(said)
+        if answer is None:
+            raise UnreachableError(f"What answered at QQ_TOKEN_URL is not QQ ({status}). Check it and the proxy.")
+        token = answer.get("access_token")
+        if not isinstance(token, str) or not token:
+            refused = wire.token_refusal({**answer, "message": self._hide(str(answer.get("message") or ""))})
+            if isinstance(refused, OutcomeUnknownError) or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise UnreachableError(str(refused))
+            raise refused
+        self._token = Secret(token)
+        self._hide.learn([self._token])
+        self._good_until = asked_at + max(_seconds(answer.get("expires_in")) - RENEW_SECONDS, 1.0)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        what: str,
+        shows: bool = False,
+        seconds: float = CALL_SECONDS,
+    ) -> Json:
+        """One call; a refused token is exchanged and the call repeated, once.
+
+        ``shows``: people see what it does, so an outcome that is not known is told as such. Other calls can be
+        repeated as often as one likes.
+        """
+        retried: set[str] = set()
+        while True:
+            token = await self.token()
+            try:
+                return await self._once(method, path, body, token, what, shows, seconds)
+            except wire.TokenRefusedError:
+                self.drop_token(token)
+                if "token" in retried:
+                    raise
+                retried.add("token")
+            except wire.RefusedError as refused:
+                if refused.code not in wire.CHECK_FAILED or "check" in retried:
+                    raise
+                retried.add("check")
+
+    async def _once(
+        self, method: str, path: str, body: Json | None, token: str, what: str, shows: bool, seconds: float
+    ) -> Json:
+        headers = {**_JSON, "Authorization": f"QQBot {token}", "X-Union-Appid": self._config.app_id}
+        try:
+            async with self._http.request(
+                method,
+                f"{self._config.base_url}{path}",
+                data=None if body is None else orjson.dumps(body),
+                headers=headers,
+                timeout=_timeout(seconds),
+                allow_redirects=False,
+            ) as response:
+                status, said, told = response.status, await response.read(), response.headers
+        except (*BROKEN, ValueError) as error:
+            kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
+            raise kind(f"QQ did not answer {what} ({type(error).__name__})") from None
+        return self._answer(what, shows, status, said, told)
+
+    def _answer(self, what: str, shows: bool, status: int, said: bytes, headers: Mapping[str, str]) -> Json:
+        answer = _object(said) if said.strip() else {}
+        if answer is None:
+            reason = f"What answered {what} is not QQ ({status}). Check QQ_BASE_URL and the proxy."
+            is_page = status < HTTPStatus.INTERNAL_SERVER_ERROR and said.lstrip()[:1] == b"<"
+            raise UnreachableError(reason) if not shows or is_page else OutcomeUnknownError(reason)
+        if status < HTTPStatus.MULTIPLE_CHOICES:  # 201 and 202: accepted, and looked at by people first
+            return answer
+        hidden = {**answer, "message": self._hide(str(answer.get("message") or ""))}
+        refused = wire.refusal(what, status, hidden, headers)
+        if isinstance(refused, OutcomeUnknownError) and not shows:
+            raise UnreachableError(str(refused))
+        raise refused
+
+    # Files
+
+    async def put_part(self, url: str, data: bytes) -> None:
+        """One part of a large file, to the address that QQ gave for it."""
+        try:
+            async with self._http.put(url, data=data, timeout=_timeout(media.UPLOAD_SECONDS)) as response:
+                status = response.status
+        except (*BROKEN, ValueError) as error:
+            raise UnreachableError(f"A part of the file could not be uploaded ({type(error).__name__})") from None
+        if status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise UnreachableError(f"A part of the file could not be uploaded ({status})")
+
+    async def download(self, address: str, into: Path, name: str, limit: int) -> Path:
+        try:
+            url = URL(address)
+            if url.scheme not in ("http", "https") or not url.host:
+                raise RejectedError(f"QQ does not say where {name} is.")
+        except ValueError:
+            raise RejectedError(f"QQ does not say where {name} is.") from None
+        headers = {"User-Agent": _USER_AGENT}
+        if media.is_own(url.host, URL(self._config.base_url).host or ""):
+            headers["Authorization"] = f"QQBot {await self.token()}"
+        try:
+            async with self._http.get(
+                url, headers=headers, timeout=_timeout(media.DOWNLOAD_SECONDS), allow_redirects=False
+            ) as response:
+                if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    raise UnreachableError(f"QQ could not hand out {name} ({response.status})")
+                if response.status != HTTPStatus.OK:
+                    raise RejectedError(f"QQ has {name} no longer ({response.status}).")
+                return await media.save(response, into, name, limit)
+        except BROKEN as error:
+            raise UnreachableError(f"QQ did not hand out {name} ({type(error).__name__})") from None
+
+
+def _timeout(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
+
+
+def _object(said: bytes) -> Json | None:
+    try:
+        answer: Any = orjson.loads(said)
+    except orjson.JSONDecodeError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _seconds(value: object) -> float:
+    """How long a token lives. QQ writes the number as text."""
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        return LONGEST_TOKEN_SECONDS / 2
+    return min(max(seconds, 0.0), LONGEST_TOKEN_SECONDS)

@@ -1,0 +1,71 @@
+"""What a QQ account needs to be told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from hermes.core.errors import ConfigError
+from hermes.core.manifest import AdapterParts
+from hermes.core.secret import Secret
+
+DEFAULT_BASE_URL = "https://api.sgroup.qq.com"
+DEFAULT_TOKEN_URL = "https://bots.qq.com/app/getAppAccessToken"  # noqa: S105 - an address
+
+_APP_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class QQConfig:
+    account: str
+    app_id: str
+    client_secret: Secret
+    base_url: str = DEFAULT_BASE_URL
+    token_url: str = DEFAULT_TOKEN_URL
+    markdown: bool = True
+
+    @classmethod
+    def of(cls, parts: AdapterParts) -> Self:
+        """Check what only QQ can judge; a ConfigError names the key and what to type."""
+        values = parts.values
+        markdown = values.get("markdown_support")
+        return cls(
+            account=parts.account,
+            app_id=_app_id(values.get("app_id"), parts.account),
+            client_secret=_secret(values.get("client_secret"), parts.account),
+            base_url=_address("QQ_BASE_URL", values.get("base_url") or DEFAULT_BASE_URL, DEFAULT_BASE_URL),
+            token_url=_address("QQ_TOKEN_URL", values.get("token_url") or DEFAULT_TOKEN_URL, DEFAULT_TOKEN_URL),
+            markdown=True if markdown is None else bool(markdown),
+        )
+
+
+def _app_id(value: object, account: str) -> str:
+    app_id = str(value or "").strip()
+    if not app_id:
+        raise ConfigError(
+            f'qq account "{account}" has no AppID.\n  Set platforms.qq.app_id or QQ_APP_ID, then run `hermes doctor`.'
+        )
+    if not _APP_ID.fullmatch(app_id):
+        raise ConfigError(
+            f'The AppID of qq account "{account}" does not look like one: it is a number such as 102012345.\n'
+            "  Copy it from q.qq.com into QQ_APP_ID, then run `hermes doctor`."
+        )
+    return app_id
+
+
+def _secret(value: Secret | str | None, account: str) -> Secret:
+    secret = value.reveal() if isinstance(value, Secret) else str(value or "")
+    if not secret.strip():
+        raise ConfigError(
+            f'qq account "{account}" has no AppSecret.\n'
+            "  Set platforms.qq.client_secret or QQ_CLIENT_SECRET, then run `hermes doctor`."
+        )
+    return Secret(secret.strip())
+
+
+def _address(name: str, value: str, usual: str) -> str:
+    address = value.strip().rstrip("/")
+    if not address.startswith(("http://", "https://")):
+        raise ConfigError(f"{name} is {value!r}, which is not a web address.\n  Leave it out for {usual}.")
+    return address

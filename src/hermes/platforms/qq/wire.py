@@ -1,0 +1,268 @@
+"""The protocol in plain functions: frames as our events, our messages as requests, QQ's refusals as our errors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from hermes.core.errors import (
+    CredentialsError,
+    OutcomeUnknownError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    WindowClosedError,
+)
+from hermes.core.messages import InboundEvent, Json, OutboundMessage, Unreadable, read
+from hermes.core.text import storable
+from hermes.platforms.qq import markdown
+from hermes.platforms.qq.reading import Me, Place, Scene, parse
+from hermes.platforms.qq.session import WAIT_SECONDS
+
+REPEAT_MARK = "↻ "
+TEXT_LIMIT = 4000
+TEXT, MARKDOWN, TYPING, MEDIA = 0, 2, 6, 7
+TYPING_SECONDS = 60
+_MOST_BUTTONS = 5  # in a row, and rows
+
+ALREADY_SENT = 40054005
+# QQ takes no (further) answer to this message, because of its age or their number.
+TICKET_IS_SPENT = frozenset({40034024, 304027})
+# Nothing may be sent of our own accord, or not as often.
+NOT_UNASKED = frozenset({40034102, 22009})
+TOKEN_REFUSED = frozenset({11241, 11243, 11244, 11245, 11251})
+CHECK_FAILED = frozenset({11242, 11252, 11263, 11281})
+NO_MARKDOWN = frozenset({50055, 50056, 304036})
+NO_KEYBOARD = frozenset({304037, 304038, 304039, 304040})
+NO_ADDRESS = 304003
+MEDIA_FAILED = frozenset({304082, 304083})
+PART_NOT_READY, QUOTA_SPENT = 40093001, 40093002
+_RATE = frozenset({22009, 20028, 100001})
+_BANNED = frozenset({11253, 11254, 11265})
+_MEANT = NO_MARKDOWN | NO_KEYBOARD | MEDIA_FAILED | {ALREADY_SENT, NO_ADDRESS, PART_NOT_READY, QUOTA_SPENT, 304025}
+
+
+def understand(frame: object, me: Me, now: datetime) -> InboundEvent:
+    """Say what a frame holds; whatever is wrong with it, it becomes an event that can be kept."""
+    if isinstance(frame, dict):
+        event = read(parse, frame, me, now)
+    else:
+        event = Unreadable(frame if isinstance(frame, str) else repr(frame), "it is not a frame")
+    if isinstance(event, Unreadable):
+        # The same event offered again must be seen as the same, and nothing in it can be trusted to name it.
+        name = hashlib.sha256(event.raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return replace(event, keys=(f"raw:{name}",))
+    return event
+
+
+def decode(data: str | bytes) -> object:
+    """A frame. What is not JSON comes back as text, to be kept as it came."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    try:
+        return json.loads(text, strict=False)  # half a surrogate pair spoils one letter, not the event
+    except (ValueError, RecursionError):
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What this bot may do beyond plain text, as far as QQ has not said otherwise."""
+
+    markdown: bool = True
+    keyboard: bool = True
+
+
+def path_of(place: Place) -> str:
+    return f"{_PATHS[place.scene]}{quote(place.id, safe='')}"
+
+
+_PATHS = {
+    Scene.C2C: "/v2/users/",
+    Scene.GROUP: "/v2/groups/",
+    Scene.CHANNEL: "/channels/",
+    Scene.GUILD_DM: "/dms/",
+}
+
+
+def render(message: OutboundMessage, may: Abilities) -> Json:
+    """The body that says these words, without the ticket it is sent with."""
+    place = Place.of(message.target.chat)
+    text = (REPEAT_MARK if message.is_repeat else "") + storable(message.text)
+    is_guild = place.scene in (Scene.CHANNEL, Scene.GUILD_DM)
+    buttons = bool(message.buttons) and may.keyboard and may.markdown
+    if may.markdown and (buttons or (not is_guild and markdown.has_marks(text))):
+        body: Json = {"markdown": {"content": text}}
+        if buttons:
+            body["keyboard"] = _keyboard(message)
+        return body if is_guild else {"msg_type": MARKDOWN, **body}
+    return {"content": markdown.plain(text), **({} if is_guild else {"msg_type": TEXT})}
+
+
+def caption(message: OutboundMessage) -> str:
+    """The words beside a file, which are plain; QQ wants at least a space."""
+    mark = REPEAT_MARK if message.is_repeat else ""
+    return (mark + markdown.plain(storable(message.text))) or " "
+
+
+def _keyboard(message: OutboundMessage) -> Json:
+    flat = [button for row in message.buttons for button in row]
+    rows = message.buttons
+    if len(rows) > _MOST_BUTTONS or any(len(row) > _MOST_BUTTONS for row in rows):
+        flat = flat[: _MOST_BUTTONS**2]
+        rows = tuple(tuple(flat[at : at + _MOST_BUTTONS]) for at in range(0, len(flat), _MOST_BUTTONS))
+    ids = iter(range(len(flat)))
+    return {
+        "content": {
+            "rows": [
+                {
+                    "buttons": [
+                        {
+                            "id": str(number := next(ids)),
+                            "render_data": {
+                                "label": button.label,
+                                "visited_label": button.label,
+                                "style": 1 if number == 0 else 0,
+                            },
+                            # Everybody may press: who may answer is decided by who pressed and what was asked.
+                            "action": {
+                                "type": 1,
+                                "permission": {"type": 2},
+                                "data": button.data,
+                                "unsupport_tips": button.label,
+                            },
+                        }
+                        for button in row
+                    ]
+                }
+                for row in rows
+            ]
+        }
+    }
+
+
+# Refusals
+
+
+class RefusedError(RejectedError):
+    """QQ's no, with its number: some can be mended."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class TicketSpentError(WindowClosedError):
+    """QQ takes no answer to this message any more; another ticket may do."""
+
+
+class TokenRefusedError(CredentialsError):
+    """A new token may do."""
+
+
+def refusal(what: str, status: int, body: Json, headers: Mapping[str, str]) -> PlatformError:
+    """What QQ's answer means for us."""
+    code = _code(body)
+    said = str(body.get("message") or body.get("msg") or _phrase(status))
+    trace = headers.get("X-Tps-trace-Id") or str(body.get("trace_id") or "")
+    reason = f"QQ refused {what}: {said} (code {code or status}{f', trace {trace}' if trace else ''})"
+    if code in TICKET_IS_SPENT:
+        return TicketSpentError(reason)
+    if code == 40034102:
+        return WindowClosedError(reason)
+    if code in _RATE or status == HTTPStatus.TOO_MANY_REQUESTS:
+        return TooOftenError(reason, _retry_after(headers), code)
+    if code in CHECK_FAILED:
+        return RefusedError(reason, code)
+    if code in _BANNED:
+        return CredentialsError(f"{reason}. The bot lacks a privilege or is banned: see q.qq.com.")
+    if code in TOKEN_REFUSED or status == HTTPStatus.UNAUTHORIZED:
+        return TokenRefusedError(f"{reason}. Check QQ_APP_ID and QQ_CLIENT_SECRET.")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR and code not in _MEANT:
+        return OutcomeUnknownError(reason)
+    return RefusedError(reason, code)
+
+
+class TooOftenError(RateLimitedError):
+    """Too many calls; of a message that nobody asked for it may also mean: no more of these at all."""
+
+    def __init__(self, reason: str, retry_after: float, code: int) -> None:
+        super().__init__(reason, retry_after)
+        self.code = code
+
+
+def _code(body: Mapping[str, Any]) -> int:
+    for name in ("err_code", "code"):
+        value = body.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value:
+            return value
+    return 0
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    told = headers.get("Retry-After", "")
+    return float(told) if told.isascii() and told.isdigit() else WAIT_SECONDS
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "no reason given"
+
+
+def is_window(code: int) -> bool:
+    """Whether this refusal of a message that answers nobody means: not now, but later as an answer."""
+    return 304000 <= code < 305000 and code != 304025 and code not in _MEANT
+
+
+def token_refusal(body: Json) -> PlatformError:
+    """What it means when QQ gives out no token."""
+    code, said = _code(body), str(body.get("message") or "no reason given")
+    reason = f"QQ gives out no access token: {said} (code {code})"
+    match code:
+        case 100001:
+            return RateLimitedError(reason, WAIT_SECONDS, in_all=True)
+        case 100002:
+            return OutcomeUnknownError(reason)
+        case _:
+            return CredentialsError(f"{reason}. Check QQ_APP_ID and QQ_CLIENT_SECRET.")
+
+
+# Mending
+
+
+def mend(body: Json, message: OutboundMessage, refused: RefusedError) -> tuple[Json, str] | None:
+    """A changed body that QQ may take, with what to tell about it; None when the refusal stands."""
+    text = (REPEAT_MARK if message.is_repeat else "") + storable(message.text)
+    if refused.code in NO_MARKDOWN and "markdown" in body:
+        kept = {key: value for key, value in body.items() if key not in ("markdown", "keyboard")}
+        return {**kept, **_as_text(body, markdown.plain(text))}, "sent without formatting"
+    if refused.code in NO_KEYBOARD and "keyboard" in body:
+        return {key: value for key, value in body.items() if key != "keyboard"}, "sent without buttons"
+    if refused.code == NO_ADDRESS:
+        return _without_addresses(body)
+    return None
+
+
+def _as_text(body: Json, text: str) -> Json:
+    return {"content": text, **({"msg_type": TEXT} if "msg_type" in body else {})}
+
+
+def _without_addresses(body: Json) -> tuple[Json, str] | None:
+    text = body["markdown"]["content"] if "markdown" in body else str(body.get("content") or "")
+    changed = markdown.without_addresses(text)
+    if changed == text:
+        return None
+    words: Json = {"markdown": {"content": changed}} if "markdown" in body else {"content": changed}
+    return {**body, **words}, "QQ takes no addresses that are not on the bot's list; they were spelled out"
