@@ -128,6 +128,7 @@ class FakeQQ:
         self.calls: list[Call] = []
         self.counts: Counter[str] = Counter()
         self.marks: dict[str, str] = {}
+        self.menus: dict[str, dict[str, str]] = {}  # QQ has no menu of commands that a bot could write
         # What this bot may do
         self.granted_intents = ALL_INTENTS
         self.markdown_allowed = True
@@ -260,6 +261,12 @@ class FakeQQ:
 
     def user_edits(self, said: Said, text: str) -> Said:
         raise NotImplementedError("QQ has no edits")
+
+    def user_forwards(self, texts: Sequence[str]) -> list[Said]:
+        raise NotImplementedError("QQ does not say what was forwarded")
+
+    def user_sends_album(self, files: Sequence[bytes], caption: str = "") -> list[Said]:
+        raise NotImplementedError("QQ has no albums")
 
     def user_sends(
         self,
