@@ -114,7 +114,7 @@ class FakeQQ:
 
     platform = "qq"
     capabilities: Capabilities = QQAdapter.capabilities
-    plays = frozenset({"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "quotes"})
+    plays = frozenset({"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "quotes", "groups"})
 
     def __init__(self, *, port: int = 0, now: Callable[[], float] = time.time, heartbeat_ms: int = 45_000) -> None:
         self.port = port
@@ -261,6 +261,15 @@ class FakeQQ:
 
     def user_edits(self, said: Said, text: str) -> Said:
         raise NotImplementedError("QQ has no edits")
+
+    def user_says_in_group(self, text: str, *, to_us: bool) -> Said:
+        return self.user_says(text, chat="group/G1") if to_us else self.group_talks(text)
+
+    def user_speaks(self, sound: bytes) -> Said:
+        return self.user_sends(sound, "", kind="voice")
+
+    def user_shows(self, picture: bytes) -> Said:
+        return self.user_sends(picture, "", kind="image/png")
 
     def user_forwards(self, texts: Sequence[str]) -> list[Said]:
         raise NotImplementedError("QQ does not say what was forwarded")

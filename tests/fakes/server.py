@@ -103,7 +103,7 @@ class FakeServer(Protocol):
     ``plays`` names what this fake can act out: ``drop`` (connections cut), ``outage`` (stop and start),
     ``rate``, ``credentials``, ``hold``, ``conflict`` (a second process), ``unknown`` and ``broken`` events,
     and of its users ``edits``, ``quotes`` and ``bursts`` (forwards, albums, texts cut at the platform's limit);
-    ``groups``: it has chats of several people.
+    ``groups``: it has chats of several people; ``typing``: it is shown whenever it is asked for, and not for long.
     ``secrets`` must appear in no error.
     ``menus`` is what the platform's own command menu shows: everywhere (""), and in single chats.
     """

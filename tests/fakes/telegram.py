@@ -129,6 +129,7 @@ class FakeTelegram:
     capabilities: Capabilities = TelegramAdapter.capabilities
     plays = frozenset(
         {
+            "typing",
             "drop",
             "outage",
             "rate",

@@ -29,9 +29,8 @@ def needs_edits(server: FakeServer) -> None:
         pytest.skip("no edits here")
 
 
+@pytest.mark.plays("typing")
 async def test_typing_is_kept_alive_while_it_works_and_ends_with_the_answer(server: FakeServer, tmp_path: Path) -> None:
-    if not server.capabilities.typing:
-        pytest.skip("no typing here")
     async with set_up(server, tmp_path) as stage:
         await stage.begins()
         await server.wait_for(lambda: server.typings >= 3)
