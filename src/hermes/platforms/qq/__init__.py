@@ -26,7 +26,7 @@ MANIFEST = Manifest(
             label="AppID",
             get=(
                 "Open https://q.qq.com, sign in, and create a bot (or open yours).",
-                "Its development settings show the AppID, a number, and the AppSecret.",
+                "Its development settings show the AppID, a number.",
             ),
         ),
         Setting(
@@ -36,7 +36,7 @@ MANIFEST = Manifest(
             required=True,
             help="The bot's AppSecret (clientSecret), shown once beside the AppID; a new one makes the old one void.",
             label="AppSecret",
-            get=("On the same page, generate the AppSecret and copy it: it is shown only once.",),
+            get=("On the same page, make the AppSecret and copy it: it is shown once.",),
         ),
         Setting(
             "base_url",
