@@ -285,3 +285,17 @@ async def test_a_name_of_any_kind_is_one_plain_line_wherever_it_is_shown(
         shown = [*said_to(telegram, USER), *said_to(telegram, ANA), system]
         assert not [text for text in shown if set(text) & set("\x00\x01\x1b\x07\u202e\u202c\u200f")]
         assert code in said_to(telegram, ANA)[0]
+
+
+async def test_without_a_home_channel_the_owner_is_asked_in_their_own_chat(
+    start: Start, telegram: FakeTelegram
+) -> None:
+    async with start() as gateway:
+        await gateway.pairings.approve("telegram", await code_of(telegram, ANA), by="cli", is_at_machine=True)
+        await code_of(telegram, 99, name="Ben")
+        card = await a_card(telegram)
+        assert (card.chat, "Ben (telegram 99) would like to talk to me." in card.text) == (str(ANA), True)
+        telegram.user_presses(card, "Approve", user=ANA)
+        await telegram.wait_for(lambda: "Ben may talk now." in said_to(telegram, ANA), SECONDS)
+        telegram.user_says("hello", chat=99, name="Ben")
+        await answered(telegram, "echo: hello")

@@ -47,12 +47,16 @@ class PairingLockedError(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a stranger is told: their code, or that too many wait ('' then); their language, and that at home."""
+    """What a stranger is told: their code, or that too many wait ('' then); their language, and that at home.
+
+    ``owners`` are the chats of the owners themselves, where there is no home channel.
+    """
 
     code: str
     is_new: bool
     language: str
     home_language: str
+    owners: tuple[Target, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,8 @@ class Pairings:
         rows = self._letters.notice(key.target, text)
         if asked.is_new or not asked.code:
             at_home = words_of(pick(self._language(), asked.home_language))
-            rows += self._told_at_home(at_home, key.platform, message.sender_id, name, asked.code)
+            card = self._card(at_home, key.platform, message.sender_id, name, asked.code)
+            rows += self._home_letters(*card, self._home_targets() or asked.owners)
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
         self._letters.due(rows)
 
@@ -138,29 +143,30 @@ class Pairings:
         if known is not None:
             return Asked(self._code(known), False, language, home_language)
         if len(waiting) >= rules.MOST_WAITING:
-            return Asked("", False, language, home_language)
+            return Asked("", False, language, home_language, _owners(tx))
         pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now, language=language)
         made = pairings.get(tx, platform, user_id)
         assert made is not None  # noqa: S101 - written a line above, in this transaction
-        return Asked(self._code(made), True, language, home_language)
+        return Asked(self._code(made), True, language, home_language, _owners(tx))
 
-    def _told_at_home(self, words: Words, platform: str, user_id: str, name: str, code: str) -> list[Outgoing]:
+    def _card(self, words: Words, platform: str, user_id: str, name: str, code: str) -> tuple[OutboundMessage, str]:
+        """What the owner reads of a stranger, and the name of the letter: the same stranger is told of once."""
         who = f"{name or words.SOMEBODY} ({platform} {one_line(user_id, 64)})"
         if not code:
             text = words.STRANGERS_QUEUE.format(who=who, platform=platform)
             # The letter's name holds the hour: a crowd at the door is told of once an hour.
             hour = int(self._clock.now() // rules.LIVE_SECONDS)
-            return self._home_letters(OutboundMessage(NOWHERE, text), f"crowd_{platform}_{hour}")
+            return OutboundMessage(NOWHERE, text), f"crowd_{platform}_{hour}"
         buttons = (
             Button(words.LET_IN_BUTTON, rules.button_data(platform, code, approve=True)),
             Button(words.SEND_AWAY_BUTTON, rules.button_data(platform, code, approve=False)),
         )
         text = words.STRANGER_AT_THE_DOOR.format(who=who, platform=platform, code=code)
-        return self._home_letters(OutboundMessage(NOWHERE, text, buttons=(buttons,)), f"{platform}_{code}")
+        return OutboundMessage(NOWHERE, text, buttons=(buttons,)), f"{platform}_{code}"
 
-    def _home_letters(self, message: OutboundMessage, name: str) -> list[Outgoing]:
+    def _home_letters(self, message: OutboundMessage, name: str, targets: Sequence[Target]) -> list[Outgoing]:
         rows: list[Outgoing] = []
-        for number, target in enumerate(self._home_targets()):
+        for number, target in enumerate(targets):
             letter = replace(message, target=target)
             rows += self._letters.rows(letter, OutboxKind.REPLY, key=f"ob_pair_{name}_{number}")
         return rows
@@ -318,3 +324,8 @@ NOWHERE = Target("local", "nowhere")
 
 def _target(pairing: Pairing) -> Target:
     return Target(pairing.platform, pairing.chat or pairing.user_id, account=pairing.account)
+
+
+def _owners(tx: Tx) -> tuple[Target, ...]:
+    chats = pairings.chats_of_owners(tx)[:1]  # one word is enough; more places are what a home channel is for
+    return tuple(Target(platform, chat, account=account) for platform, account, chat in chats)

@@ -85,6 +85,22 @@ def approved(tx: Tx) -> set[tuple[str, str]]:
     return {(str(platform), str(user_id)) for platform, user_id in rows}
 
 
+def chats_of_owners(tx: Tx) -> list[tuple[str, str, str]]:
+    """Platform, account and chat of every owner who was let in by pairing, the first of them first."""
+    rows = tx.all(
+        """
+        SELECT pairings.platform, pairings.account, pairings.chat FROM pairings
+        JOIN person_accounts ON person_accounts.platform = pairings.platform
+            AND person_accounts.user_id = pairings.user_id
+        JOIN people ON people.id = person_accounts.person_id
+        WHERE people.role = 'owner' AND pairings.state = 'approved' AND pairings.chat <> ''
+        ORDER BY pairings.decided_at, pairings.user_id
+        """,
+        lambda *row: row,
+    )
+    return [(str(platform), str(account), str(chat)) for platform, account, chat in rows]
+
+
 def ask(
     tx: Tx, platform: str, user_id: str, *, account: str, chat: str, name: str, now: float, language: str = ""
 ) -> None:

@@ -87,3 +87,13 @@ async def test_the_last_that_somebody_wrote_is_found_with_what_became_of_it(data
     assert last is not None
     assert (last.id, last.state) == (events[1].id, "refused")
     assert await database.read(inbox.last_of, "weixin", events[0].sender_id) is None
+
+
+async def test_the_chats_of_owners_who_were_let_in_are_found(database: Database) -> None:
+    for user, role in (("42", "owner"), ("43", "user"), ("44", "owner")):
+        await database.write(ask, user, chat=f"c{user}")
+        await database.write(ensure, "telegram", user, role)
+    assert await database.read(pairings.chats_of_owners) == []
+    for later, user in enumerate(("44", "43", "42")):
+        await database.write(decide, user, PairingState.APPROVED, NOW + later)
+    assert await database.read(pairings.chats_of_owners) == [("telegram", "main", "c44"), ("telegram", "main", "c42")]
