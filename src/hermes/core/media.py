@@ -17,7 +17,7 @@ MARKER = "MEDIA:"
 _AS_VOICE = "[[audio_as_voice]]"
 _AS_DOCUMENT = "[[as_document]]"
 _TAG = re.compile(r"\[\[(?:audio_as_voice|as_document)\]\]")
-_FILE = re.compile(r"\s{0,3}(?:[-*•]\s+)?(?P<opened>[`*\"'(]{0,3})MEDIA:\s*(?P<path>\S.*?)\s*", re.DOTALL)
+_FILE = re.compile(r"\s{0,3}(?:[-*•]\s{1,3})?(?P<opened>[`*\"'(]{0,3})MEDIA:(?P<path>.*)", re.DOTALL)
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _WRAPPING = "`*\"'"
 
@@ -95,7 +95,8 @@ def _file_in(line: str) -> WantedFile | None:
     found = _FILE.fullmatch(line) if MARKER in line else None
     if found is None:
         return None
-    path = found["path"].rstrip(_WRAPPING + ")") if found["opened"] else found["path"]
+    path = found["path"].strip()
+    path = path.rstrip(_WRAPPING + ")") if found["opened"] else path
     if len(path) > 1 and path[0] == path[-1] and path[0] in _WRAPPING:
         path = path[1:-1]
     path = path.strip().removeprefix("file://")

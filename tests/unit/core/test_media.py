@@ -27,6 +27,11 @@ def test_a_line_names_a_file_however_a_model_writes_it(line: str, path: str) -> 
     assert pieces(line) == [WantedFile(path)]
 
 
+def test_a_line_of_blanks_costs_no_time() -> None:
+    text = "MEDIA:a" + " " * 200_000 + "b"
+    assert pieces(text) == [WantedFile(text.removeprefix("MEDIA:"))]
+
+
 def test_text_and_files_keep_their_order() -> None:
     text = "Here it is:\n\nMEDIA:a.pdf\nand the picture\nMEDIA:b.png\n\nDone."
     assert pieces(text) == [
