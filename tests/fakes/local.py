@@ -26,7 +26,7 @@ class FakeLocal:
     platform = "local"
     capabilities: Capabilities = LocalAdapter.capabilities
     identity = "local"
-    plays: frozenset[str] = frozenset()
+    plays: frozenset[str] = frozenset({"replies"})
     secrets: tuple[str, ...] = ()
     polls = 0
     typings = 0

@@ -142,6 +142,7 @@ class FakeTelegram:
             "quotes",
             "bursts",
             "groups",
+            "replies",
         }
     )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from hermes.core.messages import Marks
 from hermes.core.ports import Adapter, Alive
@@ -41,13 +42,34 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class AdapterParts:
     """What an adapter is handed. ``http`` is an aiohttp.ClientSession that knows the proxy; whoever
-    built it closes it. ``values`` holds every Setting by key, secrets as ``Secret``."""
+    built it closes it. ``values`` holds every Setting by key, secrets as ``Secret``. ``now`` tells the time of day."""
 
     account: str
     values: Mapping[str, Any]
     http: Any
     alive: Alive
     cursor: Marks
+    now: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """What a sign-in gave: the settings to write, by key (none: those that are there stay), and who did it."""
+
+    values: Mapping[str, str]
+    owner: str = ""
+
+
+class SignInScreen(Protocol):
+    """The terminal of whoever signs in."""
+
+    def show_code(self, payload: str) -> None:
+        """Draw it as a QR code, with the link under it. A new one takes the place of the last."""
+
+    def say(self, text: str) -> None: ...
+
+    async def ask(self, question: str) -> str:
+        """What the person types; '' where nobody can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +79,8 @@ class Manifest:
     A platform counts as configured when every required setting has a value (or ``always_on``).
     ``extra`` names the pip extra that carries its SDK, "" when it needs none.
     For set-up: ``ids`` says how a person finds their id, with an example; ``link`` is the address of a chat with the
-    account, ``{name}`` standing for what ``describe`` gives, without its @.
+    account, ``{name}`` standing for what ``describe`` gives, without its @. ``sign_in`` is for platforms whose required
+    settings come from a code that is scanned: `hermes <id> login` and set-up call it, a running gateway never does.
     ``older_env`` are further environment names of a key, heard after its own.
     """
 
@@ -70,3 +93,4 @@ class Manifest:
     ids: str = ""
     link: str = ""
     older_env: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sign_in: Callable[[AdapterParts, SignInScreen], Awaitable[SignedIn]] | None = None

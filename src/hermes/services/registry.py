@@ -20,6 +20,7 @@ BUILT_IN: Mapping[str, str] = {
     "qq": "hermes.platforms.qq",
     "telegram": "hermes.platforms.telegram",
     "local": "hermes.platforms.local",
+    "weixin": "hermes.platforms.weixin",
 }
 
 

@@ -305,7 +305,7 @@ class Supervisor:
     async def _build(self, account: _Account, http: aiohttp.ClientSession) -> Adapter:
         values = {**account.config.values, **self._extras.get(account.key.platform, {})}
         cursor = await self._db.read(people.marks, account.key.platform, account.key.account)
-        parts = AdapterParts(account.key.account, values, http, lambda: self._alive(account), cursor)
+        parts = AdapterParts(account.key.account, values, http, lambda: self._alive(account), cursor, self._clock.now)
         try:
             return account.manifest.build(parts)
         except ImportError as error:

@@ -16,8 +16,9 @@ from tests.fakes.local import FakeLocal
 from tests.fakes.qq import FakeQQ
 from tests.fakes.server import FakeServer
 from tests.fakes.telegram import FakeTelegram
+from tests.fakes.weixin import FakeWeixin
 
-FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeQQ, FakeLocal)
+FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeQQ, FakeLocal, FakeWeixin)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,297 @@
+"""Weixin: iLink long polling in, one request for each bubble out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from hermes.core.errors import (
+    CredentialsError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    StoreIsDownError,
+    WindowClosedError,
+)
+from hermes.core.keys import Target
+from hermes.core.manifest import AdapterParts
+from hermes.core.messages import (
+    Attachment,
+    Capabilities,
+    InboundEvent,
+    InboundMessage,
+    Json,
+    OutboundMessage,
+    Receipt,
+    Unreadable,
+)
+from hermes.core.ports import Emit
+from hermes.platforms.weixin import client, media, reading, wire
+from hermes.platforms.weixin.breaker import Breaker
+from hermes.platforms.weixin.client import Client
+from hermes.platforms.weixin.config import WeixinConfig
+from hermes.platforms.weixin.memory import BREAKER, Memory
+from hermes.platforms.weixin.reading import Reader
+
+log = logging.getLogger(__name__)
+
+HOLD_SECONDS = 35.0  # how long Weixin keeps a poll that has no news
+# A poll that is given up while its answer is on the way loses what is in it, so we are the more patient side.
+POLL_GRACE_SECONDS = 8.0
+NOTIFY_SECONDS = 5.0
+STOP_SECONDS = 1.0
+NOTE_SECONDS = 5.0
+TICKET_SECONDS = 600.0
+FIRST_TICKET_PAUSE = 2.0
+LONGEST_TICKET_PAUSE = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What typing in a chat takes; '' when Weixin gave none, and is not asked again before ``until``."""
+
+    text: str
+    until: float
+    pause: float = 0.0
+
+
+class WeixinAdapter:
+    capabilities = Capabilities(
+        text_limit=wire.TEXT_LIMIT - len(wire.REPEAT_MARK) - wire.NOTE_ROOM,
+        typing=True,
+        media=True,
+        redelivers=False,
+        progress_notices=0,  # each bubble counts
+        silence_seconds=HOLD_SECONDS + 2 * POLL_GRACE_SECONDS + 15.0,
+        upload_limit_bytes=media.UPLOAD_LIMIT,
+        download_limit_bytes=media.DOWNLOAD_LIMIT,
+    )
+
+    def __init__(self, config: WeixinConfig, http: aiohttp.ClientSession, parts: AdapterParts) -> None:
+        self._config = config
+        self._alive = parts.alive
+        self._now = parts.now
+        self.capabilities = replace(type(self).capabilities, rates=config.rates)
+        self._client = Client(http, config.base_url, config.cdn_url, config.token)
+        self._memory = Memory(parts.cursor)
+        self._breaker = Breaker.of(parts.cursor.get(BREAKER, ""), config.break_seconds)
+        self._reader = Reader(config.bot_id, config.account, self._memory.recall)
+        self._tickets: dict[str, Ticket] = {}
+        self._lost: CredentialsError | None = None  # the token is dead: no more traffic
+        self._polling: asyncio.Timeout | None = None
+        self._emit: Emit | None = None
+
+    @property
+    def identity(self) -> str:
+        return self._config.bot_id
+
+    # Coming in
+
+    async def run(self, emit: Emit) -> None:
+        """Receive until cancelled; reconnecting is the supervisor's work, not ours."""
+        self._emit = emit
+        try:
+            if await self._notify("msg/notifystart", NOTIFY_SECONDS):
+                self._alive()  # the first poll may be held for long
+            await self._receive(emit)
+        except asyncio.CancelledError:
+            await self._notify("msg/notifystop", STOP_SECONDS)
+            raise
+        finally:
+            self._emit = None
+
+    async def _receive(self, emit: Emit) -> None:
+        hold = HOLD_SECONDS
+        while True:
+            try:
+                batch = await self._poll(hold)
+            except client.TimedOutError:
+                continue  # nothing new, said by nobody; a dead network shows at the next connection
+            except client.GarbledError as error:
+                await self._keep_garbled(error, emit)
+                raise
+            self._alive()
+            hold = batch.hold_seconds or HOLD_SECONDS
+            events = [self._understand(raw) for raw in batch.messages]
+            # Weixin has handed these out and never will again: they are stored, with the place behind them, before
+            # anything else happens.
+            marks = self._memory.take_marks(batch.cursor)
+            if events or marks:
+                await emit(events, marks)
+
+    async def _poll(self, hold: float) -> wire.Batch:
+        """One poll, ended at once when sending finds out that the token is dead."""
+        if self._lost is not None:
+            raise self._lost
+        try:
+            async with asyncio.timeout(None) as self._polling:
+                return await self._client.poll(self._memory.cursor, seconds=hold + POLL_GRACE_SECONDS)
+        except TimeoutError:
+            if self._lost is None:
+                raise
+            raise self._lost from None
+        except wire.StaleTokenError as error:
+            self._lost = error
+            raise
+        finally:
+            self._polling = None
+
+    def _understand(self, raw: Any) -> InboundEvent:
+        now = self._now()
+        event = reading.understand(raw, self._reader, now)
+        if isinstance(event, InboundMessage):
+            context = raw.get("context_token")
+            self._memory.wrote(event.session_key.chat, context if isinstance(context, str) else "", now)
+            self._memory.remember(event.message_id, event.text, from_us=False)
+            return self._memory.told_twice(event, raw)
+        return event
+
+    async def _keep_garbled(self, error: client.GarbledError, emit: Emit) -> None:
+        """What was handed out in an answer that cannot be read is gone at Weixin, so its bytes are kept."""
+        if b'"msgs"' in error.body:
+            text = error.body.decode("utf-8", "replace")
+            await emit([reading.unreadable(Unreadable(text, "the answer to a poll is not JSON"))])
+
+    async def _notify(self, path: str, seconds: float) -> bool:
+        if self._lost is not None:
+            return False
+        try:
+            await self._client.call(path, {}, seconds=seconds)
+        except PlatformError as error:  # it works without: whether we are known shows at the first poll
+            log.debug("Not announced", extra={"platform": "weixin", "what": path, "reason": str(error)})
+            return False
+        return True
+
+    # Going out
+
+    async def send(self, message: OutboundMessage) -> Receipt:
+        peer = message.target.chat
+        self._refuse_early(peer)
+        text = wire.rendered(message)
+        if message.attachment is None:
+            number = await self._bubble(peer, wire.text_item(text), wire.client_id(message))
+            self._memory.remember(number, message.text, from_us=True)
+            return Receipt(number)
+        package = await media.packed(message.attachment)
+        item = package.item(await self._client.upload(package, peer))
+        if text:  # a bubble of its own, before the file
+            await self._bubble(peer, wire.text_item(text), wire.client_id(message, ".text"))
+        number = await self._bubble(peer, item, wire.client_id(message))
+        self._memory.remember(number, message.text or f"[{package.name}]", from_us=True)
+        return Receipt(number)
+
+    def _refuse_early(self, peer: str) -> None:
+        """During a penalty nothing is sent, not even to see whether it is over."""
+        if self._lost is not None:
+            raise self._lost
+        now = self._now()
+        left = self._breaker.left(now)
+        if left > 0:
+            raise self._told_to_wait(peer, left)
+
+    def _told_to_wait(self, peer: str, left: float) -> PlatformError:
+        """One more try after the first refusal, and for whoever wrote since; everybody else's waits for their word."""
+        if self._breaker.is_first or self._memory.chat(peer).wrote_at > self._breaker.tripped_at:
+            return RateLimitedError("Weixin takes no more for now (-2).", retry_after=max(left, 0.01), in_all=True)
+        return WindowClosedError("Weixin takes no more for now (-2); this waits for the person's next message.")
+
+    async def _bubble(self, peer: str, item: Json, client_id: str) -> str:
+        """One item, delivered; its number."""
+        context = self._memory.chat(peer).context
+        try:
+            answer = await self._with_or_without_context(peer, item, client_id, context)
+        except wire.QuotaError as error:
+            self._breaker.trip(self._now())
+            await self._note_breaker()
+            log.warning("Not let through", extra={"platform": "weixin", "reason": str(error)})
+            raise self._told_to_wait(peer, self._breaker.left(self._now())) from None
+        except wire.StaleTokenError as error:
+            raise self._lose(error) from None
+        if self._breaker.close():
+            await self._note_breaker()
+        return wire.message_id_of(answer) or client_id
+
+    async def _with_or_without_context(self, peer: str, item: Json, client_id: str, context: str) -> Json:
+        """-14, and -2 with the one reason, may mean a stale context: then it is tried once without."""
+        try:
+            return await self._client.send(wire.sending(peer, item, client_id, context))
+        except (wire.StaleTokenError, wire.QuotaError) as error:
+            if not context or (isinstance(error, wire.QuotaError) and not error.may_be_stale_context):
+                raise
+        answer = await self._client.send(wire.sending(peer, item, client_id, ""))
+        self._memory.drop_context(peer)
+        return answer
+
+    def _lose(self, error: CredentialsError) -> CredentialsError:
+        """The token is dead. Polling ends too, and nothing is asked with it any more."""
+        self._lost = error
+        if self._polling is not None:
+            self._polling.reschedule(asyncio.get_running_loop().time())
+        return error
+
+    async def _note_breaker(self) -> None:
+        """Stored at once: whoever is started after us must not knock anew."""
+        self._memory.note(BREAKER, self._breaker.text)
+        emit = self._emit
+        if emit is None:
+            return
+        with suppress(TimeoutError, StoreIsDownError):  # it is stored with the next batch then
+            async with asyncio.timeout(NOTE_SECONDS):
+                await emit([], {BREAKER: self._breaker.text})
+
+    # Signs and files
+
+    async def typing(self, target: Target) -> None:
+        await self._sign(target.chat, 1)
+
+    async def typing_ended(self, target: Target) -> None:
+        """It would stand there for ever, so it is ended even with a ticket that has to be asked for anew."""
+        await self._sign(target.chat, 2)
+
+    async def _sign(self, peer: str, status: int) -> None:
+        if self._lost is not None or self._breaker.left(self._now()) > 0:
+            return
+        ticket = await self._ticket(peer)
+        if ticket:
+            await self._client.call("sendtyping", {"ilink_user_id": peer, "typing_ticket": ticket, "status": status})
+
+    async def _ticket(self, peer: str) -> str:
+        now = self._now()
+        known = self._tickets.get(peer)
+        if known is not None and now < known.until:
+            return known.text
+        context = self._memory.chat(peer).context
+        body = {"ilink_user_id": peer, **({"context_token": context} if context else {})}
+        try:
+            answer = await self._client.call("getconfig", body)
+        except PlatformError:
+            answer = {}
+        text = answer.get("typing_ticket")
+        if isinstance(text, str) and text:
+            self._tickets[peer] = Ticket(text, now + TICKET_SECONDS)
+            return text
+        before = known.pause if known is not None else 0.0
+        pause = min(max(before * 2, FIRST_TICKET_PAUSE), LONGEST_TICKET_PAUSE)
+        self._tickets[peer] = Ticket("", now + pause, pause)
+        return ""
+
+    async def fetch(self, attachment: Attachment, into: Path) -> Path:
+        handle = media.Handle.of(attachment.file_id)
+        if attachment.size > media.DOWNLOAD_LIMIT:
+            name = attachment.name or "The file"
+            raise RejectedError(f"{name} has {attachment.size} bytes; at most {media.DOWNLOAD_LIMIT} are fetched.")
+        return await self._client.download(handle, into, attachment.name or "file")
+
+    async def describe(self) -> str:
+        """Asks in a way that takes no messages out of the stream: they would be handed out to us and to nobody else."""
+        try:
+            await self._client.call("getconfig", {"ilink_user_id": self._config.owner_id or self._config.bot_id})
+        except RejectedError as error:  # we are known; whom we asked about is not
+            log.debug("Account is known", extra={"platform": "weixin", "reason": str(error)})
+        return self._config.bot_id

@@ -1,0 +1,230 @@
+"""The requests of one account, over a session that is only borrowed."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
+
+from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
+from hermes.core.messages import Json
+from hermes.core.secret import Secret
+from hermes.platforms.weixin import media, wire
+
+CALL_SECONDS = 20.0
+CONNECT_SECONDS = 10.0
+UPLOAD_SECONDS = 120.0
+DOWNLOAD_SECONDS = 300.0
+UPLOAD_TRIES = 3
+_CHUNK = 256 * 1024
+
+# What a SOCKS proxy that could not connect is told as; these share no base.
+_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
+_NEVER_CONNECTED = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    *_NO_PROXY,
+)
+_BROKEN = (aiohttp.ClientError, OSError, ValueError, *_NO_PROXY)  # a TimeoutError is an OSError
+
+
+class TimedOutError(UnreachableError):
+    """Connected, asked, and no answer in time."""
+
+
+class GarbledError(UnreachableError):
+    """An answer came whole, and it cannot be read; ``body`` is all that is left of it."""
+
+    def __init__(self, reason: str, body: bytes) -> None:
+        super().__init__(reason)
+        self.body = body
+
+
+class SpoiledUploadError(RejectedError):
+    """The CDN said that this place is no good (any more)."""
+
+
+@dataclass(slots=True)
+class Client:
+    http: aiohttp.ClientSession
+    base_url: str
+    cdn_url: str
+    token: Secret
+
+    async def call(self, path: str, body: Json, *, seconds: float = CALL_SECONDS) -> Json:
+        """A request that can be repeated without harm. Raises a PlatformError."""
+        try:
+            return await self._post(path, body, seconds)
+        except OutcomeUnknownError as error:
+            raise UnreachableError(str(error)) from None
+
+    async def send(self, body: Json) -> Json:
+        """``sendmessage``: an answer that did not come leaves its outcome unknown."""
+        return await self._post("sendmessage", body, CALL_SECONDS)
+
+    async def poll(self, cursor: str, *, seconds: float) -> wire.Batch:
+        """Wait for news. Raises TimedOutError when there was none, GarbledError with what could not be read."""
+        try:
+            body = await self._read("getupdates", {"get_updates_buf": cursor}, seconds)
+        except OutcomeUnknownError as error:
+            raise UnreachableError(str(error)) from None
+        try:
+            answer = _answer(body)
+            if wire.code_of(answer) == 0:
+                return wire.read_batch(answer)
+        except (ValueError, RecursionError):
+            raise GarbledError("Weixin answered getupdates with something that cannot be read.", body) from None
+        raise wire.refusal("getupdates", answer)
+
+    async def _post(self, path: str, body: Json, seconds: float) -> Json:
+        said = await self._read(path, body, seconds)
+        try:
+            answer = _answer(said)
+        except (ValueError, RecursionError):
+            raise OutcomeUnknownError(_not_weixin(path)) from None
+        if wire.code_of(answer):
+            raise wire.refusal(path, answer)
+        return answer
+
+    async def _read(self, path: str, body: Json, seconds: float) -> bytes:
+        try:
+            content = orjson.dumps(wire.signed(body))
+        except TypeError as error:  # nothing left this process, and trying again would not help
+            raise RejectedError(f"This cannot be written for Weixin's {path}: {error}") from None
+        try:
+            async with self.http.post(
+                f"{self.base_url}/ilink/bot/{path}",
+                data=content,
+                headers=wire.headers(self.token.reveal(), secrets.randbits(32)),
+                timeout=_within(seconds),
+                allow_redirects=False,
+            ) as response:
+                said = await response.read()
+                status = response.status
+        except _BROKEN as error:
+            raise _silence(path, error) from None
+        if status >= 400 or 300 <= status < 400:
+            raise OutcomeUnknownError(f"Weixin answered {path} with HTTP {status}.")
+        return said
+
+    # Files
+
+    async def upload(self, package: media.Package, peer: str) -> str:
+        """Put it on the CDN; the parameter under which the phone finds it. A place that went bad is asked for anew."""
+        try:
+            return await self._uploaded(package, peer)
+        except SpoiledUploadError:
+            return await self._uploaded(package, peer)
+
+    async def _uploaded(self, package: media.Package, peer: str) -> str:
+        place = await self.call("getuploadurl", package.wanted(peer))
+        url = media.upload_url(place, package, self.cdn_url, self.base_url)
+        for attempt in range(UPLOAD_TRIES):
+            try:
+                return await self._put(url, package)
+            except UnreachableError:
+                if attempt == UPLOAD_TRIES - 1:
+                    raise
+        raise AssertionError
+
+    async def _put(self, url: str, package: media.Package) -> str:
+        headers = {"Content-Type": "application/octet-stream"}
+        try:
+            async with self.http.post(
+                url, data=package.locked, headers=headers, timeout=_within(UPLOAD_SECONDS), allow_redirects=False
+            ) as response:
+                await response.read()
+                status, found = response.status, response.headers.get("x-encrypted-param", "")
+                said = response.headers.get("x-error-message", "")
+        except _BROKEN as error:
+            raise UnreachableError(f"{package.name} could not be uploaded ({type(error).__name__}).") from None
+        if 400 <= status < 500:
+            raise SpoiledUploadError(f"Weixin did not take {package.name} ({status} {said}).".replace(" )", ")"))
+        if status != 200 or not found:
+            raise UnreachableError(f"{package.name} was uploaded, and Weixin does not say where it lies ({status}).")
+        return found
+
+    async def download(self, handle: media.Handle, into: Path, name: str) -> Path:
+        url = media.download_url(handle, self.cdn_url, self.base_url)
+        try:
+            async with self.http.get(url, timeout=_within(DOWNLOAD_SECONDS), allow_redirects=False) as response:
+                if response.status >= 500:
+                    raise UnreachableError(f"Weixin could not hand out {name} ({response.status}).")
+                if response.status != 200:
+                    raise RejectedError(f"Weixin has {name} no longer ({response.status}).")
+                return await media.save(response.content.iter_chunked(_CHUNK), into, name, handle.key)
+        except (aiohttp.ClientError, TimeoutError, ConnectionError, *_NO_PROXY) as error:
+            raise UnreachableError(f"{name} could not be fetched ({type(error).__name__}).") from None
+
+
+class QrClient:
+    """The two requests of a login. They go to the fixed host, never to an account's own."""
+
+    def __init__(self, http: aiohttp.ClientSession, root: str) -> None:
+        self._http = http
+        self._root = root
+
+    async def fetch(self, known_tokens: list[str]) -> Json:
+        """A new code. Servers that do not take the POST are asked in the older way."""
+        path = f"{self._root}/ilink/bot/get_bot_qrcode?bot_type=3"
+        body = orjson.dumps({"local_token_list": known_tokens[:10]})
+        headers = wire.headers("", secrets.randbits(32))
+        try:
+            return await self._asked(self._http.post(path, data=body, headers=headers, timeout=_within(CALL_SECONDS)))
+        except _OldServerError:
+            return await self._asked(self._http.get(path, headers=wire.APP_HEADERS, timeout=_within(CALL_SECONDS)))
+
+    async def status(self, root: str, code: str, verify_code: str, seconds: float) -> Json:
+        """How it stands with a code; waits up to ``seconds``."""
+        query = f"qrcode={quote(code, safe='')}" + (
+            f"&verify_code={quote(verify_code, safe='')}" if verify_code else ""
+        )
+        url = f"{root or self._root}/ilink/bot/get_qrcode_status?{query}"
+        return await self._asked(self._http.get(url, headers=wire.APP_HEADERS, timeout=_within(seconds)))
+
+    async def _asked(self, request: Any) -> Json:
+        try:
+            async with request as response:
+                if response.status in (404, 405):
+                    raise _OldServerError("Weixin does not know this request.")
+                if response.status >= 400:
+                    raise UnreachableError(f"Weixin answered with HTTP {response.status}.")
+                return _answer(await response.read())
+        except (*_BROKEN, RecursionError) as error:
+            raise UnreachableError(f"Weixin did not answer ({type(error).__name__}).") from None
+
+
+class _OldServerError(UnreachableError):
+    """A server from before codes were asked for by POST."""
+
+
+def _within(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
+
+
+def _answer(body: bytes) -> Json:
+    answer = wire.decode(body)
+    if not isinstance(answer, dict):
+        raise ValueError("no object")  # noqa: TRY004 - the same as what is no JSON at all
+    return answer
+
+
+def _silence(path: str, error: BaseException) -> UnreachableError | OutcomeUnknownError:
+    # The headers hold the token, so nothing of the cause's text is repeated here.
+    reason = f"Weixin did not answer {path} ({type(error).__name__})."
+    if isinstance(error, _NEVER_CONNECTED):
+        return UnreachableError(reason)
+    if isinstance(error, TimeoutError) and path == "getupdates":
+        return TimedOutError(reason)
+    return OutcomeUnknownError(reason)
+
+
+def _not_weixin(path: str) -> str:
+    return f"What answered {path} is not Weixin. Check WEIXIN_BASE_URL and the proxy."

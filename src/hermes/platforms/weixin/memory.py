@@ -1,0 +1,137 @@
+"""What an account remembers from one start to the next, as the marks that are stored with each batch.
+
+Its place in the stream, the newest context token of each chat and when a person wrote there, the last few messages
+(phones quote by number alone), and the last text of each chat, since Weixin hands some texts out twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from hermes.core.messages import InboundMessage, Marks
+from hermes.platforms.weixin.reading import Remembered
+
+CURSOR = "get_updates_buf"
+BREAKER = "breaker"
+_CHAT, _SAID, _LAST = "chat:", "said:", "last:"
+
+KEPT = 500
+STORED = 60  # of these survive a restart
+STORED_TEXT = 300
+NEXT_SLOT = "said_next"
+
+# Handed out anew, a text comes 2 to 11 seconds later under another number. What a person repeats quicker or later than
+# this is theirs.
+TWIN_AFTER_MS = 1500
+TWIN_BEFORE_MS = 15_000
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    context: str = ""
+    wrote_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last text of a chat: its hash, its number, when it was written."""
+
+    digest: str
+    number: str
+    at_ms: int
+
+
+class Memory:
+    def __init__(self, marks: Marks) -> None:
+        self.cursor = marks.get(CURSOR, "")
+        self._chats: dict[str, Chat] = {}
+        self._last: dict[str, _Last] = {}
+        self._said: OrderedDict[str, Remembered] = OrderedDict()
+        self._slot = _number(marks.get(NEXT_SLOT, ""))
+        self._news: dict[str, str] = {}
+        for name, value in marks.items():
+            self._restore(name, value)
+
+    def _restore(self, name: str, value: str) -> None:
+        """A damaged mark is as good as none: everything here can be learned again."""
+        try:
+            parts = orjson.loads(value) if name.startswith((_CHAT, _SAID, _LAST)) else []
+            if name.startswith(_CHAT):
+                self._chats[name.removeprefix(_CHAT)] = Chat(str(parts[0]), float(parts[1]))
+            elif name.startswith(_SAID):
+                self._said[str(parts[0])] = Remembered(str(parts[1]), bool(parts[2]))
+            elif name.startswith(_LAST):
+                self._last[name.removeprefix(_LAST)] = _Last(str(parts[0]), str(parts[1]), int(parts[2]))
+        except (ValueError, TypeError, IndexError, KeyError):
+            return
+
+    def take_marks(self, cursor: str = "") -> dict[str, str]:
+        """Everything new since the last call, to be stored with what came."""
+        news, self._news = self._news, {}
+        if cursor and cursor != self.cursor:
+            news[CURSOR] = self.cursor = cursor
+        return news
+
+    def note(self, name: str, value: str) -> None:
+        self._news[name] = value
+
+    # The chats
+
+    def chat(self, peer: str) -> Chat:
+        return self._chats.get(peer, Chat())
+
+    def wrote(self, peer: str, context: str, now: float) -> None:
+        """Somebody wrote there; the newest context token is the one to use."""
+        self._keep(peer, Chat(context or self.chat(peer).context, now))
+
+    def drop_context(self, peer: str) -> None:
+        self._keep(peer, replace(self.chat(peer), context=""))
+
+    def _keep(self, peer: str, chat: Chat) -> None:
+        self._chats[peer] = chat
+        self._news[_CHAT + peer] = _packed(chat.context, chat.wrote_at)
+
+    # What was said
+
+    def recall(self, number: str) -> Remembered | None:
+        return self._said.get(number)
+
+    def remember(self, number: str, text: str, *, from_us: bool) -> None:
+        if not number:
+            return
+        self._said[number] = Remembered(text, from_us)
+        while len(self._said) > KEPT:
+            self._said.popitem(last=False)
+        self._news[f"{_SAID}{self._slot}"] = _packed(number, text[:STORED_TEXT], from_us)
+        self._slot = (self._slot + 1) % STORED
+        self._news[NEXT_SLOT] = str(self._slot)
+
+    def told_twice(self, message: InboundMessage, raw: Mapping[str, Any]) -> InboundMessage:
+        """A text that was handed out before under another number gets that number as a further key."""
+        at_ms = raw.get("create_time_ms")
+        if not isinstance(at_ms, int) or not message.text or message.attachments:
+            return message
+        digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        peer = f"{message.session_key.chat}/{message.sender_id}"
+        last = self._last.get(peer)
+        if last is not None and last.digest == digest and last.number != message.message_id:
+            gap = abs(at_ms - last.at_ms)
+            if gap == 0 or TWIN_AFTER_MS <= gap <= TWIN_BEFORE_MS:
+                return replace(message, keys=(*message.keys, f"msg:{last.number}"))
+        self._last[peer] = _Last(digest, message.message_id, at_ms)
+        self._news[_LAST + peer] = _packed(digest, message.message_id, at_ms)
+        return message
+
+
+def _packed(*values: str | float | bool) -> str:
+    return orjson.dumps(values).decode()
+
+
+def _number(text: str) -> int:
+    return int(text) % STORED if text.isascii() and text.isdigit() and len(text) < 6 else 0
