@@ -7,7 +7,7 @@ import base64
 import hashlib
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -102,6 +102,7 @@ class FakeWeixin:
         self.token = TOKEN
         self.secrets: tuple[str, ...] = (TOKEN,)
         self.sent: list[Sent] = []
+        self.menus: dict[str, dict[str, str]] = {}
         self.counts: Counter[str] = Counter()
         self.bodies: dict[str, list[Json]] = {}
         self.wrong: list[str] = []  # requests that the real server would not take
@@ -254,6 +255,18 @@ class FakeWeixin:
         item = self._item({"image": 2, "voice": 3, "file": 4, "video": 5}[kind], **{f"{kind}_item": content})
         items = [item, self._item(1, text_item={"text": caption})] if caption else [item]
         return self._new_message(items, user, {})
+
+    def user_speaks(self, sound: bytes) -> Said:
+        return self.user_sends(sound, "voice.silk", kind="voice")
+
+    def user_shows(self, picture: bytes) -> Said:
+        return self.user_sends(picture, "picture.jpg", kind="image")
+
+    def user_forwards(self, texts: Sequence[str]) -> list[Said]:
+        raise NotImplementedError("nothing on the wire tells a forward from other texts")
+
+    def user_sends_album(self, files: Sequence[bytes], caption: str = "") -> list[Said]:
+        raise NotImplementedError("each picture is a message of its own")
 
     def keep_file(self, data: bytes, name: str = "", *, raw_key: bool = False) -> Json:
         """Put a file on the CDN; the ``media`` that points at it."""

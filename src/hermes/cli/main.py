@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
     "status": "How the gateway is, on one screen",
     "logs": "Show the log, or follow it",
     "sessions": "List, show, export, rename and delete conversations",
+    "weixin": "Sign in to Weixin (WeChat) with a QR code",
     "pairing": "See who would like to talk, and let them in",
     "people": "See who is who, give roles, join accounts",
     "skills": "List, read, install, remove and switch skills: written know-how",

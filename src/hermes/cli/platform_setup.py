@@ -19,7 +19,7 @@ from hermes.cli.asking import home_folder, load_config, refuse_foreign
 from hermes.cli.questions import Choice, LeftError, Questions, at_terminal
 from hermes.cli.words import command_name
 from hermes.core.access import DmPolicy, GroupPolicy
-from hermes.core.errors import ConfigError
+from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest, Setting, SettingKind
 from hermes.core.secret import Secret
@@ -203,6 +203,7 @@ class Wizard:
         self._ask = ask
         self._shown: set[str] = set()  # settings whose steps are on the screen already
         self._present = loaded.config.account(manifest.id, flags.account)
+        self._signed_in_by = ""  # who scanned the code: they may talk
         own = f".accounts.{flags.account}" if flags.account != MAIN else ""
         self._prefix = f"platforms.{manifest.id}{own}"
 
@@ -224,7 +225,7 @@ class Wizard:
     def _login(self) -> tuple[dict[str, str], str]:
         """What makes the account, tried at the platform: again and again until it is good or left as it is."""
         self._refuse_unknown()
-        given = dict(self._flags.values)
+        given = {**self._flags.values, **self._scanned()}
         while True:
             values = {key: value for setting in self._asked() for key, value in self._value(setting, given)}
             values |= {key: value for key, value in given.items() if key not in values}
@@ -238,6 +239,24 @@ class Wizard:
             if not tried.is_refused and self._ask.yes("Keep it all the same?", default=False):
                 return values, ""
             given = {}  # what was said on the command line was wrong too
+
+    def _scanned(self) -> Mapping[str, str]:
+        """What a code gave that a phone scanned, where the platform is signed in to so. Nothing: it is typed."""
+        manifest, ask, present = self._manifest, self._ask, self._present
+        if manifest.sign_in is None or ask is None or self._flags.values:
+            return {}
+        is_in = present is not None and present.is_mentioned and not present.missing
+        question = "Sign in again with a QR code?" if is_in else "Sign in with a QR code?"
+        if not ask.yes(question, default=not is_in):
+            return {}
+        from hermes.cli.signing_in import sign_in
+
+        try:
+            signed = sign_in(manifest, self._loaded.config, self._flags.account, ask)
+        except PlatformError as error:
+            raise ConfigError(f"{error} Nothing was written.") from None
+        self._signed_in_by = signed.owner
+        return signed.values
 
     def _refuse_unknown(self) -> None:
         known = {setting.key: setting for setting in self._manifest.settings}
@@ -304,7 +323,9 @@ class Wizard:
             policy = self._asked_policy(ask)
         if policy and (policy != self._policy_now() or not self._is_stated("dm_policy")):
             access["dm_policy"] = policy
-        listed = flags.allow or (self._asked_ids(ask) if ask is not None and policy == DmPolicy.ALLOWLIST else "")
+        listed = flags.allow or self._with_scanner()
+        if not listed and ask is not None and policy == DmPolicy.ALLOWLIST:
+            listed = self._asked_ids(ask)
         if listed:
             access["allowed_users"] = listed
         elif policy == DmPolicy.ALLOWLIST and not self._listed_now():
@@ -321,6 +342,12 @@ class Wizard:
 
     def _is_stated(self, key: str) -> bool:
         return (*self._prefix.split("."), key) in self._loaded.sources
+
+    def _with_scanner(self) -> str:
+        """The ids there are, and whoever scanned the code, when that is news."""
+        listed = [each for each in self._listed_now().split(",") if each]
+        is_new = self._signed_in_by and self._signed_in_by not in listed
+        return ",".join([*listed, self._signed_in_by]) if is_new else ""
 
     def _listed_now(self) -> str:
         return ",".join(sorted(self._present.access.allowed_users)) if self._present is not None else ""

@@ -1,0 +1,67 @@
+"""``hermes weixin login``: the QR code of the sign-in, here and now. A running gateway never shows one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.core.errors import ConfigError, PlatformError
+from hermes.core.keys import MAIN
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  hermes weixin login                              show a QR code; scan it with WeChat on the phone
+  hermes weixin login --account family             the same for a further account
+"""
+
+VERBS = {"login": "sign in with a QR code, which a phone scans"}
+
+PLATFORM = "weixin"
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    added["login"].add_argument("--account", default=MAIN, help="a further account on the same platform")
+    added["login"].add_argument("--start", action="store_true", help="start the gateway when it does not run")
+
+
+def run(args: argparse.Namespace) -> int:
+    from hermes.cli.questions import LeftError
+
+    refuse_foreign(home_folder())
+    try:
+        return _login(args.account, is_started=args.start)
+    except (ConfigError, PlatformError) as error:
+        print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, LeftError):
+        print("\nLeft. Nothing was written.")
+        return INTERRUPTED
+
+
+def _login(account: str, *, is_started: bool) -> int:
+    from hermes.cli.platform_setup import Page, write
+    from hermes.cli.platform_start import follow
+    from hermes.cli.questions import at_terminal
+    from hermes.cli.signing_in import changes_of, sign_in
+    from hermes.core.access import DmPolicy
+    from hermes.services.registry import find_platforms
+
+    home = home_folder()
+    loaded = load_config(home)
+    manifest = find_platforms().manifests[PLATFORM]
+    ask = at_terminal()
+    signed = sign_in(manifest, loaded.config, account, ask)
+    changes = changes_of(signed, loaded.config, manifest, account)
+    print(f"✓ Signed in as {signed.values.get('account_id') or 'before'}")
+    write(home, loaded, changes)
+    present = loaded.config.account(PLATFORM, account)
+    policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
+    follow(home, Page(manifest, account, changes, "", policy), ask, is_started=is_started)
+    return 0
