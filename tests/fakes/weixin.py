@@ -230,6 +230,9 @@ class FakeWeixin:
         """Anyone writes. ``more`` joins the message as iLink spells it (``group_id``, ``create_time_ms``)."""
         return self._new_message([self._item(1, text_item={"text": text})], user, more)
 
+    def user_says_in_group(self, text: str, *, to_us: bool) -> Said:
+        raise NotImplementedError("nothing in a group's message tells whether it is for us")
+
     def user_answers(self, sent: Sent, text: str, *, partial: Json | None = None, **more: Any) -> Said:
         """A reply as newer phones send it: the quoted message by its number alone."""
         quoted: Json = {"svr_id": int(sent.message_id)}

@@ -38,7 +38,7 @@ MANIFEST = Manifest(
             required=True,
             help=f"The bot's token. `{LOGIN}` shows a QR code and writes the token when it was scanned.",
             label="Bot token",
-            get=(f"`{LOGIN}` shows a QR code; scan it with WeChat on your phone. It writes the token by itself.",),
+            get=(f"`{LOGIN}` shows a QR code: scan it with WeChat on the phone.", "It writes the token by itself."),
         ),
         Setting(
             "account_id",
