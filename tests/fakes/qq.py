@@ -114,7 +114,9 @@ class FakeQQ:
 
     platform = "qq"
     capabilities: Capabilities = QQAdapter.capabilities
-    plays = frozenset({"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "quotes", "groups"})
+    plays = frozenset(
+        {"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "quotes", "groups", "replies"}
+    )
 
     def __init__(self, *, port: int = 0, now: Callable[[], float] = time.time, heartbeat_ms: int = 45_000) -> None:
         self.port = port
