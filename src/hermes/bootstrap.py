@@ -447,6 +447,7 @@ class _Builder:
             self._tool_context,
             pairings,
             lambda: self.watch.loaded,
+            self.watch.read_again,
         )
         commands = collect(COMMANDS)
         dispatcher = Dispatcher(parts, commands)

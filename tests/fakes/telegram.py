@@ -150,6 +150,7 @@ class FakeTelegram:
         self.token = token
         self.port = port
         self.username = username
+        self.language = "en"  # of the telephones of whoever writes from now on
         self.secrets: tuple[str, ...] = (token,)
         self.identity = token.partition(":")[0]
         self.any_chat = False  # True: sends to chats that nobody spoke in are taken too
@@ -472,7 +473,7 @@ class FakeTelegram:
         return self._next_message - 1
 
     def _person(self, user: int, name: str) -> Json:
-        return {"id": user, "is_bot": False, "first_name": name, "username": f"u{user}", "language_code": "en"}
+        return {"id": user, "is_bot": False, "first_name": name, "username": f"u{user}", "language_code": self.language}
 
     def _entities(self, text: str) -> list[Json]:
         return [

@@ -76,6 +76,7 @@ def collect(modules: Iterable[Any]) -> dict[str, Command]:
 class CommandContext:
     """What a command may use, and whose it is. ``seq`` is the number of the last message written before it.
 
+    ``read_again`` takes up what a command wrote into the settings, before it says that it holds.
     ``words`` are the sentences in this person's language.
     ``sent_at`` is when it was written by the platform's clock, ``received_at`` when it came here by ours.
     """
@@ -97,6 +98,7 @@ class CommandContext:
     parts: Parts
     reach_of: ReachOf
     loaded: Callable[[], Loaded]
+    read_again: Callable[[], Awaitable[None]]
     words: Words
     sent_at: float = 0.0
     received_at: float = 0.0
@@ -125,6 +127,7 @@ class CommandParts:
     reach_of: ReachOf
     pairings: Pairings
     loaded: Callable[[], Loaded]
+    read_again: Callable[[], Awaitable[None]]
 
 
 class Dispatcher:
@@ -189,6 +192,7 @@ class Dispatcher:
             parts.tool_parts(),
             parts.reach_of,
             parts.loaded,
+            parts.read_again,
             self._words(person, event),
             event.sent_at.timestamp(),
             row.received_at if row is not None else 0.0,

@@ -15,6 +15,7 @@ async def sethome(ctx: CommandContext) -> str:
     key = ctx.session_key
     name = _setting(AccountKey(key.platform, key.account), "home_channel")
     change = await asyncio.to_thread(set_value, ctx.loaded(), name, key.chat)
+    await ctx.read_again()
     told = ctx.words.HOME_SET.format(chat=key.chat, target=key.target)
     return f"{told}\n{change.note}" if change.note else told
 
@@ -38,6 +39,7 @@ async def platform(ctx: CommandContext) -> str:
     change = await asyncio.to_thread(
         set_value, ctx.loaded(), _setting(account, "enabled"), "true" if verb == "resume" else "false"
     )
+    await ctx.read_again()
     form = ctx.words.PLATFORM_ON if verb == "resume" else ctx.words.PLATFORM_PAUSED
     told = form.format(account=account)
     return f"{told}\n{change.note}" if change.note else told
