@@ -40,7 +40,7 @@ class Verdict:
 
     def told(self, words: Words) -> str:
         """What a person reads before they decide."""
-        return self.refusal or " ".join(CLASSES[danger].says(words) for danger in self.dangers)
+        return self.refusal or words.GAP.join(CLASSES[danger].says(words) for danger in self.dangers)
 
     def subject(self, back_end: str) -> str:
         """What a standing grant would be for: these kinds of danger on this back end; '' when each is asked about."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 class Words:
     LANGUAGE = "en"
+    GAP = " "
+    """Between two sentences."""
 
     # Who may talk
     STRANGER = (
@@ -109,6 +111,7 @@ class Words:
     LANGUAGE_UNKNOWN = "I speak English and Chinese: /language en, /language zh or /language auto."
 
     HELP_HEAD = "Just write to me. Besides:"
+    HELP_LINE = "{heading}: {names}"
     HELP_FOOT = "/commands explains each of them, /help NAME one."
     HELP_TALK = "This talk"
     HELP_WORK = "While I work"

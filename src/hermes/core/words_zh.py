@@ -85,6 +85,7 @@ REASONS = {
 
 class Chinese(Words):
     LANGUAGE = "zh"
+    GAP = ""
 
     # Who may talk
     STRANGER = (
@@ -166,7 +167,8 @@ class Chinese(Words):
     LANGUAGE_FIXED = "主人给所有人定了中文（`language: {language}`），以它为准。"
     LANGUAGE_UNKNOWN = "我会说中文和英文：/language zh、/language en 或 /language auto。"
 
-    HELP_HEAD = "直接写给我就行。另外还有："
+    HELP_HEAD = "直接跟我说话就行。另外还有这些命令："
+    HELP_LINE = "{heading}：{names}"
     HELP_FOOT = "/commands 逐个说明，/help NAME 说明其中一个。"
     HELP_TALK = "这段对话"
     HELP_WORK = "我在忙的时候"
@@ -176,8 +178,8 @@ class Chinese(Words):
     HELP_CARE = "给管理我的人"
     HELP_MORE = "其他"
     HELP_ALSO = "也可以写：{names}。"
-    HELP_ROLE = "需要 {role} 或更高的身份。"
-    STATUS_IDLE = "我在，没有任务在跑。"
+    HELP_ROLE = "需要{role}或更高的身份。"
+    STATUS_IDLE = "我在，现在没有在忙的事。"
     STATUS_WORKING = "我在，正在处理你的消息，已经 {span}（{turn}）。"
     STATUS_ASKING = "我在，正等你答复：/approve {code} 或 /deny {code}。"
     STATUS_CHATS = "已连接：{names}。"
@@ -199,7 +201,7 @@ class Chinese(Words):
 
     # Asking again, what was spent, who I am
     RETRY = "再来一次：“{text}”"
-    RETRY_NOTHING = "这里没有可以重问的内容，直接写给我就行。"
+    RETRY_NOTHING = "这里没有可以重问的内容，直接跟我说话就行。"
     RETRY_BUSY = "我还在忙。先 /stop，再 /retry。"
     RETRY_NOT_YOURS = "上一个问题是别人问的，只有本人才能让我重来。"
     USAGE_SESSION = "本次会话：{spent}"
@@ -233,7 +235,7 @@ class Chinese(Words):
     OTHERS_ANSWER = "有 {count} 个要由管理员或主人答复。"
     ANSWERED_MEANWHILE = "有 {count} 个刚才已经有人答复了。"
     ASKED_AFTER = "你发消息之后才问的：{questions}"
-    WHICH_QUESTION = "是哪一个？请带上编码答复。{questions}"
+    WHICH_QUESTION = "是哪一个？请带上编号答复。{questions}"
     ANSWER_ALLOWED = "已同意，我接着做。"
     ANSWER_ALLOWED_SESSION = "已同意，我接着做。本次会话里同类的事不再问。"
     ANSWER_ALLOWED_ALWAYS = "已同意，我接着做。同类的事以后不再问；/approvals 可以查看和撤销。"

@@ -39,7 +39,7 @@ async def help_(ctx: CommandContext) -> str:
     if asked is not None and at_least(ctx.role, asked.role):
         return "\n".join(_explained(asked, words))
     lines = [
-        f"{_heading(group, words)}: {', '.join('/' + known.name for known in found)}"
+        words.HELP_LINE.format(heading=_heading(group, words), names=", ".join(f"/{known.name}" for known in found))
         for group, found in grouped(ctx.commands, ctx.role)
     ]
     return "\n".join([words.HELP_HEAD, *lines, words.HELP_FOOT])
@@ -105,7 +105,7 @@ async def status(ctx: CommandContext) -> str:
     doing = await _doing(ctx, asked[0].code if asked else "")
     mode = ctx.lanes.mode_of(SessionKey.parse(ctx.lane), here.busy_mode)
     lines = [
-        " ".join([doing, *_connected(snapshot, ctx.words)]),
+        ctx.words.GAP.join([doing, *_connected(snapshot, ctx.words)]),
         *_waiting(here.queued, len(asked), ctx.words),
         _model(ctx, here, snapshot),
         *_personality(ctx, here),

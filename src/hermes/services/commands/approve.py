@@ -147,7 +147,7 @@ async def _answer_all(
     unseen = [one for one in waiting if one not in chosen]
     if unseen:
         told.append(words.ASKED_AFTER.format(questions=_list(unseen)))
-    return " ".join(told)
+    return words.GAP.join(told)
 
 
 def _which(ctx: CommandContext, waiting: Sequence[Waiting]) -> str:
