@@ -45,7 +45,7 @@ def state_of_telegram(gateway: Gateway) -> str:
 async def test_a_person_is_let_in_and_shut_out_by_an_edit(start: Start, telegram: FakeTelegram, home: Path) -> None:
     write(home, ".env", "TELEGRAM_ALLOWED_USERS=7")
     telegram.private_chat(9)
-    async with start(TELEGRAM_ALLOWED_USERS="") as gateway:
+    async with start(TELEGRAM_ALLOWED_USERS="", TELEGRAM_DM_POLICY="allowlist") as gateway:
         telegram.user_says("hello", chat=9, user=9)
         await telegram.wait_for(lambda: len(telegram.texts(9)) == 1)
         assert "I don't recognize you yet" in telegram.texts(9)[0]
@@ -137,14 +137,14 @@ async def test_a_bad_edit_keeps_the_last_good_value_says_so_and_the_rest_goes_on
     write(home, "config.yaml", "agent:", "  max_iterations: 7")
     async with start() as gateway:
         assert gateway.config.agent.max_iterations == 7
-        write(home, "config.yaml", "agent:", "  max_iterations: many", "language: de")
-        await until(lambda: gateway.config.language == "de")
+        write(home, "config.yaml", "agent:", "  max_iterations: many", "language: zh")
+        await until(lambda: gateway.config.language == "zh")
         assert gateway.config.agent.max_iterations == 7
         assert "agent.max_iterations: should be a whole number, not 'many'. The last good value stays." in caplog.text
 
-        write(home, "config.yaml", "agent: [", "language: fr")
+        write(home, "config.yaml", "agent: [", "language: en")
         await until(lambda: "is not valid YAML" in caplog.text)
-        assert (gateway.config.agent.max_iterations, gateway.config.language) == (7, "de")
+        assert (gateway.config.agent.max_iterations, gateway.config.language) == (7, "zh")
         assert "What it said before stays in force." in caplog.text
         telegram.user_says("hello")
         await telegram.wait_for(lambda: telegram.texts(7) == ["echo: hello"])
