@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.chat import BANNER
+from hermes.core.catalogue import CHINESE, ENGLISH
 from tests.e2e.terminal import COMMAND_SECONDS, Terminal
 
 
@@ -40,7 +40,7 @@ def test_a_conversation_from_a_pipe_is_answered_line_by_line(terminal: Terminal)
     done = terminal.hermes(typed="one\n/whoami\ntwo\n/exit\nnever read\n")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
-    assert lines[:2] == [BANNER, "echo: one"]
+    assert lines[:2] == [ENGLISH.BANNER, "echo: one"]
     assert "role owner" in lines[2]
     assert lines[3:] == ["echo: two"]
 
@@ -52,7 +52,13 @@ def test_help_in_a_terminal_also_tells_how_to_leave(terminal: Terminal) -> None:
 
 
 def test_the_banner_is_the_one_people_know() -> None:
-    assert BANNER == "Welcome to Hermes Agent! Type your message or /help for commands."
+    assert ENGLISH.BANNER == "Welcome to Hermes Agent! Type your message or /help for commands."
+
+
+def test_a_terminal_in_chinese_is_greeted_in_chinese(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    lines = terminal.here(typed="/exit\n").stdout.splitlines()
+    assert lines == [CHINESE.BANNER]
 
 
 def test_platforms_that_nobody_listens_to_are_named(terminal: Terminal) -> None:

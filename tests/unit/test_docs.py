@@ -37,13 +37,25 @@ def test_every_command_is_in_the_operating_guide(command: str) -> None:
     assert f"hermes {command}" in text_of("docs/operating.md")
 
 
+READMES = ("README.md", "README.zh.md")
+
+
+@pytest.mark.parametrize("page", READMES)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_in_the_readme(command: str) -> None:
-    assert f"hermes {command}" in text_of("README.md")
+def test_every_command_is_in_the_readme(command: str, page: str) -> None:
+    assert f"hermes {command}" in text_of(page)
+
+
+def test_both_readmes_name_the_same_commands_files_and_pages_and_each_other() -> None:
+    english, chinese = map(text_of, READMES)
+    assert "中文: [README.zh.md](README.zh.md)" in english[:1500]
+    assert "English: [README.md](README.md)" in chinese[:1500]
+    for pattern in (r"^    (\./scripts/\S+(?: \w+)?)", r"^\| `(hermes[a-z -]*)", r"^- \[([^\]]+)\]"):
+        assert re.findall(pattern, english, re.MULTILINE) == re.findall(pattern, chinese, re.MULTILINE), pattern
 
 
 def test_docs_name_no_command_that_does_not_exist() -> None:
-    for page in ("README.md", "docs/operating.md", "CONTRIBUTING.md"):
+    for page in (*READMES, "docs/operating.md", "CONTRIBUTING.md"):
         named = set(re.findall(r"`(?:\./scripts/)?hermes ([a-z][a-z-]*)", text_of(page)))
         assert named <= COMMANDS.keys(), page
 

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.asking import Alone, Asker, home_folder, load_config
 from hermes.cli.screen import Screen, note
 from hermes.cli.words import command_name
+from hermes.core.catalogue import words_of
 from hermes.core.errors import GatewayError
+from hermes.core.languages import pick
+from hermes.core.words import Words
 
 if TYPE_CHECKING:
     import argparse
 
     Ask = Callable[[], str]
 
-BANNER = "Welcome to Hermes Agent! Type your message or /help for commands."
 PROMPT = "> "
 LEAVING = frozenset({"/exit", "/quit", "/q"})
 SAY_SECONDS = 600.0  # of silence, where only request files can be exchanged; else a sign of life comes every 2 s
@@ -43,10 +45,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with Asker(home_folder(), Alone.GATEWAY) as asker:
         asker.connect()
-        print(BANNER, flush=True)
+        words = own_words(asker.home)
+        print(words.BANNER, flush=True)
         if asker.is_alone and (deaf := configured_platforms(asker.home)):
             print(deaf_words(deaf), flush=True)
-        return Chat(asker, args.session).talk(_reader(asker.home))
+        return Chat(asker, args.session, words).talk(_reader(asker.home))
+
+
+def own_words(home: Path) -> Words:
+    """The words of whoever sits here: in the language of the settings, else of their terminal."""
+    return words_of(pick(load_config(home).config.language, "", hint=terminal_language()))
+
+
+def terminal_language() -> str:
+    """The language that this terminal is set to; '' where it says none."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := os.environ.get(name, ""):
+            language = value.partition(".")[0]
+            return "" if language in ("C", "POSIX") else language
+    return ""
+
+
+def surroundings() -> dict[str, str]:
+    """What goes with whatever is said here."""
+    return {"folder": here(), "language": terminal_language()}
 
 
 def here() -> str:
@@ -67,7 +89,7 @@ def one_shot(prompt: str, *, as_json: bool) -> int:
         if not prompt.lstrip().startswith("/"):
             with Progress() as progress:
                 asker.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
-        said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), "folder": here()}
+        said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), **surroundings()}
         result = asker.ask("say", said, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
     return _tell_once(result, "\n".join(replies), chat, as_json=as_json)
 
@@ -106,9 +128,10 @@ def _outcome(result: Mapping[str, Any], answer: str) -> dict[str, Any]:
 
 
 class Chat:
-    def __init__(self, asker: Asker, chat: str) -> None:
+    def __init__(self, asker: Asker, chat: str, words: Words) -> None:
         self._asker = asker
         self._chat = chat
+        self._words = words
 
     def talk(self, read: Ask) -> int:
         """Read and answer until /exit, Ctrl+C or Ctrl+D."""
@@ -127,11 +150,11 @@ class Chat:
         try:
             if not text.lstrip().startswith("/"):
                 self._model_ready(text)
-            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), "folder": here()}
+            said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
             result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
             if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one
-                print("/exit — Leave; Ctrl+D does too", flush=True)
+                print(self._words.HOW_TO_LEAVE, flush=True)
         except KeyboardInterrupt:
             self._stop(screen)
         except GatewayError as error:

@@ -13,6 +13,10 @@ class Words:
     GAP = " "
     """Between two sentences."""
 
+    # At the command line
+    BANNER = "Welcome to Hermes Agent! Type your message or /help for commands."
+    HOW_TO_LEAVE = "/exit — Leave; Ctrl+D does too"
+
     # Who may talk
     STRANGER = (
         "Hi~ I don't recognize you yet!\nAsk the bot owner to add your id {sender_id} to {setting}.\n"

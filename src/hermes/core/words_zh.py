@@ -87,6 +87,10 @@ class Chinese(Words):
     LANGUAGE = "zh"
     GAP = ""
 
+    # At the command line
+    BANNER = "欢迎使用 Hermes Agent！直接输入消息，/help 查看命令。"
+    HOW_TO_LEAVE = "/exit — 退出；Ctrl+D 也行"
+
     # Who may talk
     STRANGER = (
         "你好～我还不认识你！\n请让机器人的主人把你的 ID {sender_id} 加到 {setting} 里。\n"

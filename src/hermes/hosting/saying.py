@@ -70,14 +70,16 @@ class Saying:
         self._gateway = gateway
 
     async def say(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
-        """``{chat, text, key?, folder?}``. Events on the way; the result says how the message ended."""
+        """``{chat, text, key?, folder?, language?}``. Events on the way; the result says how the message ended."""
         chat, text = _text(args, "chat"), _text(args, "text")
         key = str(args.get("key") or new_id("k"))
         said = _Said(chat, key, str(SessionKey("local", ChatKind.DM, chat)), is_command=text.lstrip().startswith("/"))
         try:
             async with asyncio.timeout(LONGEST_SECONDS), self._watched(said):
                 said.woken = await self._gateway.db.read(_sleeping_turn, said.lane)
-                await self._gateway.hub.submit(chat, text, key, folder=str(args.get("folder") or ""))
+                await self._gateway.hub.submit(
+                    chat, text, key, folder=str(args.get("folder") or ""), language=str(args.get("language") or "")[:20]
+                )
                 standing = await self._follow(said, reply)
         except TimeoutError:
             raise GatewayError(f"No end after {LONGEST_SECONDS / 3600:.0f} hours; it goes on without you.") from None

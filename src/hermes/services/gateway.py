@@ -38,7 +38,7 @@ STORE_SECONDS = 2.0
 class LocalDoor(Protocol):
     """How the CLI talks to the local platform. The platform's own hub is one."""
 
-    async def submit(self, chat: str, text: str, key: str, *, folder: str = "") -> None:
+    async def submit(self, chat: str, text: str, key: str, *, folder: str = "", language: str = "") -> None:
         """Return when the message is stored."""
 
     def listen(self, chat: str) -> AbstractAsyncContextManager[asyncio.Queue[OutboundMessage]]:

@@ -227,7 +227,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
     turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
     talk = _context(tx, session, prompt)
     event_ids = tuple(row.id for row in pick.rows)
-    person = _learned(tx, _person(tx, turn), prompt)
+    person = _person(tx, turn)
     return Begun(
         held,
         turn,
@@ -350,15 +350,6 @@ def languages_of(tx: Tx, turn_ids: Sequence[str]) -> dict[str, str]:
         if turn is not None and (language := _person(tx, turn).language):
             found[turn_id] = language
     return found
-
-
-def _learned(tx: Tx, person: Person, prompt: Prompt) -> Person:
-    """Whose language was not known: the first message that shows it settles it."""
-    language = guess("", prompt.message.text) if person.id and not person.language else ""
-    if not language:
-        return person
-    people.set_language(tx, person.id, language)
-    return replace(person, language=language)
 
 
 def _only_waits(calls: Sequence[Call]) -> bool:

@@ -97,3 +97,20 @@ async def test_the_chats_of_owners_who_were_let_in_are_found(database: Database)
     for later, user in enumerate(("44", "43", "42")):
         await database.write(decide, user, PairingState.APPROVED, NOW + later)
     assert await database.read(pairings.chats_of_owners) == [("telegram", "main", "c44"), ("telegram", "main", "c42")]
+
+
+async def test_a_language_is_kept_with_a_person_and_with_a_request(database: Database) -> None:
+    def write(tx: Tx) -> None:
+        people.ensure(tx, "p_1", platform="x", user_id="1", name="安", role="owner", now=NOW, language="zh")
+        people.ensure(tx, "p_2", platform="x", user_id="2", name="Ben", role="user", now=NOW)
+        pairings.ask(tx, "x", "3", account="main", chat="3", name="Eve", now=NOW, language="zh")
+
+    await database.write(write)
+    known = [await database.read(people.find, "x", user) for user in ("1", "2")]
+    assert [person.language for person in known if person is not None] == ["zh", ""]
+    assert await database.read(people.language_of_owner) == "zh"
+    assert await database.write(people.set_language, "p_1", "auto")
+    assert await database.read(people.language_of_owner) == ""
+    asked = await database.read(pairings.get, "x", "3")
+    assert asked is not None
+    assert asked.language == "zh"

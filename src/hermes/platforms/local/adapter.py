@@ -57,6 +57,7 @@ class LocalAdapter:
             sent_at=submitted.sent_at,
             message_id=submitted.key,
             folder=submitted.folder,
+            language=submitted.language,
         )
 
     async def send(self, message: OutboundMessage) -> Receipt:

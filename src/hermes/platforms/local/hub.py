@@ -26,6 +26,7 @@ class Submission:
     sent_at: datetime
     stored: asyncio.Future[None]
     folder: str = ""
+    language: str = ""
 
 
 class LocalHub:
@@ -38,12 +39,19 @@ class LocalHub:
         self._count = 0
 
     async def submit(
-        self, chat: str, text: str, key: str, *, folder: str = "", within_seconds: float = SUBMIT_SECONDS
+        self,
+        chat: str,
+        text: str,
+        key: str,
+        *,
+        folder: str = "",
+        language: str = "",
+        within_seconds: float = SUBMIT_SECONDS,
     ) -> None:
         """Return once the message is stored. After any error, submit it again with the same ``key``:
         the inbox takes it once."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored, folder))
+        self._submitted.put_nowait(Submission(chat, text, key, datetime.now(UTC), stored, folder, language))
         try:
             async with asyncio.timeout(within_seconds):
                 await stored
