@@ -78,7 +78,7 @@ async def test_what_waited_is_sent_as_soon_as_the_platform_is_back(
 async def test_after_a_day_answers_are_dead_letters_and_new_messages_are_answered(
     tmp_path: Path, telegram: FakeTelegram, model: FakeModel, clock: FakeClock
 ) -> None:
-    async with started(tmp_path, telegram, model, clock=clock) as gateway:
+    async with started(tmp_path, telegram, model, clock=clock, SESSION_RESET_NOTICE="off") as gateway:
         await answers_made_while_away(gateway, telegram, model)
         clock.advance(24 * HOUR)
         await telegram.start()
@@ -94,11 +94,11 @@ async def test_after_a_day_answers_are_dead_letters_and_new_messages_are_answere
 async def test_a_day_of_hourly_tries_sends_nothing_late_even_after_a_restart(
     tmp_path: Path, telegram: FakeTelegram, model: FakeModel, clock: FakeClock
 ) -> None:
-    async with started(tmp_path, telegram, model, clock=clock) as gateway:
+    async with started(tmp_path, telegram, model, clock=clock, SESSION_RESET_NOTICE="off") as gateway:
         await answers_made_while_away(gateway, telegram, model)
     clock.advance(24 * HOUR)
     await telegram.start()
-    async with started(tmp_path, telegram, model, clock=clock) as gateway:
+    async with started(tmp_path, telegram, model, clock=clock, SESSION_RESET_NOTICE="off") as gateway:
         telegram.user_says("good morning", chat=CHATS[0])
         await telegram.wait_for(lambda: "echo: good morning" in telegram.texts(), WAIT_SECONDS)
         letters = await gateway.db.read(outbox.dead_letters)
@@ -109,7 +109,7 @@ async def test_a_day_of_hourly_tries_sends_nothing_late_even_after_a_restart(
 async def test_a_reconnect_does_not_hurry_what_the_platform_told_to_wait(
     tmp_path: Path, telegram: FakeTelegram, model: FakeModel, clock: FakeClock
 ) -> None:
-    async with started(tmp_path, telegram, model, clock=clock) as gateway:
+    async with started(tmp_path, telegram, model, clock=clock, SESSION_RESET_NOTICE="off") as gateway:
         telegram.limit_next_send(60)
         telegram.user_says("hello", chat=300)
         await telegram.wait_for(lambda: telegram.counts["sendMessage"] == 1, WAIT_SECONDS)

@@ -73,7 +73,8 @@ async def test_a_command_goes_before_a_skill_and_an_unknown_one_is_still_unknown
         await synced(gateway)
         telegram.user_says("/version")
         telegram.user_says("/git-wrok")
-        await answered(telegram, "There is no command /git-wrok. /help lists them.")
+        near = "There is no command /git-wrok. Did you mean the skill /git-work? /help lists the commands."
+        await answered(telegram, near)
         assert telegram.texts()[0].startswith("Hermes ")
 
 
