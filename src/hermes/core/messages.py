@@ -209,6 +209,11 @@ class Capabilities:
     progress_notices: int = 3
     # How often it may be called. None: as often as we like.
     rates: Rates | None = None
+    # How many messages may follow one of a person's. What is more waits in the outbox for their next one, and texts
+    # that wait are joined. 0: as many as we like.
+    sends_per_inbound: int = 0
+    # What a message may have beyond text_limit, kept for a word of ours about what waits.
+    note_room: int = 0
     # With no good frame for this long, the connection counts as dead and is made anew.
     silence_seconds: float = 25.0
     upload_limit_bytes: int = 50_000_000

@@ -377,6 +377,8 @@ class Chinese(Words):
     TOOLS_OTHER = "{group}：{names}"
 
     # Files
+    WRITE_TO_GET_THE_REST = "⏸ 在你回复之前，这里暂时发不出更多消息了；回复任意内容，剩下的就会发来。"
+    COULD_NOT_BE_SENT_EARLIER = "⏳ 之前未能发出的消息："
     FILE_NOT_SENT = "（{name} 没有发出去：{reason}）"
     FILE_NOT_TAKEN = "{name} 没有送到：{reason}"
     FILE_LIES_AT = "📎 {name}：{path}"

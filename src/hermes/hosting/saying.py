@@ -34,7 +34,7 @@ RECORD_SECONDS = 0.01  # all was handed over, and is just being written down as 
 LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the outbox
 
 _OPEN_INBOX = frozenset({InboxState.QUEUED, InboxState.ACTING, InboxState.TAKEN})
-_OPEN_OUTBOX = frozenset({OutboxState.READY, OutboxState.UNKNOWN})
+_OPEN_OUTBOX = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 _NOT_WAITED_FOR = frozenset({OutboxKind.PREVIEW, OutboxKind.EDIT})
 
 

@@ -30,7 +30,7 @@ FETCH_SECONDS = 300.0
 DELIVERY_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 
-_OPEN = frozenset({OutboxState.READY, OutboxState.UNKNOWN})
+_OPEN = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 
 
 def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:

@@ -32,7 +32,7 @@ from hermes.services.pacing import NO_LIMITS, Pacer, Place
 from hermes.store import claims, codec, outbox, turns
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx
-from hermes.store.outbox import Begun, OutboxKind, Sending
+from hermes.store.outbox import Begun, Notes, OutboxKind, Sending, Terms
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Delivery:
         """
         if self._is_draining or target in self._active:
             return None
-        return outbox.take(tx, target, owner=self._owner, now=now)
+        return outbox.take(tx, target, owner=self._owner, now=now, terms=self._terms(target))
 
     def reserve(self, target: str) -> Place | None:
         """A place for what is about to be stored for an idle target, if it could be sent at once."""
@@ -179,7 +179,12 @@ class Delivery:
         place = self._place_now(target) or await self._pacer.final(Target.parse(target))
         try:
             begun = await self._db.claim(
-                outbox.take, target, owner=self._owner, now=self._clock.now(), if_gone=_nothing_left_us
+                outbox.take,
+                target,
+                owner=self._owner,
+                now=self._clock.now(),
+                terms=self._terms(target),
+                if_gone=_nothing_left_us,
             )
         except BaseException:
             place.give_back()
@@ -224,6 +229,7 @@ class Delivery:
                     outcome,
                     may_begin=may_begin,
                     now=self._clock.now(),
+                    terms=self._terms(sending.target),
                     if_gone=_nothing_left_us,
                 )
             except StoreIsDownError as error:
@@ -306,8 +312,27 @@ class Delivery:
     def _words(self, tx: Tx, sending: Sending) -> Words:
         """The words of whoever it is for: the person of its turn."""
         row = outbox.get(tx, sending.id)
-        languages = turns.languages_of(tx, [row.turn_id] if row is not None and row.turn_id else [])
+        return self._words_of_turn(tx, row.turn_id if row is not None else "")
+
+    def _words_of_turn(self, tx: Tx, turn_id: str) -> Words:
+        languages = turns.languages_of(tx, [turn_id] if turn_id else [])
         return words_of(pick(self._config().language, next(iter(languages.values()), "")))
+
+    def _terms(self, target: str) -> Terms | None:
+        """What the platform asks of what follows a person's message; None where it does not count."""
+        try:
+            adapter = self._adapter_of(Target.parse(target))
+        except ValueError:  # a damaged row, which is told so when it is its turn
+            return None
+        if adapter is None or not adapter.capabilities.sends_per_inbound:
+            return None
+        can = adapter.capabilities
+        lifetime = self._config().delivery.parked_ttl_seconds
+        return Terms(can.text_limit, can.text_unit, can.note_room, lifetime, self._notes)
+
+    def _notes(self, tx: Tx, turn_id: str) -> Notes:
+        words = self._words_of_turn(tx, turn_id)
+        return Notes(last=words.WRITE_TO_GET_THE_REST, late=words.COULD_NOT_BE_SENT_EARLIER)
 
     def _later(self, sending: Sending, seconds: float, reason: str) -> Outcome:
         def record(tx: Tx, now: float) -> None:
@@ -339,11 +364,13 @@ class Delivery:
         return step * random.uniform(0.75, 1.25)
 
 
-def _record_and_next(tx: Tx, held: Claim, outcome: Outcome, *, may_begin: bool, now: float) -> Begun | None:
+def _record_and_next(
+    tx: Tx, held: Claim, outcome: Outcome, *, may_begin: bool, now: float, terms: Terms | None
+) -> Begun | None:
     """A receipt always counts; whatever else was learned counts only for who still holds the target."""
     if outcome.is_sent or claims.seq_of(tx, "targets", held) is not None:
         outcome.record(tx, now)
-    return outbox.begin_next(tx, held, now=now, may_begin=may_begin)
+    return outbox.begin_next(tx, held, now=now, may_begin=may_begin, terms=terms)
 
 
 def _nothing_left_us(tx: Tx, begun: Begun | None) -> None:

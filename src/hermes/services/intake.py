@@ -98,6 +98,7 @@ class Source:
     account: AccountKey
     identity: str
     redelivers: bool
+    sends_per_inbound: int = 0
 
     def scoped(self, keys: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"{self.account.platform}/{self.identity}/{storable(key)}" for key in keys)
@@ -146,7 +147,8 @@ class Intake:
         """The ``emit`` that this adapter is handed."""
 
         async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
-            source = Source(account, adapter.identity, adapter.capabilities.redelivers)
+            can = adapter.capabilities
+            source = Source(account, adapter.identity, can.redelivers, can.sends_per_inbound)
             await self._take(source, events, cursor)
 
         return emit
@@ -305,7 +307,7 @@ class Intake:
             try:
                 stored = await self._db.claim(
                     _store_batch,
-                    source.account,
+                    source,
                     arrivals,
                     cursor,
                     newcomers,
@@ -508,7 +510,7 @@ class Intake:
 
 def _store_batch(
     tx: Tx,
-    account: AccountKey,
+    source: Source,
     arrivals: Sequence[Arrival],
     cursor: Marks | None,
     newcomers: Sequence[InboundMessage | Press],
@@ -516,6 +518,7 @@ def _store_batch(
     *,
     now: float,
 ) -> Stored:
+    account = source.account
     for newcomer in newcomers:
         role = PersonRole.OWNER if account.platform == "local" else PersonRole.USER
         people.ensure(
@@ -529,8 +532,12 @@ def _store_batch(
             language=guess(newcomer.language, newcomer.text if isinstance(newcomer, InboundMessage) else ""),
         )
     accepted = inbox.accept(tx, [arrival.incoming for arrival in arrivals], now=now)
-    writers = {str(arrival.event.session_key.target) for arrival in arrivals if arrival.event is not None}
+    writers = {_target_of(arrival) for arrival in arrivals if arrival.event is not None}
     unparked = {target for target in writers if outbox.unpark(tx, target, now=now)}
+    if source.sends_per_inbound:
+        new = {_target_of(arrival) for arrival, taken in zip(arrivals, accepted, strict=True) if taken.is_new}
+        for target in new & writers:
+            outbox.allow(tx, target, sends=source.sends_per_inbound)
     if cursor:
         people.move_marks(tx, account.platform, account.account, cursor)
     # Last, so that a turn takes all that came for its lane in this batch.
@@ -541,6 +548,10 @@ def _store_batch(
     )
     begun = [turn for lane in lanes if (turn := begin(tx, lane, now=now)) is not None]
     return Stored(accepted, unparked, begun)
+
+
+def _target_of(arrival: Arrival) -> str:
+    return str(arrival.event.session_key.target) if arrival.event is not None else ""
 
 
 def _tell_if_queued(tx: Tx, event_id: str, rows: Sequence[outbox.Outgoing], *, now: float) -> bool:

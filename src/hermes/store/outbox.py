@@ -6,24 +6,32 @@ look doubled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hermes.store import claims, files_out
+from hermes.core.keys import Target
+from hermes.core.messages import OutboundMessage, TextUnit
+from hermes.core.text import length
+from hermes.store import claims, codec, files_out
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 
 MAX_REPEATS = 3
 LOOKED_AT = 100
+NOTE_SECONDS = 60.0
 IS_DEAD_LETTER = "state = 'dead' AND kind NOT IN ('preview', 'edit')"  # what only refreshes is no loss
 TOLD_TO_WAIT = "told to wait"  # how the reason of a rate limit begins
+PARKED_BECAUSE = "waits for the person's next message: "
+SPENT = "as many as may follow their last one were sent"
+BEHIND = "something before it waits too"
 
 
 class OutboxState(StrEnum):
     READY = "ready"
     UNKNOWN = "unknown"  # the bytes may have left; set just before they are written
     PARKED = "parked"  # the platform takes it only after the person's next message
+    JOINED = "joined"  # its text goes out with another row
     SENT = "sent"
     DEAD = "dead"  # kept with its reason
 
@@ -129,10 +137,10 @@ class Begun:
     rests: bool = False
 
 
-def take(tx: Tx, target: str, *, owner: str, now: float) -> Begun | None:
+def take(tx: Tx, target: str, *, owner: str, now: float, terms: Terms | None = None) -> Begun | None:
     """Claim a target and begin its first row, in one transaction."""
     held = claims.claim(tx, "targets", target, owner=owner, now=now)
-    return None if held is None else begin_next(tx, held, now=now)
+    return None if held is None else begin_next(tx, held, now=now, terms=terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +155,15 @@ class _Open:
     replaces: str
     not_before: float
     expires_at: float
+    turn_id: str
+    reason: str
 
 
-def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True) -> Begun | None:
+def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True, terms: Terms | None = None) -> Begun | None:
     """Mark the next row unknown and hand it out; with none due, give the target back.
 
-    With ``may_begin`` False nothing is begun: what is due stays ready and due, for a time when it can be sent.
+    ``terms`` are those of a platform that counts what follows a person's message. With ``may_begin`` False nothing is
+    begun: what is due stays ready and due, for a time when it can be sent.
     None means that the claim was lost to a successor: whoever calls must stop.
     """
     expired = 0
@@ -177,8 +188,8 @@ def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True) -> Be
             elif not may_begin:
                 next_at, rests = now, True
                 break
-            else:
-                return Begun(held, _begin(tx, row), expired)
+            elif (due := row if terms is None else on_terms(tx, row, rows, terms, now=now)) is not None:
+                return Begun(held, _begin(tx, due), expired)
         if next_at is None and len(rows) == LOOKED_AT:
             continue  # all of these are dead now, and more may stand behind them
         if claims.release(tx, "targets", held, seen=seen, next_at=next_at):
@@ -186,10 +197,171 @@ def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True) -> Be
     return None
 
 
+# Platforms that count what follows a person's message
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Our words around what goes out late: below the last one that may be sent for now, above what is late."""
+
+    last: str
+    late: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """``note_room`` is what a message may have beyond ``text_limit`` for our own words."""
+
+    text_limit: int
+    unit: TextUnit
+    note_room: int
+    parked_seconds: float
+    notes: Callable[[Tx, str], Notes]
+
+
+def allow(tx: Tx, target: str, *, sends: int) -> None:
+    """Somebody wrote there: so many messages may follow."""
+    tx.run(
+        """
+        INSERT INTO allowances (target, sends_left) VALUES (:target, :sends)
+        ON CONFLICT (target) DO UPDATE SET sends_left = :sends
+        """,
+        target=target,
+        sends=sends,
+    )
+
+
+def sends_left(tx: Tx, target: str) -> int | None:
+    """How many may follow; None where nobody has written yet, and nothing is counted."""
+    left = tx.value("SELECT sends_left FROM allowances WHERE target = :target", target=target)
+    return None if left is None else int(left)
+
+
+def on_terms(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: float) -> _Open | None:
+    """The row as it may be sent now, with what waits behind it joined to it; None when it has to wait, or is given up.
+
+    The last one that may be sent carries a word of ours, so that nobody waits in vain for what comes after it.
+    """
+    left = sends_left(tx, row.target)
+    why = SPENT if left == 0 else BEHIND if _has_parked(tx, row.target) else ""
+    if why:
+        _set_by(tx, row, why, terms, now=now)
+        return None
+    if left == 1 and row.kind not in _LASTING:
+        _die(tx, row.id, "the last one that may be sent is kept for the answer", now)
+        return None
+    notes = terms.notes(tx, row.turn_id)
+    whole = _joined(tx, row, rows, terms, now=now) if row.state == OutboxState.READY else row
+    changed = _with_notes(whole, notes, terms, is_last=left == 1)
+    if changed is None:  # a file, or a text that has no room: the last one is the note itself
+        _set_by(tx, row, SPENT, terms, now=now)
+        changed = _note_alone(tx, row, notes.last, now=now)
+    elif changed is not row:
+        tx.run(
+            "UPDATE outbox SET body = :body, expires_at = :expires_at WHERE id = :id",
+            id=changed.id,
+            body=changed.body,
+            expires_at=changed.expires_at,
+        )
+    tx.run("UPDATE allowances SET sends_left = sends_left - 1 WHERE target = :target", target=row.target)
+    return changed
+
+
+_LASTING = (OutboxKind.REPLY, OutboxKind.QUESTION)
+
+
+def _has_parked(tx: Tx, target: str) -> bool:
+    found = tx.value(
+        """
+        SELECT 1 FROM outbox
+        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state = 'parked' LIMIT 1
+        """,
+        target=target,
+    )
+    return found is not None
+
+
+def _set_by(tx: Tx, row: _Open, why: str, terms: Terms, *, now: float) -> None:
+    """Let it wait for the person's next message. What was said only for the moment is given up."""
+    if row.kind not in _LASTING:
+        _die(tx, row.id, why, now)
+        return
+    if row.state == OutboxState.UNKNOWN:  # it may have arrived: that must not be forgotten
+        tx.run("UPDATE outbox SET unknowns = unknowns + 1 WHERE id = :id", id=row.id)
+    record_parked(tx, row.id, expires_at=now + terms.parked_seconds, reason=why)
+
+
+def _joined(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: float) -> _Open:
+    """The row with the texts of those right behind it, as far as they fit into one message."""
+    message = _plain_text(row)
+    if message is None or row.kind == OutboxKind.QUESTION:  # a question may yet be withdrawn
+        return row
+    text, expires_at = message.text, row.expires_at
+    behind = rows[next(place for place, each in enumerate(rows) if each.id == row.id) + 1 :]
+    for other in behind:
+        more = _plain_text(other) if _may_join(row, other, now) else None
+        longer = f"{text}\n\n{more.text}" if more is not None else ""
+        if not longer or length(longer, terms.unit) > terms.text_limit:
+            break
+        text, expires_at = longer, max(expires_at, other.expires_at)
+        tx.run("UPDATE outbox SET state = 'joined', joined_to = :row WHERE id = :id", id=other.id, row=row.id)
+        # What was joined to that one goes along.
+        tx.run("UPDATE outbox SET joined_to = :row WHERE joined_to = :id AND joined_to <> ''", id=other.id, row=row.id)
+    if text == message.text:
+        return row
+    return replace(row, body=codec.dump(replace(message, text=text)), expires_at=expires_at)
+
+
+def _may_join(row: _Open, other: _Open, now: float) -> bool:
+    fits = other.kind == OutboxKind.NOTICE or row.kind == other.kind == OutboxKind.REPLY
+    return fits and other.state == OutboxState.READY and other.not_before <= now < other.expires_at
+
+
+def _plain_text(row: _Open) -> OutboundMessage | None:
+    """Its message, if it is nothing but a text of its own."""
+    try:
+        message = codec.load_outbound(row.body)
+    except ValueError:  # a damaged row is told so when it is its turn
+        return None
+    is_plain = message.attachment is None and not message.buttons and not row.replaces and bool(message.text)
+    return message if is_plain else None
+
+
+def _with_notes(row: _Open, notes: Notes, terms: Terms, *, is_last: bool) -> _Open | None:
+    """With our words above and below, where they belong. None: the word below has no room in it."""
+    message = _plain_text(row)
+    if message is None:
+        return None if is_last else row
+    text = message.text
+    is_late = row.reason.startswith(PARKED_BECAUSE) and not row.reason.endswith(SPENT)
+    most = terms.text_limit + terms.note_room
+    text = text.removesuffix(f"\n\n{notes.last}")  # of a try that came to nothing
+    below = f"\n\n{notes.last}" if is_last else ""
+    if length(text + below, terms.unit) > most:
+        return None
+    above = f"{notes.late}\n" if is_late and not text.startswith(notes.late) else ""
+    if length(above + text + below, terms.unit) <= most:
+        text = above + text
+    text += below
+    return row if text == message.text else replace(row, body=codec.dump(replace(message, text=text)))
+
+
+def _note_alone(tx: Tx, row: _Open, text: str, *, now: float) -> _Open:
+    """A row that says only that more is waiting; it is stale after a minute."""
+    name = f"{row.id}_more{row.attempts}"
+    body = codec.dump(OutboundMessage(Target.parse(row.target), text, idempotency_key=name))
+    note = Outgoing(name, row.target, name, 0, OutboxKind.NOTICE, body, now + NOTE_SECONDS, row.turn_id)
+    enqueue(tx, [note], now=now)
+    return next(each for each in _open_rows(tx, row.target) if each.id == name)
+
+
+# Beginning
+
+
 def _open_rows(tx: Tx, target: str) -> list[_Open]:
     return tx.all(
         """
-        SELECT id, target, kind, body, state, attempts, unknowns, replaces, not_before, expires_at
+        SELECT id, target, kind, body, state, attempts, unknowns, replaces, not_before, expires_at, turn_id, reason
         FROM outbox
         WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked'
         ORDER BY seq, idx LIMIT :limit
@@ -228,6 +400,15 @@ def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) 
         note=note,
         now=now,
     )
+    tx.run(
+        """
+        UPDATE outbox SET state = 'sent', message_id = :message_id, settled_at = :now
+        WHERE joined_to = :id AND joined_to <> '' AND state = 'joined'
+        """,
+        id=row_id,
+        message_id=message_id,
+        now=now,
+    )
 
 
 def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str) -> None:
@@ -240,6 +421,14 @@ def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str) -> N
         id=row_id,
         not_before=not_before,
         reason=reason,
+    )
+    # It was counted when it was begun.
+    tx.run(
+        """
+        UPDATE allowances SET sends_left = sends_left + 1
+        WHERE target = (SELECT target FROM outbox WHERE id = :id)
+        """,
+        id=row_id,
     )
 
 
@@ -258,7 +447,7 @@ def record_parked(tx: Tx, row_id: str, *, expires_at: float, reason: str) -> Non
         "UPDATE outbox SET state = 'parked', expires_at = :expires_at, reason = :reason WHERE id = :id",
         id=row_id,
         expires_at=expires_at,
-        reason=reason,
+        reason=f"{PARKED_BECAUSE}{reason}",
     )
 
 
@@ -285,6 +474,15 @@ def send_anew(tx: Tx, row_id: str, *, reason: str) -> None:
 
 def _die(tx: Tx, row_id: str, reason: str, now: float) -> int:
     files_out.row_died(tx, row_id)
+    tx.run(
+        """
+        UPDATE outbox SET state = 'dead', reason = :reason, settled_at = :now
+        WHERE joined_to = :id AND joined_to <> '' AND state = 'joined'
+        """,
+        id=row_id,
+        reason=reason,
+        now=now,
+    )
     return tx.run(
         "UPDATE outbox SET state = 'dead', reason = :reason, settled_at = :now WHERE id = :id",
         id=row_id,
@@ -371,6 +569,8 @@ def retry_dead(tx: Tx, row_id: str, *, expires_at: float, now: float) -> bool:
         now=now,
         expires_at=expires_at,
     )
+    # What was joined to it is still in its text.
+    tx.run("UPDATE outbox SET state = 'joined' WHERE joined_to = :id AND joined_to <> '' AND state = 'dead'", id=row_id)
     claims.wake(tx, "targets", str(target), at=now)
     return True
 

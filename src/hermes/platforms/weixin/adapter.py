@@ -35,7 +35,7 @@ from hermes.core.ports import Emit
 from hermes.platforms.weixin import client, media, reading, wire
 from hermes.platforms.weixin.breaker import Breaker
 from hermes.platforms.weixin.client import Client
-from hermes.platforms.weixin.config import WeixinConfig
+from hermes.platforms.weixin.config import DEFAULT_BUBBLES, WeixinConfig
 from hermes.platforms.weixin.memory import BREAKER, Memory
 from hermes.platforms.weixin.reading import Reader
 
@@ -68,6 +68,8 @@ class WeixinAdapter:
         media=True,
         redelivers=False,
         progress_notices=0,  # each bubble counts
+        sends_per_inbound=DEFAULT_BUBBLES,
+        note_room=wire.NOTE_ROOM,
         silence_seconds=HOLD_SECONDS + 2 * POLL_GRACE_SECONDS + 15.0,
         upload_limit_bytes=media.UPLOAD_LIMIT,
         download_limit_bytes=media.DOWNLOAD_LIMIT,
@@ -77,7 +79,7 @@ class WeixinAdapter:
         self._config = config
         self._alive = parts.alive
         self._now = parts.now
-        self.capabilities = replace(type(self).capabilities, rates=config.rates)
+        self.capabilities = replace(type(self).capabilities, rates=config.rates, sends_per_inbound=config.bubbles)
         self._client = Client(http, config.base_url, config.cdn_url, config.token)
         self._memory = Memory(parts.cursor)
         self._breaker = Breaker.of(parts.cursor.get(BREAKER, ""), config.break_seconds)

@@ -122,3 +122,12 @@ CREATE INDEX sessions_batch ON sessions (batch) WHERE batch <> '';
 -- A stranger's waits with their request.
 ALTER TABLE people ADD COLUMN language TEXT NOT NULL DEFAULT '';
 ALTER TABLE pairings ADD COLUMN language TEXT NOT NULL DEFAULT '';
+
+-- How many messages may still follow a person's last one there, on platforms that count them.
+CREATE TABLE allowances (
+    target TEXT PRIMARY KEY,
+    sends_left BIGINT NOT NULL
+);
+-- A text that waited and was joined to another: the row that carries it now.
+ALTER TABLE outbox ADD COLUMN joined_to TEXT NOT NULL DEFAULT '';
+CREATE INDEX outbox_joined ON outbox (joined_to) WHERE joined_to <> '';
