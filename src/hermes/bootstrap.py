@@ -57,9 +57,9 @@ from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secret_variables
-from hermes.core.catalogue import ENGLISH
+from hermes.core.catalogue import ENGLISH, words_of
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.keys import SessionKey, Target
+from hermes.core.keys import AccountKey, SessionKey, Target
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.people import PersonRole
@@ -372,13 +372,25 @@ class _Builder:
         else:
             self._alerts.tell(trouble.text)
 
+    def _tell_signed_out(self, account: AccountKey, reason: str) -> None:
+        """Only another chat can tell of it."""
+        if self._alerts is not None:
+            words = words_of(self._config().language)
+            self._alerts.tell(words.ACCOUNT_SIGNED_OUT.format(account=account, reason=reason), but=account)
+
     def build(self, db: Database, owner: str) -> Gateway:
         clock, config, home = self._setting.clock, self._config, self._setting.home
         bus, hub = EventBus(), LocalHub()
         embedded = EmbeddedModel(home, self.fetcher, wait_seconds=self._setting.model_wait_seconds)
         models = Models(config, embedded, clock)
         supervisor = Supervisor(
-            self._manifests, db, config, clock, {"local": {"hub": hub}}, self._setting.paused_because
+            self._manifests,
+            db,
+            config,
+            clock,
+            {"local": {"hub": hub}},
+            self._setting.paused_because,
+            on_signed_out=self._tell_signed_out,
         )
         pacer = Pacer(supervisor.capabilities)
         delivery = Delivery(

@@ -340,6 +340,7 @@ class Words:
     TOOLS_OTHER = "{group}: {names}"
 
     # Files
+    ACCOUNT_SIGNED_OUT = "{account} is signed out. {reason}"
     WRITE_TO_GET_THE_REST = "⏸ I can send no more here until you write again. What is left comes then."
     COULD_NOT_BE_SENT_EARLIER = "⏳ This could not be sent earlier:"
     FILE_NOT_SENT = "({name} was not sent: {reason})"

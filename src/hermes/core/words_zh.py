@@ -377,6 +377,7 @@ class Chinese(Words):
     TOOLS_OTHER = "{group}：{names}"
 
     # Files
+    ACCOUNT_SIGNED_OUT = "{account} 已掉线，需要重新登录。{reason}"
     WRITE_TO_GET_THE_REST = "⏸ 在你回复之前，这里暂时发不出更多消息了；回复任意内容，剩下的就会发来。"
     COULD_NOT_BE_SENT_EARLIER = "⏳ 之前未能发出的消息："
     FILE_NOT_SENT = "（{name} 没有发出去：{reason}）"

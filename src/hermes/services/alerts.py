@@ -33,26 +33,30 @@ class Alerts:
         self._letters = letters
         self._config = config
         self._clock = clock
-        self._waiting: asyncio.Queue[str] = asyncio.Queue(MOST_WAITING)
+        self._waiting: asyncio.Queue[tuple[str, AccountKey | None]] = asyncio.Queue(MOST_WAITING)
         self._told: dict[str, float] = {}
 
-    def tell(self, text: str) -> None:
+    def tell(self, text: str, *, but: AccountKey | None = None) -> None:
+        """``but`` is the account that the alert is about, and that could not carry it."""
         now = self._clock.monotonic()
         self._told = {told: at for told, at in self._told.items() if now - at < AGAIN_SECONDS}
         if text in self._told:
             return
         self._told[text] = now
         if self._waiting.full():
-            log.warning("Too many alerts wait", extra={"reason": self._waiting.get_nowait()})
-        self._waiting.put_nowait(text)
+            log.warning("Too many alerts wait", extra={"reason": self._waiting.get_nowait()[0]})
+        self._waiting.put_nowait((text, but))
 
     async def run(self) -> None:
         while True:
-            await self._send(await self._waiting.get())
+            await self._send(*await self._waiting.get())
 
-    async def _send(self, text: str) -> None:
+    async def _send(self, text: str, but: AccountKey | None) -> None:
         """An alert is worth hearing hours later too, so it lives as long as an answer."""
-        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in home_targets(self._config())]
+        homes = [
+            target for target in home_targets(self._config()) if AccountKey(target.platform, target.account) != but
+        ]
+        alerts = [OutboundMessage(target, f"⚠️ {text}") for target in homes]
         rows = [row for alert in alerts for row in self._letters.rows(alert, OutboxKind.REPLY)]
         while rows:
             try:

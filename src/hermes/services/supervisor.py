@@ -99,8 +99,12 @@ class Supervisor:
         extras: Mapping[str, Mapping[str, Any]],
         paused_because: str = "",
         pace: Pace = Pace(),  # noqa: B008 - frozen
+        on_signed_out: Callable[[AccountKey, str], None] = lambda *_: None,
     ) -> None:
-        """``extras`` are values that come from us and not from the configuration (the local hub)."""
+        """``extras`` are values that come from us and not from the configuration (the local hub).
+
+        ``on_signed_out`` is told once, with the reason, when a platform does not know an account any more.
+        """
         self._manifests = manifests
         self._db = db
         self._config = config
@@ -108,6 +112,7 @@ class Supervisor:
         self._extras = extras
         self._paused_because = paused_because
         self._pace = pace
+        self._on_signed_out = on_signed_out
         self._accounts: dict[AccountKey, _Account] = {}
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
@@ -370,6 +375,8 @@ class Supervisor:
             log.warning("Disconnected", extra={**about, "reason": reason, "reconnect_in": round(reconnect_in, 1)})
         else:
             log.warning("Not connected", extra={**about, "state": state.value, "reason": reason})
+        if state is Link.SIGNED_OUT:
+            self._on_signed_out(account.key, reason)
 
     def _backoff(self, account: _Account) -> float:
         steps = self._pace.backoff_seconds
@@ -389,6 +396,8 @@ def _same(old: AccountConfig, new: AccountConfig) -> bool:
 def _cure(account: _Account) -> str:
     name = account.key.platform.upper()
     match account.state:
+        case Link.SIGNED_OUT if account.manifest.sign_in is not None:
+            return f"hermes {account.key.platform} login"
         case Link.SIGNED_OUT:
             return f"check the token of {account.key} ({name}_BOT_TOKEN in ~/.hermes/.env), it is read again at once"
         case Link.CONFLICT:
