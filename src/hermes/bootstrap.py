@@ -56,7 +56,7 @@ from hermes.agent.voice.voices import Voices
 from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
-from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secret_variables
+from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secret_variables, secrets_of
 from hermes.core.catalogue import ENGLISH, words_of
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import AccountKey, SessionKey, Target
@@ -339,6 +339,8 @@ class _Builder:
 
     def _take_config(self, config: Config) -> None:
         self._setting.redactor.learn(config.secrets())
+        files = EnvFiles((self._setting.home / ".env", self._setting.cwd / ".env"))
+        self._setting.redactor.learn(secrets_of({**files.all(), **self._setting.environ}))
         self._setting.set_log_level(config.logs.level)
 
     def _config_changed(self, loaded: Loaded) -> None:
@@ -463,7 +465,7 @@ class _Builder:
         )
         commands = collect(COMMANDS)
         dispatcher = Dispatcher(parts, commands)
-        door = Door(db, clock, bus, lanes)
+        door = Door(db, clock, bus, lanes, self._setting.redactor)
         recall = Recall(db, home, clock)
         checkpoints = Checkpoints(db, clock, home, lambda: config().checkpoints)
         terminals = self._terminals(db, skills)
@@ -499,6 +501,7 @@ class _Builder:
             pairings,
             on_arrival=supervisor.arrived,
             calls_skill=lambda name, platform: name not in commands and skills.is_called(name, platform),
+            redact=self._setting.redactor,
             told_after_seconds=self._setting.pace.told_it_waits_seconds,
         )
         menus = self._menus = Menus(db, config, supervisor.adapter_of, commands)
@@ -607,6 +610,7 @@ class _Builder:
             setting.clock,
             look_up=files.get,
             more_variables=skills.environment,  # the names; asked this way, their values are hidden from now on
+            mask=setting.redactor.mask,
         )
 
     async def _status(self) -> dict[str, Any]:

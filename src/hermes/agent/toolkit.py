@@ -453,6 +453,10 @@ class Toolbox:
         self._redact = redact or Redactor()
         self._output_bytes = output_bytes
 
+    def hide(self, text: str) -> str:
+        """The text without secrets, for what somebody else wrote: a provider repeats the key that it refuses."""
+        return self._redact(text)
+
     def tools(self) -> tuple[Tool, ...]:
         return tuple(self._tools.values())
 

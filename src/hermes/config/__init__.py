@@ -27,6 +27,7 @@ from hermes.config.schema import (
     VisionConfig,
     WebConfig,
 )
+from hermes.config.secrets import secrets_of
 from hermes.config.watch import ConfigWatch
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "load",
     "resolve_key",
     "secret_variables",
+    "secrets_of",
     "shown",
     "watched_files",
 ]

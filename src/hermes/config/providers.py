@@ -63,6 +63,13 @@ class EnvFiles:
                 return value
         return None
 
+    def all(self) -> dict[str, str]:
+        """Every variable they name; of one that several name, the first counts."""
+        found: dict[str, str] = {}
+        for path in reversed(self._paths):
+            found.update(self._values(path))
+        return found
+
     def _values(self, path: Path) -> Mapping[str, str]:
         try:
             stat = os.stat(path)

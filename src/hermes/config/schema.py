@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
 
+from hermes.config.secrets import secrets_within
 from hermes.core.access import AccessPolicy
 from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import MAIN, ChatKind, SessionKey
@@ -406,29 +406,11 @@ class Config:
         return self.platforms.get(platform, {}).get(account)
 
     def secrets(self) -> Iterator[Secret]:
-        """Every secret of the configuration, the passwords inside addresses included: what a Redactor must know."""
-        if self.api.key:
-            yield self.api.key
-        yield from (key for key in (self.web.brave_api_key, self.web.tavily_api_key) if key)
-        yield from (key for key in (self.tts.api_key, self.tts.elevenlabs_api_key, self.stt.api_key) if key)
-        addresses = [self.database_url, self.proxies.https, self.proxies.http, self.proxies.all, self.web.searxng_url]
-        for provider in self.providers.values():
-            addresses.append(provider.proxy)
-            yield from provider.api_keys
-        for accounts in self.platforms.values():
-            for account in accounts.values():
-                addresses.append(account.proxy)
-                yield from (value for value in account.values.values() if isinstance(value, Secret) and value)
-        for address in addresses:
-            if password := password_in(address):
-                yield Secret(password)
+        """Every secret of the configuration, those inside addresses included: what a Redactor must know.
 
-
-def password_in(address: str) -> str:
-    try:
-        return unquote(urlsplit(address).password or "")
-    except ValueError:  # not an address after all
-        return ""
+        Found by looking at every value there is, so that a setting which is added later needs no line here.
+        """
+        yield from secrets_within(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from typing import final
+from urllib.parse import quote
 
 HIDDEN = "[hidden]"
+
+# A private key as files hold it. Line numbers and other marks may stand before its lines, and one end may be missing.
+_BEGIN, _END = "-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----", "-----END [A-Z0-9 ]*PRIVATE KEY-----"
+_LINE = r"[^\n]{0,12}?[A-Za-z0-9+/=]{16,}"
+_KEYS = (
+    re.compile(f"{_BEGIN}.{{0,20000}}?{_END}", re.DOTALL),
+    re.compile(rf"{_BEGIN}(?:\s{_LINE})+"),
+    re.compile(rf"(?:^{_LINE}[ \t\r]*\n)+(?:[^\n]{{0,30}}\n)?[^\n]{{0,12}}{_END}", re.MULTILINE),
+)
 
 
 @final
@@ -40,7 +52,10 @@ class Secret:
 
 
 class Redactor:
-    """Replaces every known secret in a text. Secrets shorter than 6 characters are not searched for."""
+    """Replaces every known secret in a text, also as it stands in an address or in JSON, and every private key.
+
+    Secrets shorter than 6 characters are not searched for.
+    """
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self._known: set[str] = set()
@@ -48,11 +63,34 @@ class Redactor:
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[Secret]) -> None:
-        self._known |= {value for secret in secrets if len(value := secret.reveal()) >= 6}
+        self._known |= {form for secret in secrets if len(value := secret.reveal()) >= 6 for form in _forms(value)}
         self._ordered = tuple(sorted(self._known, key=len, reverse=True))  # the longest first: one may hold another
 
     def __call__(self, text: str) -> str:
         for value in self._ordered:
             if value in text:
                 text = text.replace(value, HIDDEN)
-        return text
+        return _without_keys(text) if "PRIVATE KEY-----" in text else text
+
+    def mask(self, raw: bytes) -> bytes:
+        """The same for bytes that a program wrote, and just as many of them: whoever reads on finds the place again."""
+        for value in self._ordered:
+            secret = value.encode()
+            if secret in raw:
+                raw = raw.replace(secret, b"*" * len(secret))
+        if b"PRIVATE KEY-----" not in raw:
+            return raw
+        text = raw.decode("latin-1")  # each byte one character, whatever it is
+        for pattern in _KEYS:
+            text = pattern.sub(lambda key: "*" * len(key[0]), text)
+        return text.encode("latin-1")
+
+
+def _forms(value: str) -> set[str]:
+    return {value, quote(value, safe=""), json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+
+
+def _without_keys(text: str) -> str:
+    for pattern in _KEYS:
+        text = pattern.sub(HIDDEN, text)
+    return text

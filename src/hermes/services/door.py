@@ -10,11 +10,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
+from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.intake import Begin, person_id_of
@@ -107,11 +108,12 @@ class RequestState:
 
 
 class Door:
-    def __init__(self, db: Database, clock: Clock, bus: EventBus, lanes: Lanes) -> None:
+    def __init__(self, db: Database, clock: Clock, bus: EventBus, lanes: Lanes, redact: Redactor | None = None) -> None:
         self._db = db
         self._clock = clock
         self._bus = bus
         self._lanes = lanes
+        self._redact = redact or Redactor()
         self._met: dict[str, PersonRole | None] = {}  # who asked before, and the role they were said to have
 
     @asynccontextmanager
@@ -154,7 +156,7 @@ class Door:
             account="main",
             kind="request",
             sender_id=request.sender_id,
-            body=codec.dump(request),
+            body=self._body_of(request),
             state=InboxState.QUEUED,
             ready_at=self._clock.now(),
         )
@@ -166,6 +168,11 @@ class Door:
         else:
             self._lanes.wake(ticket.lane)
         return is_new
+
+    def _body_of(self, request: AgentRequest) -> str:
+        """As it is stored, without secrets of ours: whoever sent one along, no model is told it."""
+        body = codec.dump(request)
+        return body if self._redact(body) == body else codec.dump(_without_secrets(request, self._redact))
 
     async def state_of(self, event_id: str) -> RequestState | None:
         return await self._db.read(_state, event_id)
@@ -263,3 +270,17 @@ def _is_chat(row: InboxRow) -> bool:
         return codec.load_request(row.body).kind is RequestKind.CHAT
     except ValueError:
         return False
+
+
+def _without_secrets(request: AgentRequest, redact: Redactor) -> AgentRequest:
+    """By each text of it: a secret that seems to reach from one into the next must not take their frame along."""
+    messages = tuple(
+        replace(
+            message,
+            text=redact(message.text),
+            tool_calls=tuple(replace(call, arguments=redact(call.arguments)) for call in message.tool_calls),
+        )
+        for message in request.messages
+    )
+    options = replace(request.options, instructions=redact(request.options.instructions))
+    return replace(request, messages=messages, options=options)

@@ -32,6 +32,7 @@ from hermes.core.messages import (
 )
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
+from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.core.words import Words
 from hermes.services.lanes import Lanes, give_back
@@ -117,6 +118,7 @@ class Intake:
         on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
         calls_skill: Callable[[str, str], bool] = lambda *_: False,
         told_after_seconds: float = TOLD_AFTER_SECONDS,
+        redact: Redactor | None = None,
     ) -> None:
         """``calls_skill``: whether a command of this name, on this platform, begins a turn with a skill.
 
@@ -132,6 +134,7 @@ class Intake:
         self._on_arrival = on_arrival
         self._calls_skill = calls_skill
         self._told_after_seconds = told_after_seconds
+        self._redact = redact or Redactor()
         self._is_closed = False
         self._known: set[tuple[str, str]] = set()  # persons already in the store
         self._told = Lately(STRANGER_TOLD_EVERY_SECONDS)
@@ -183,7 +186,7 @@ class Intake:
                 case Unreadable():
                     return self._unreadable(source, event.raw, event.reason, event.keys)
                 case InboundMessage():
-                    return self._message(source, _clean(event))
+                    return self._message(source, _clean(event, self._redact))
                 case Press():
                     return self._press(source, _clean_press(event))
         except Exception as error:
@@ -192,7 +195,7 @@ class Intake:
 
     def _unreadable(self, source: Source, raw: str, reason: str, keys: Sequence[str]) -> Arrival:
         log.warning("Unreadable event kept", extra={"platform": source.account.platform, "reason": reason})
-        body = storable(raw[:MAX_TEXT])
+        body = self._redact(storable(raw[:MAX_TEXT]))
         return Arrival(self._incoming(source, keys, "", "unreadable", "", body, InboxState.SET_ASIDE, storable(reason)))
 
     def _message(self, source: Source, message: InboundMessage) -> Arrival | None:
@@ -597,13 +600,13 @@ def _clean_press(press: Press) -> Press:
     return replace(press, data=storable(press.data[:1000]), sender_name=storable(press.sender_name))
 
 
-def _clean(message: InboundMessage) -> InboundMessage:
-    """Text that every store takes; a message of megabytes is kept to what a model could read."""
+def _clean(message: InboundMessage, redact: Redactor) -> InboundMessage:
+    """Text that every store takes, without secrets of ours; megabytes are kept to what a model could read."""
     quote = message.quote
     if quote is not None:
         quote = replace(
             quote,
-            text=storable(quote.text[:MAX_TEXT]),
+            text=redact(storable(quote.text[:MAX_TEXT])),
             sender_name=storable(quote.sender_name),
             message_id=storable(quote.message_id),
         )
@@ -612,8 +615,8 @@ def _clean(message: InboundMessage) -> InboundMessage:
         text = f"{text[:MAX_TEXT]}\n[cut: {len(message.text) - MAX_TEXT} more characters]"
     return replace(
         message,
-        text=storable(text),
-        sender_name=storable(message.sender_name),
+        text=redact(storable(text)),
+        sender_name=redact(storable(message.sender_name)),
         quote=quote,
         attachments=tuple(_clean_file(each) for each in message.attachments),
     )

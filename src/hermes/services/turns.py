@@ -726,6 +726,8 @@ class TurnRunner:
         aloud: Parcel | None = None,
     ) -> bool:
         work.control.is_ending = True
+        # Providers repeat the key that they refuse, and errors what they were made of.
+        reason, text = self._parts.toolbox.hide(reason), self._parts.toolbox.hide(text)
         preview = await self._preview(work)
         if preview and not text:
             text = f"{work.partial.strip()} {work.words.INTERRUPTED_MARK}".strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 IN_MEMORY_BYTES = 64 * 1024
@@ -15,10 +16,12 @@ class Output:
     """Takes bytes as they come. A short output never touches the disk, unless ``keep`` is asked for.
 
     Of more than KEPT_BYTES the beginning and the last TAIL_BYTES are kept, with a line between them that says so.
+    ``mask`` hides secrets in as many bytes as they have: the file holds none once it is whole.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mask: Callable[[bytes], bytes] = bytes) -> None:
         self.path = path
+        self._mask = mask
         self.size = 0  # of what is kept
         self._memory = bytearray()
         self._tail = bytearray()
@@ -49,6 +52,7 @@ class Output:
             self._file = os.open(self.path, flags, 0o600)
             data = bytes(self._memory) + data
             self._memory.clear()
+        data = self._mask(data)
         while data:
             data = data[os.write(self._file, data) :]
 
@@ -71,6 +75,8 @@ class Output:
             self._file = -1
             if not keep:
                 self.path.unlink(missing_ok=True)
+            elif (whole := self.path.read_bytes()) != (masked := self._mask(whole)):  # one came in two pieces
+                self.path.write_bytes(masked)
 
     async def read(self, offset: int, count: int) -> bytes:
         """Bytes of what is kept so far."""

@@ -83,6 +83,7 @@ class Terminals:
         *,
         look_up: Callable[[str], str | None] = lambda _: None,
         more_variables: Callable[[], Iterable[str]] = tuple,
+        mask: Callable[[bytes], bytes] = bytes,
     ) -> None:
         self._home = home
         self._environ = environ
@@ -91,6 +92,7 @@ class Terminals:
         self._clock = clock
         self._look_up = look_up
         self._more_variables = more_variables
+        self._mask = mask
         self._host = platform.node()
         self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
         self._jobs: dict[str, _Job] = {}
@@ -181,7 +183,7 @@ class Terminals:
         backend = self.backend(ctx)
         work = self._work(ctx, backend, command)
         process_id = new_id("p")
-        output = Output(self._home / OUTPUTS / f"{process_id}.log")
+        output = Output(self._home / OUTPUTS / f"{process_id}.log", self._mask)
         running = await backend.start(work, output)
         process = Process(
             id=process_id,

@@ -44,6 +44,7 @@ class HttpModel:
         self._http = http
         self._new_id = new_id
         self._url = URL(dialect.url(endpoint.base_url.rstrip("/")))
+        self._plain_url = self._url.with_user(None)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect)
         self._refused: frozenset[str] = frozenset()
         self._crowd = Crowd()
@@ -97,11 +98,14 @@ class HttpModel:
 
     async def _post(self, call: Call, body: bytes) -> aiohttp.ClientResponse:
         data = body if len(body) <= LARGEST_PLAIN_BODY else io.BytesIO(body)
+        headers = call.headers()
+        # One request carries one authorization: a key counts more than a login in the address.
+        url = self._plain_url if "Authorization" in headers else self._url
         try:
             async with asyncio.timeout_at(call.first_byte_at):
                 # A redirect is never followed: it would take the key along.
                 return await self._http.post(
-                    self._url, data=data, headers=call.headers(), timeout=self._timeout, allow_redirects=False
+                    url, data=data, headers=headers, timeout=self._timeout, allow_redirects=False
                 )
         except (aiohttp.ClientError, ProxyError, OSError) as error:  # TimeoutError is an OSError
             raise call.unreachable(error) from None

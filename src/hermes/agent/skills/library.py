@@ -245,6 +245,7 @@ class SkillLibrary:
             self._shelf = self._shelve(found)
             self._tell_new_troubles()
             self._remember(found)
+            self.environment()  # a value that a new skill asks for is hidden before anything can print it
             return True
 
     def bring_in(self) -> sync.Synced:

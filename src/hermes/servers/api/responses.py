@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,6 +74,15 @@ async def session_of(keeper: ResponseKeeper, response_id: str, caller: Caller) -
     return stored.session_id if stored is not None and _is_visible(stored, caller) else ""
 
 
+def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
+    """The same JSON, with secrets of ours hidden in its texts: what a client sends along is not kept."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, dict):
+        return {key: without_secrets(inner, hide) for key, inner in value.items()}
+    return [without_secrets(inner, hide) for inner in value] if isinstance(value, list) else value
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a request goes on: its session, what stands before its input there, and the chain's system words."""
@@ -124,8 +133,11 @@ class Responses:
         model = asked.options.model or self._gateway.models.model_for().label
         async with self._one_name_at_a_time(asked):
             place = await self._place(request, asked, hold)
-            response = shapes.new_response(
-                asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
+            response = without_secrets(
+                shapes.new_response(
+                    asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
+                ),
+                self._gateway.toolbox.hide,
             )
             if asked.is_stored:
                 await self._put(response, asked, place, caller, hold)

@@ -1,0 +1,48 @@
+"""Known secrets are hidden in every form in which they are met, and private keys whoever they belong to."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from hermes.core.secret import HIDDEN, Redactor, Secret
+
+ODD = 'pa/ss@w"ör\\d'
+LINES = [f"{letter * 64}" for letter in "abcd"]
+KEY = "\n".join(["-----BEGIN OPENSSH PRIVATE KEY-----", *LINES, "efgh", "-----END OPENSSH PRIVATE KEY-----"])
+NUMBERED = [f"{number}\t{line}" for number, line in enumerate(KEY.splitlines(), 1)]
+
+
+@pytest.mark.parametrize("form", [ODD, quote(ODD, safe=""), json.dumps(ODD)[1:-1], json.dumps(ODD, ensure_ascii=False)])
+def test_a_secret_is_hidden_as_it_is_in_an_address_and_in_json(form: str) -> None:
+    hidden = Redactor([Secret(ODD)])(f"before {form} after")
+    assert HIDDEN in hidden
+    assert "ss" not in hidden.replace("ssh", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [KEY, "\n".join(NUMBERED), "\n".join(NUMBERED[:4]), "\n".join(NUMBERED[1:]), KEY.replace("\n", "\r\n")],
+    ids=["whole", "with line numbers", "its beginning", "its end", "line ends of Windows"],
+)
+def test_a_private_key_is_hidden_also_by_half(text: str) -> None:
+    hidden = Redactor()(f"first\n{text}\nlast")
+    assert not [line for line in LINES if line in hidden]
+    assert hidden.startswith("first\n")
+    assert hidden.endswith("last")
+
+
+def test_words_about_keys_stay() -> None:
+    text = "A key file begins with -----BEGIN PRIVATE KEY----- and then comes base64."
+    assert Redactor()(text) == text
+
+
+def test_masked_bytes_are_as_many_as_before() -> None:
+    raw = b"\xff " + ODD.encode() + b"\n" + KEY.encode() + b"\n\x00"
+    masked = Redactor([Secret(ODD)]).mask(raw)
+    assert len(masked) == len(raw)
+    assert ODD.encode() not in masked
+    assert LINES[2].encode() not in masked
+    assert masked.startswith(b"\xff ")
