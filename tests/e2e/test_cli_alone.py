@@ -12,6 +12,7 @@ import pytest
 
 from hermes.core.catalogue import CHINESE, ENGLISH
 from tests.e2e.terminal import COMMAND_SECONDS, Terminal
+from tests.unit.hosting.test_old_sessions import write_home
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,26 @@ def test_help_in_a_terminal_also_tells_how_to_leave(terminal: Terminal) -> None:
     assert lines[-1] == "/exit — Leave; Ctrl+D does too"
 
 
+def test_the_last_thing_is_asked_again_in_a_terminal_too(terminal: Terminal) -> None:
+    lines = terminal.here("chat", "--session", "again", typed="only this\n/retry\n/exit\n").stdout.splitlines()
+    assert lines[1:] == ["echo: only this", "Once more: “only this”", "echo: only this"]
+
+
+def test_sessions_of_hermes_agent_are_brought_in_and_taken_back(terminal: Terminal, tmp_path: Path) -> None:
+    old = write_home(tmp_path)
+    would = terminal.here("sessions", "import", str(old), "--dry-run")
+    assert "4 transcripts read: 3 sessions would come along." in would.stdout
+    came = terminal.here("sessions", "import", str(old))
+    assert (came.returncode, "3 sessions came along." in came.stdout) == (0, True)
+    assert "line 3: not JSON; left out." in came.stderr
+    batch = came.stdout.split()[-1]
+    listed = json.loads(terminal.here("sessions", "list", "--json").stdout)
+    assert any(session["key"] == "agent:main:telegram:dm:7" for session in listed)
+    gone = terminal.here("sessions", "delete", batch, "--yes")
+    assert f"✓ 3 sessions of {batch} deleted." in gone.stdout
+    assert terminal.here("sessions", "import", str(tmp_path / "nowhere")).returncode == 1
+
+
 def test_the_banner_is_the_one_people_know() -> None:
     assert ENGLISH.BANNER == "Welcome to Hermes Agent! Type your message or /help for commands."
 
@@ -85,8 +106,14 @@ def test_what_was_said_alone_can_be_traced_and_read_afterwards(terminal: Termina
     session = life["turn"]["session_id"]
     shown = terminal.told("sessions", "show", session)
     assert [line["message"]["role"] for line in shown["lines"]] == ["user", "assistant"]
-    exported = terminal.here("sessions", "export", session).stdout.splitlines()
-    assert [json.loads(line)["seq"] for line in exported] == [1, 2]
+    exported = terminal.here("sessions", "export", session).stdout
+    assert [json.loads(line)["seq"] for line in exported.splitlines()] == [0, 1, 2]
+    terminal.here("sessions", "delete", session, "--yes")
+    (terminal.home.parent / "talk.jsonl").write_text(exported)
+    assert (
+        "1 session came along." in terminal.here("sessions", "import", str(terminal.home.parent / "talk.jsonl")).stdout
+    )
+    assert terminal.told("sessions", "show", session)["lines"] == shown["lines"]
 
 
 def test_sessions_are_renamed_deleted_and_put_back(terminal: Terminal) -> None:

@@ -29,6 +29,7 @@ EXAMPLES = """\
   hermes sessions rename s_1k4m9x2c7qf4b "Plans for May"
   hermes sessions delete s_1k4m9x2c7qf4b
   hermes sessions prune --older-than 90d --dry-run
+  hermes sessions import talk.jsonl           bring it in again, here or in another home
   hermes sessions import ~/.hermes-old --dry-run   what of hermes-agent's sessions would come along
   hermes sessions delete im_1k4m9x2c7qf4b     take an import back
   hermes sessions rebuild                     put back from sessions/*.jsonl what the store has lost
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
             case "show":
                 return _show(asker, args.id, as_json=args.as_json)
             case "export":
-                asker.ask("sessions.show", {"id": args.id}, _print_json, timeout=LONG_SECONDS)
+                asker.ask("sessions.show", {"id": args.id}, _print_line, timeout=LONG_SECONDS)
                 return 0
             case "rename":
                 return _rename(asker, args)
@@ -242,6 +243,15 @@ def _not_sure(verb: str) -> int:
         f"✗ Nothing was deleted. To do it without being asked: {command_name()} sessions {verb} --yes", file=sys.stderr
     )
     return 1
+
+
+def _print_line(told: Mapping[str, Any]) -> None:
+    """As it stands in the session's own file: what is exported can be imported."""
+    line = dict(told)
+    if "message" in line:
+        body = line.pop("message")
+        line |= {"role": body.get("role", line["kind"]) if isinstance(body, Mapping) else line["kind"], "body": body}
+    _print_json(line)
 
 
 def _print_json(told: Any) -> None:

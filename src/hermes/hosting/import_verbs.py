@@ -67,7 +67,7 @@ class ImportVerbs:
             return Read(file, troubles=[f"{file.name}: {error.strerror or error}; left out."])
 
     async def _store(self, read: Read, batch: str) -> tuple[str, int]:
-        if read.is_ours:
+        if read.our_id:
             return await self._store_ours(read, batch)
         session = read.session
         if session is None:
@@ -81,6 +81,7 @@ class ImportVerbs:
     async def _store_ours(self, read: Read, batch: str) -> tuple[str, int]:
         """A transcript of another home of ours keeps its id, its revisions and what was taken back in it."""
         found = await asyncio.to_thread(journal.read, read.path)
+        found.session_id = read.our_id  # an exported one may have another name
         if not found.lines or not found.session.get("key"):
             return "empty", 0
         if not batch:

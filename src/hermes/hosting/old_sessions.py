@@ -42,12 +42,12 @@ class Source:
 
 @dataclass(slots=True)
 class Read:
-    """One transcript. ``session`` is None where it holds nothing; ``is_ours`` means that it was written by us."""
+    """One transcript. ``session`` is None where it holds nothing; ``our_id`` is set where it was written by us."""
 
     path: Path
     session: ImportedSession | None = None
     troubles: list[str] = field(default_factory=list)
-    is_ours: bool = False
+    our_id: str = ""
 
 
 def find(path: Path) -> Source:
@@ -91,7 +91,7 @@ def read(path: Path, source: Source) -> Read:
     platform, names, exchange, at = "", dict[str, str](), 0, began
     for number, told in _lines(path, made):
         if "seq" in told and "session" in told:
-            made.is_ours = True
+            made.our_id = str(told["session"])
             return made
         platform = platform or str(told.get("platform") or "")
         at = _time(told.get("timestamp")) or at

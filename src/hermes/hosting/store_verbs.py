@@ -75,12 +75,18 @@ class StoreVerbs:
         return await self._db.read(_listed, key, limit)
 
     async def show(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
-        """``{id, after?}``: the session; its lines are told as events, since there may be very many."""
+        """``{id, after?}``: the session; it and its lines are told as events, since there may be very many.
+
+        Each says what a line of its file does, so that printed they can be imported again.
+        """
         session = await self._session(args)
+        name = {"session": session["id"]}
+        await reply.event({**name, "seq": 0, "at": session["updated_at"], "role": "session", "body": session})
         after = _number(args, "after", 0)
         while lines := await self._db.read(sessions.lines, session["id"], after=after, limit=200):
             for line in lines:
-                await reply.event({"seq": line.seq, "turn": line.turn_id, "at": line.at, "message": _json(line.body)})
+                told = {"seq": line.seq, "turn": line.turn_id, "at": line.at, "kind": line.kind}
+                await reply.event({**name, **told, "message": _json(line.body)})
             after = lines[-1].seq
         return session
 
