@@ -43,7 +43,7 @@ UNPACED = {"TELEGRAM_CALLS_PER_SECOND": "0"}
 """For a gateway at a fake without limits, in tests that ask for everything but its patience."""
 
 _COUNTED_IN_CHAT = frozenset({"sendMessage", "editMessageText", "sendMediaGroup", *_MEDIA})
-_NOT_COUNTED = frozenset({"getUpdates", "getMe", "deleteWebhook"})
+_NOT_COUNTED = frozenset({"getUpdates", "getMe", "deleteWebhook", "setMyCommands"})  # they send nothing to anybody
 
 
 @dataclass(slots=True)

@@ -239,7 +239,7 @@ async def test_nul_and_half_surrogates_are_stored_and_answered_wherever_they_sta
         await telegram.wait_for(lambda: len(telegram.texts(7)) == 1)
         named = {**FILE, "file_name": f"{odd}.txt", "mime_type": odd, "file_id": odd}
         deliver(telegram, {"message": {**_message(document=named, caption=f"two {odd}"), "message_id": 6}})
-        await telegram.wait_for(lambda: len(telegram.texts(7)) == 2)
+        await telegram.wait_for(lambda: len(telegram.texts(7)) >= 2)  # a file that did not come is told besides
         press = {"id": odd, "from": PERSON, "message": _message(text=odd), "data": f"approve:{odd}"}
         deliver(telegram, {"callback_query": press})
         deliver(telegram, {"message": {**_message(text=f"/model {odd}"), "message_id": 7}})
