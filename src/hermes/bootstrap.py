@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,91 +11,41 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import aiohttp
-
-from hermes.agent.backends.terminals import Terminals, end_leftovers
+from hermes.agent.backends.terminals import end_leftovers
 from hermes.agent.checkpoints import Checkpoints
-from hermes.agent.delegation import Delegation
 from hermes.agent.hearing.ears import Ears
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher
-from hermes.agent.post import Parcel, ParcelPost, Post
+from hermes.agent.post import ParcelPost
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.recall import Recall
 from hermes.agent.sight import Sight
-from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.showing import SkillCalls
 from hermes.agent.skills.switches import SkillSwitches
 from hermes.agent.todos import TodoLists
-from hermes.agent.toolkit import Parts, Toolbox, ToolContext, tools_of
-from hermes.agent.tools import (
-    clarify,
-    delegate_task,
-    execute_code,
-    find_tools,
-    patch,
-    process,
-    read_file,
-    search_files,
-    send_message,
-    session_search,
-    skill_manage,
-    skill_view,
-    skills_list,
-    terminal,
-    text_to_speech,
-    todo,
-    vision,
-    web_extract,
-    web_search,
-    write_file,
-)
+from hermes.agent.toolkit import Parts, Toolbox, tools_of
 from hermes.agent.toolsets import Accesses, mistakes
-from hermes.agent.voice.voices import Voices
 from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
-from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secret_variables, secrets_of
-from hermes.core.catalogue import ENGLISH, words_of
+from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
+from hermes.core.catalogue import words_of
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.keys import AccountKey, SessionKey, Target
+from hermes.core.keys import AccountKey, Target
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
+from hermes.equipment import COMMANDS, TOOLS, Equipment
 from hermes.hosting import locks, paths
 from hermes.platforms.local.hub import LocalHub
-from hermes.services.alerts import Alerts, home_channels, home_targets
+from hermes.services.alerts import Alerts, home_targets
 from hermes.services.aloud import Aloud
 from hermes.services.approvals import Approvals
 from hermes.services.attachments import Attachments
 from hermes.services.background import Background
 from hermes.services.cards import Cards
 from hermes.services.clock import SystemClock
-from hermes.services.commands import (
-    about,
-    agents,
-    approve,
-    busy,
-    compress,
-    language,
-    model,
-    personality,
-    places,
-    reasoning,
-    restart,
-    retry,
-    rollback,
-    session,
-    sessions,
-    skills,
-    tools,
-    undo,
-    usage,
-    verbose,
-    voice,
-)
 from hermes.services.commands.base import CommandParts, Dispatcher, collect
 from hermes.services.compression import Compression
 from hermes.services.delivery import Delivery
@@ -104,7 +53,6 @@ from hermes.services.door import Door
 from hermes.services.errands import Errands
 from hermes.services.events import EventBus
 from hermes.services.gateway import Gateway
-from hermes.services.http import ProxyRules, make_session
 from hermes.services.intake import Intake
 from hermes.services.janitor import Janitor
 from hermes.services.lanes import Lanes
@@ -122,11 +70,11 @@ from hermes.services.spool import Spool
 from hermes.services.supervisor import Supervisor
 from hermes.services.surroundings import surroundings_of, today
 from hermes.services.turns import TurnParts, TurnRunner
-from hermes.store import choices, claims, outbox, turns
+from hermes.store import claims, outbox, turns
 from hermes.store.db import PASSING, Database, Limits, Trouble, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
-from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox import OutboxKind
 
 log = logging.getLogger(__name__)
 
@@ -135,52 +83,6 @@ GATEWAY_WAIT_SECONDS = 30.0
 STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
-
-TOOLS: tuple[ModuleType, ...] = (
-    clarify,
-    delegate_task,
-    execute_code,
-    find_tools,
-    patch,
-    process,
-    read_file,
-    search_files,
-    send_message,
-    session_search,
-    skill_manage,
-    skill_view,
-    skills_list,
-    terminal,
-    text_to_speech,
-    todo,
-    vision,
-    web_extract,
-    web_search,
-    write_file,
-)
-COMMANDS: tuple[ModuleType, ...] = (
-    about,
-    agents,
-    approve,
-    busy,
-    compress,
-    language,
-    model,
-    personality,
-    places,
-    reasoning,
-    restart,
-    retry,
-    rollback,
-    session,
-    sessions,
-    skills,
-    tools,
-    undo,
-    usage,
-    verbose,
-    voice,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +216,6 @@ class _Builder:
         self._alerts: Alerts | None = None
         self._gateway: Gateway | None = None
         self._menus: Menus | None = None
-        self._tool_parts = Parts()
         self._manifests = self._platforms()
         self.watch = ConfigWatch(
             setting.home,
@@ -322,6 +223,9 @@ class _Builder:
             setting.cwd,
             tuple(self._manifests.values()),
             on_change=self._config_changed,
+        )
+        self._equipment = Equipment(
+            setting.home, setting.environ, setting.cwd, setting.redactor, setting.clock, self.watch
         )
         self._take_config(self.watch.current)
         self.fetcher = Fetcher(setting.home)
@@ -410,7 +314,7 @@ class _Builder:
         for text in self._untold:
             self._alerts.tell(text)
         presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, pacer, self._setting.pace)
-        skills = self._skills()
+        skills = self._equipment.skills(at_once=not self._setting.skills_wait)
         prompts = PromptBuilder(
             surroundings=lambda: surroundings_of(config()),
             today=lambda: today(config(), clock.now()),
@@ -423,7 +327,7 @@ class _Builder:
         )
         cards = Cards(supervisor.capabilities, lambda: config().language)
         self._tell_mistakes(toolbox)
-        reader, spool, voices = Reader(), Spool(home, db, clock), self._voices(db)
+        reader, spool, voices = Reader(), Spool(home, db, clock), self._equipment.voices(db)
         media = Media(spool, letters, voices)
         compression = Compression(db, clock, config, models.named, self._teller(db, letters))
         runner = TurnRunner(
@@ -437,8 +341,8 @@ class _Builder:
                 models.model_for,
                 toolbox,
                 prompts,
-                self._tool_context,
-                Attachments(supervisor.adapter_of, Ears(config, self._open_http), reader),
+                self._equipment.context,
+                Attachments(supervisor.adapter_of, Ears(config, self._equipment.open_http), reader),
                 cards,
                 compression.grown,
                 media,
@@ -457,8 +361,8 @@ class _Builder:
             config,
             self._status,
             supervisor.adapter_of,
-            lambda: self._tool_parts,
-            self._tool_context,
+            lambda: self._equipment.parts,
+            self._equipment.context,
             pairings,
             lambda: self.watch.loaded,
             self.watch.read_again,
@@ -468,19 +372,19 @@ class _Builder:
         door = Door(db, clock, bus, lanes, self._setting.redactor)
         recall = Recall(db, home, clock)
         checkpoints = Checkpoints(db, clock, home, lambda: config().checkpoints)
-        terminals = self._terminals(db, skills)
+        terminals = self._equipment.terminals(db, skills)
         self.end_commands = terminals.close
-        self._tool_parts = Parts(
+        self._equipment.parts = Parts(
             toolbox,
             compression,
             recall,
             checkpoints,
             TodoLists(db, clock),
-            self._post(letters, media),
-            self._delegation(Errands(db, door, lanes)),
-            GuardedWeb(lambda: config().web, self._open_proxied),
+            self._equipment.post(letters, media),
+            self._equipment.delegation(Errands(db, door, lanes)),
+            GuardedWeb(lambda: config().web, self._equipment.open_proxied),
             reader,
-            Search(lambda: config().web, self._open_http),
+            Search(lambda: config().web, self._equipment.open_http),
             voices,
             ParcelPost(letters.capabilities, media.pack, letters.due, clock.now),
             Sight(lambda key: models.named(config().vision.model, key)),
@@ -557,90 +461,6 @@ class _Builder:
 
         return tell
 
-    def _post(self, letters: Letters, media: Media) -> Post:
-        def write(target: Target, text: str, key: str) -> list[Outgoing]:
-            return letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
-
-        async def mail(ctx: ToolContext, target: Target, text: str) -> Parcel:
-            made = await media.compose(OutboundMessage(target, text), ctx, ENGLISH, turn_id="", lane=str(ctx.origin))
-            return Parcel(made.rows, made.files, made.refused)
-
-        return Post(write, mail, letters.due, lambda: home_channels(self._config()), self._setting.clock.now)
-
-    def _delegation(self, errands: Errands) -> Delegation:
-        config = self._config
-        return Delegation(errands.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
-
-    def _open_http(self) -> aiohttp.ClientSession:
-        return make_session(ProxyRules.of(self._config().proxies))
-
-    def _voices(self, db: Database) -> Voices:
-        async def is_silent(lane: str) -> bool:
-            return (await db.read(choices.of_lane, lane)).voice == "off"
-
-        return Voices(self._config, self._open_http, is_silent)
-
-    def _open_proxied(self, url: str) -> aiohttp.ClientSession | None:
-        rules = ProxyRules.of(self._config().proxies)
-        return make_session(rules, auto_decompress=False) if rules.proxy_for(url) is not None else None
-
-    def _skills(self) -> SkillLibrary:
-        setting = self._setting
-        files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
-        library = SkillLibrary(
-            setting.home,
-            lambda: self._config().skills,
-            value_of=lambda name: setting.environ.get(name) or files.get(name),
-            own_variables=lambda: secret_variables(self.watch.loaded),
-            learn=setting.redactor.learn,
-            now=setting.clock.now,
-        )
-        if not setting.skills_wait:
-            library.may_begin.set()
-        return library
-
-    def _terminals(self, db: Database, skills: SkillLibrary) -> Terminals:
-        setting = self._setting
-        files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
-        return Terminals(
-            setting.home,
-            setting.environ,
-            self._config,
-            db,
-            setting.clock,
-            look_up=files.get,
-            more_variables=skills.environment,  # the names; asked this way, their values are hidden from now on
-            mask=setting.redactor.mask,
-        )
-
     async def _status(self) -> dict[str, Any]:
         assert self._gateway is not None  # noqa: S101 - commands run only when it is built
         return await self._gateway.status()
-
-    def _may_work_in(self, folder: str) -> bool:
-        """Not in our own home, whose folders are closed to tools."""
-        if not folder or not os.path.isdir(folder):
-            return False
-        return not Path(os.path.realpath(folder)).is_relative_to(self._setting.home.resolve())
-
-    def _tool_context(self, key: SessionKey, person_id: str, role: str, folder: str = "") -> ToolContext:
-        """Tools of the owner work in the home folder of whoever runs us, everybody else's in a folder of their own.
-
-        On the machine's own command line the owner's work in the ``folder`` in which that is.
-        """
-        home = self._setting.home
-        workspace = self._config().agent.workspace
-        if key.platform == "local" and role == PersonRole.OWNER and self._may_work_in(folder):
-            workspace = Path(folder)
-        if workspace is None:
-            own = home / "workspaces" / (person_id or "nobody").replace("/", "_")
-            workspace = Path.home() if role == PersonRole.OWNER else own
-        return ToolContext(
-            "",
-            key,
-            person_id,
-            workspace,
-            forbidden=(home,),
-            role=PersonRole(role or PersonRole.GUEST),
-            parts=self._tool_parts,
-        )

@@ -1,0 +1,227 @@
+"""What the agent works with: its tools and commands, and the parts they need. Put together by ``bootstrap``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import aiohttp
+
+from hermes.agent.backends.terminals import Terminals
+from hermes.agent.delegation import Delegation
+from hermes.agent.post import Parcel, Post
+from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.toolkit import Parts, ToolContext
+from hermes.agent.tools import (
+    clarify,
+    delegate_task,
+    execute_code,
+    find_tools,
+    patch,
+    process,
+    read_file,
+    search_files,
+    send_message,
+    session_search,
+    skill_manage,
+    skill_view,
+    skills_list,
+    terminal,
+    text_to_speech,
+    todo,
+    vision,
+    web_extract,
+    web_search,
+    write_file,
+)
+from hermes.agent.voice.voices import Voices
+from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
+from hermes.core.catalogue import ENGLISH
+from hermes.core.keys import SessionKey, Target
+from hermes.core.messages import OutboundMessage
+from hermes.core.people import PersonRole
+from hermes.core.ports import Clock
+from hermes.core.secret import Redactor
+from hermes.services.alerts import home_channels
+from hermes.services.commands import (
+    about,
+    agents,
+    approve,
+    busy,
+    compress,
+    language,
+    model,
+    personality,
+    places,
+    reasoning,
+    restart,
+    retry,
+    rollback,
+    session,
+    sessions,
+    skills,
+    tools,
+    undo,
+    usage,
+    verbose,
+    voice,
+)
+from hermes.services.errands import Errands
+from hermes.services.http import ProxyRules, make_session
+from hermes.services.letters import Letters
+from hermes.services.media import Media
+from hermes.store import choices
+from hermes.store.db import Database
+from hermes.store.outbox import OutboxKind, Outgoing
+
+TOOLS: tuple[ModuleType, ...] = (
+    clarify,
+    delegate_task,
+    execute_code,
+    find_tools,
+    patch,
+    process,
+    read_file,
+    search_files,
+    send_message,
+    session_search,
+    skill_manage,
+    skill_view,
+    skills_list,
+    terminal,
+    text_to_speech,
+    todo,
+    vision,
+    web_extract,
+    web_search,
+    write_file,
+)
+COMMANDS: tuple[ModuleType, ...] = (
+    about,
+    agents,
+    approve,
+    busy,
+    compress,
+    language,
+    model,
+    personality,
+    places,
+    reasoning,
+    restart,
+    retry,
+    rollback,
+    session,
+    sessions,
+    skills,
+    tools,
+    undo,
+    usage,
+    verbose,
+    voice,
+)
+
+
+class Equipment:
+    """Makes the parts of one home. ``parts`` is filled when all services are there; tools ask it by type."""
+
+    def __init__(
+        self, home: Path, environ: Mapping[str, str], cwd: Path, redactor: Redactor, clock: Clock, watch: ConfigWatch
+    ) -> None:
+        self._home = home
+        self._environ = environ
+        self._cwd = cwd
+        self._redactor = redactor
+        self._clock = clock
+        self._watch = watch
+        self.parts = Parts()
+
+    def _config(self) -> Config:
+        return self._watch.current
+
+    def _env_files(self) -> EnvFiles:
+        return EnvFiles((self._home / ".env", self._cwd / ".env"))
+
+    def post(self, letters: Letters, media: Media) -> Post:
+        def write(target: Target, text: str, key: str) -> list[Outgoing]:
+            return letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
+
+        async def mail(ctx: ToolContext, target: Target, text: str) -> Parcel:
+            made = await media.compose(OutboundMessage(target, text), ctx, ENGLISH, turn_id="", lane=str(ctx.origin))
+            return Parcel(made.rows, made.files, made.refused)
+
+        return Post(write, mail, letters.due, lambda: home_channels(self._config()), self._clock.now)
+
+    def delegation(self, errands: Errands) -> Delegation:
+        config = self._config
+        return Delegation(errands.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
+
+    def open_http(self) -> aiohttp.ClientSession:
+        return make_session(ProxyRules.of(self._config().proxies))
+
+    def voices(self, db: Database) -> Voices:
+        async def is_silent(lane: str) -> bool:
+            return (await db.read(choices.of_lane, lane)).voice == "off"
+
+        return Voices(self._config, self.open_http, is_silent)
+
+    def open_proxied(self, url: str) -> aiohttp.ClientSession | None:
+        rules = ProxyRules.of(self._config().proxies)
+        return make_session(rules, auto_decompress=False) if rules.proxy_for(url) is not None else None
+
+    def skills(self, *, at_once: bool) -> SkillLibrary:
+        """``at_once`` False: whoever opens the gateway says when they may be brought in."""
+        files = self._env_files()
+        library = SkillLibrary(
+            self._home,
+            lambda: self._config().skills,
+            value_of=lambda name: self._environ.get(name) or files.get(name),
+            own_variables=lambda: secret_variables(self._watch.loaded),
+            learn=self._redactor.learn,
+            now=self._clock.now,
+        )
+        if at_once:
+            library.may_begin.set()
+        return library
+
+    def terminals(self, db: Database, skills: SkillLibrary) -> Terminals:
+        files = self._env_files()
+        return Terminals(
+            self._home,
+            self._environ,
+            self._config,
+            db,
+            self._clock,
+            look_up=files.get,
+            more_variables=skills.environment,  # the names; asked this way, their values are hidden from now on
+            mask=self._redactor.mask,
+        )
+
+    def _may_work_in(self, folder: str) -> bool:
+        """Not in our own home, whose folders are closed to tools."""
+        if not folder or not os.path.isdir(folder):
+            return False
+        return not Path(os.path.realpath(folder)).is_relative_to(self._home.resolve())
+
+    def context(self, key: SessionKey, person_id: str, role: str, folder: str = "") -> ToolContext:
+        """Tools of the owner work in the home folder of whoever runs us, everybody else's in a folder of their own.
+
+        On the machine's own command line the owner's work in the ``folder`` in which that is.
+        """
+        home = self._home
+        workspace = self._config().agent.workspace
+        if key.platform == "local" and role == PersonRole.OWNER and self._may_work_in(folder):
+            workspace = Path(folder)
+        if workspace is None:
+            own = home / "workspaces" / (person_id or "nobody").replace("/", "_")
+            workspace = Path.home() if role == PersonRole.OWNER else own
+        return ToolContext(
+            "",
+            key,
+            person_id,
+            workspace,
+            forbidden=(home,),
+            role=PersonRole(role or PersonRole.GUEST),
+            parts=self.parts,
+        )
