@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from hermes.bootstrap import TOOLS, Setting, open_gateway
+from hermes.bootstrap import Setting, open_gateway
 from hermes.core.errors import GatewayError
+from hermes.equipment import TOOLS
 from hermes.hosting.verbs import verbs_of
 from hermes.services.gateway import Gateway
 from hermes.store import outbox

@@ -9,8 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from hermes.bootstrap import TOOLS, Setting, open_gateway
+from hermes.bootstrap import Setting, open_gateway
 from hermes.core.ports import Clock
+from hermes.equipment import TOOLS
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import DEFAULT_PACE, Pace

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def _tools() -> list[Tool]:
     from hermes.agent.toolkit import tools_of
     from hermes.agent.toolsets import FINDING
-    from hermes.bootstrap import TOOLS
+    from hermes.equipment import TOOLS
 
     return [tool for tool in tools_of(*TOOLS) if tool.group != FINDING]
 

@@ -9,13 +9,13 @@ import string
 import pytest
 
 from hermes.agent.toolsets import GROUPS
-from hermes.bootstrap import COMMANDS
 from hermes.core import words_zh
 from hermes.core.catalogue import CATALOGUE, CHINESE, ENGLISH, Said, told, words_of
 from hermes.core.errors import GatewayError
 from hermes.core.languages import LANGUAGES
 from hermes.core.people import PersonRole
 from hermes.core.words import Words
+from hermes.equipment import COMMANDS
 from hermes.services.commands.base import collect
 from hermes.services.supervisor import Link
 from hermes.services.turns import StopReason
