@@ -413,7 +413,7 @@ def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) 
 
 def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str) -> None:
     """Nothing left: the row is ready again, later. The attempt leaves no doubt behind."""
-    tx.run(
+    changed = tx.run(
         """
         UPDATE outbox SET state = 'ready', not_before = :not_before, reason = :reason
         WHERE id = :id AND state = 'unknown'
@@ -422,14 +422,14 @@ def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str) -> N
         not_before=not_before,
         reason=reason,
     )
-    # It was counted when it was begun.
-    tx.run(
-        """
-        UPDATE allowances SET sends_left = sends_left + 1
-        WHERE target = (SELECT target FROM outbox WHERE id = :id)
-        """,
-        id=row_id,
-    )
+    if changed:  # it was counted when it was begun
+        tx.run(
+            """
+            UPDATE allowances SET sends_left = sends_left + 1
+            WHERE target = (SELECT target FROM outbox WHERE id = :id)
+            """,
+            id=row_id,
+        )
 
 
 def record_unknown(tx: Tx, row_id: str, *, not_before: float, reason: str) -> None:

@@ -32,6 +32,7 @@ from hermes.core.messages import (
     Unreadable,
 )
 from hermes.core.ports import Emit
+from hermes.core.text import storable
 from hermes.platforms.weixin import client, media, reading, wire
 from hermes.platforms.weixin.breaker import Breaker
 from hermes.platforms.weixin.client import Client
@@ -75,8 +76,15 @@ class WeixinAdapter:
         download_limit_bytes=media.DOWNLOAD_LIMIT,
     )
 
-    def __init__(self, config: WeixinConfig, http: aiohttp.ClientSession, parts: AdapterParts) -> None:
+    def __init__(
+        self,
+        config: WeixinConfig,
+        http: aiohttp.ClientSession,
+        parts: AdapterParts,
+        grace_seconds: float = POLL_GRACE_SECONDS,
+    ) -> None:
         self._config = config
+        self._grace = grace_seconds
         self._alive = parts.alive
         self._now = parts.now
         self.capabilities = replace(type(self).capabilities, rates=config.rates, sends_per_inbound=config.bubbles)
@@ -133,7 +141,7 @@ class WeixinAdapter:
             raise self._lost
         try:
             async with asyncio.timeout(None) as self._polling:
-                return await self._client.poll(self._memory.cursor, seconds=hold + POLL_GRACE_SECONDS)
+                return await self._client.poll(self._memory.cursor, seconds=hold + self._grace)
         except TimeoutError:
             if self._lost is None:
                 raise
@@ -149,7 +157,8 @@ class WeixinAdapter:
         event = reading.understand(raw, self._reader, now)
         if isinstance(event, InboundMessage):
             context = raw.get("context_token")
-            self._memory.wrote(event.session_key.chat, context if isinstance(context, str) else "", now)
+            is_usable = isinstance(context, str) and storable(context) == context
+            self._memory.wrote(event.session_key.chat, context if is_usable else "", now)
             self._memory.remember(event.message_id, event.text, from_us=False)
             return self._memory.told_twice(event, raw)
         return event

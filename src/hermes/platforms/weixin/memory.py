@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from hermes.core.messages import InboundMessage, Marks
+from hermes.core.text import storable
 from hermes.platforms.weixin.reading import Remembered
 
 CURSOR = "get_updates_buf"
@@ -74,7 +75,7 @@ class Memory:
     def take_marks(self, cursor: str = "") -> dict[str, str]:
         """Everything new since the last call, to be stored with what came."""
         news, self._news = self._news, {}
-        if cursor and cursor != self.cursor:
+        if cursor and cursor != self.cursor and storable(cursor) == cursor:
             news[CURSOR] = self.cursor = cursor
         return news
 
@@ -115,7 +116,7 @@ class Memory:
     def told_twice(self, message: InboundMessage, raw: Mapping[str, Any]) -> InboundMessage:
         """A text that was handed out before under another number gets that number as a further key."""
         at_ms = raw.get("create_time_ms")
-        if not isinstance(at_ms, int) or not message.text or message.attachments:
+        if not isinstance(at_ms, int) or not 0 < at_ms < 2**53 or not message.text or message.attachments:
             return message
         digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         peer = f"{message.session_key.chat}/{message.sender_id}"
@@ -130,7 +131,7 @@ class Memory:
 
 
 def _packed(*values: str | float | bool) -> str:
-    return orjson.dumps(values).decode()
+    return orjson.dumps([storable(value) if isinstance(value, str) else value for value in values]).decode()
 
 
 def _number(text: str) -> int:

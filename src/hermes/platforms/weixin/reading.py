@@ -10,8 +10,10 @@ from typing import Any
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Json, Quote, Unreadable, read
+from hermes.core.text import storable
 from hermes.platforms.weixin import media, wire
 
+LONGEST_NAME = 200
 LONG_TEXT = 1800  # a phone cuts a longer text into several messages
 
 
@@ -45,9 +47,7 @@ def unreadable(event: Unreadable) -> Unreadable:
 
 
 def parse(message: Json, reader: Reader, now: float) -> InboundEvent:
-    sender = message.get("from_user_id") or ""
-    if not isinstance(sender, str):
-        raise ValueError("from_user_id is no text")  # noqa: TRY004 - kept raw like anything else unreadable
+    sender, group = _name(message.get("from_user_id")), _name(message.get("group_id"))
     if message.get("message_type", wire.FROM_USER) == wire.FROM_BOT or sender in ("", reader.bot_id):
         return Ignored("not from a person")
     if message.get("message_state") == wire.GENERATING:
@@ -65,7 +65,9 @@ def parse(message: Json, reader: Reader, now: float) -> InboundEvent:
         raise ValueError("it has no number")
     return InboundMessage(
         keys=(f"msg:{number}",),
-        session_key=_session_key(message, sender, reader.account),
+        session_key=SessionKey(
+            "weixin", ChatKind.GROUP if group else ChatKind.DM, group or sender, account=reader.account
+        ),
         sender_id=sender,
         text=text,
         sent_at=_sent_at(message.get("create_time_ms"), now),
@@ -81,20 +83,20 @@ _KINDS = frozenset({wire.TEXT, wire.IMAGE, wire.VOICE, wire.FILE, wire.VIDEO})
 
 
 def number_of(value: Any) -> str:
-    """Numbers of messages are unsigned, of 64 bits; text from here on."""
+    """Numbers of messages are unsigned, of 64 bits; text from here on. '' for what is none."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return ""
-    return str(value) if value else ""
+    text = str(value) if isinstance(value, str) or 0 < value < 2**64 else ""
+    return text if len(text) <= 20 and text.isascii() and text.isdigit() else ""
 
 
-def peer_of(message: Mapping[str, Any]) -> str:
-    """The chat that a message belongs to: its group, or its sender."""
-    return str(message.get("group_id") or message.get("from_user_id") or "")
-
-
-def _session_key(message: Json, sender: str, account: str) -> SessionKey:
-    group = str(message.get("group_id") or "")
-    return SessionKey("weixin", ChatKind.GROUP if group else ChatKind.DM, group or sender, account=account)
+def _name(value: Any) -> str:
+    """The id of a person or a group. Raises ValueError for one under which nothing could be stored."""
+    if value is None:
+        return ""
+    if not isinstance(value, str) or storable(value) != value or len(value) > LONGEST_NAME:
+        raise ValueError("an id is none")
+    return value
 
 
 def _sent_at(milliseconds: Any, now: float) -> datetime:
