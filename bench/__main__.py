@@ -20,6 +20,7 @@ from bench.measures import (
     floor,
     hello,
     idle,
+    idle_sessions,
     lag,
     lone,
     messages,
@@ -28,6 +29,7 @@ from bench.measures import (
     size,
     start,
     streams,
+    tools,
     version,
 )
 from bench.rig import BenchError
@@ -48,6 +50,8 @@ MEASURES: dict[str, Measure] = {
     "streams": streams.measure,
     "api": api.measure,
     "approvals": approvals.measure,
+    "tools": tools.measure,
+    "idle_sessions": idle_sessions.measure,
     "sessions": sessions.measure,
     "postgres": postgres.measure,
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import api_kills, duplicates, faults, pacing, reconnects, store_troubles
+from tests.chaos import api_kills, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, told
 from tests.chaos.world import opened
@@ -166,6 +166,22 @@ async def fuzz_the_api(options: Options) -> Told:
     return Told(rows, not met.failures)
 
 
+async def kill_in_batches(options: Options) -> Told:
+    counted = await tool_kills.kill_in_batches(options.folder / "tools", options.kills, options.seed)
+    for one in (*counted.wrong, *counted.left):
+        print(f"wrong: {one}")
+    where = ", ".join(f"{name} {count}" for name, count in counted.cut_off.most_common())
+    rows = [
+        ("kill -9 in batches of five calls", f"{counted.kills} (seed {options.seed})"),
+        ("… where it came", where),
+        ("… happened twice, lost or wrong", str(len(counted.wrong))),
+        ("… commands of which nobody knows whether they finished", str(counted.unknown)),
+        ("… messages sent again, with ↻", str(counted.repeated)),
+        ("… processes left", str(len(counted.left))),
+    ]
+    return Told(rows, counted.is_good)
+
+
 async def stream_at_once(options: Options) -> Told:
     paced = await pacing.stream_at_once(options.folder / "pacing", CHATS, scale=1.0, deadline=120)
     waits = f"{quantile(paced.waits, 0.5):.1f} / {quantile(paced.waits, 0.99):.1f} / {paced.waits[-1]:.1f} s"
@@ -189,6 +205,7 @@ async def stream_at_once(options: Options) -> Told:
 
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
+    "tools": kill_in_batches,
     "api": kill_the_api,
     "fuzz": fuzz_the_api,
     "duplicates": deliver_again,
