@@ -18,6 +18,7 @@ GROUP = "hermes.platforms"
 # Ours stand here by module name, so that they are found in a clone too, where no entry point is installed.
 BUILT_IN: Mapping[str, str] = {
     "qq": "hermes.platforms.qq",
+    "slack": "hermes.platforms.slack",
     "telegram": "hermes.platforms.telegram",
     "local": "hermes.platforms.local",
     "weixin": "hermes.platforms.weixin",

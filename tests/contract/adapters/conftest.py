@@ -15,10 +15,11 @@ from hermes.core.ports import Adapter
 from tests.fakes.local import FakeLocal
 from tests.fakes.qq import FakeQQ
 from tests.fakes.server import FakeServer
+from tests.fakes.slack import FakeSlack
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.weixin import FakeWeixin
 
-FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeQQ, FakeLocal, FakeWeixin)
+FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeQQ, FakeSlack, FakeLocal, FakeWeixin)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,158 @@
+"""What was written while nobody listened, read from the history of each channel."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, RejectedError
+from hermes.core.messages import Json
+from hermes.platforms.slack.api import Api
+from hermes.platforms.slack.places import Places
+from hermes.platforms.slack.reading import order
+
+log = logging.getLogger(__name__)
+
+LONGEST_SECONDS = 7 * 86400.0
+MOST_MESSAGES = 1000
+PAGE = 200
+MOST_PAGES = 10
+_KINDS = "im,mpim,private_channel,public_channel"
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The messages of one channel that were missed, oldest first; ``error`` ends the connection instead."""
+
+    channel: str
+    messages: Sequence[Json] = ()
+    error: PlatformError | None = None
+
+
+class CatchUp:
+    """Reads one channel after the other; one in which somebody speaks now comes first.
+
+    Until a channel has been put, its live events have to wait.
+    """
+
+    def __init__(self, api: Api, places: Places, put: Callable[[CaughtUp], None]) -> None:
+        self._api = api
+        self._places = places
+        self._put = put
+        self._is_needed = bool(places.since)  # with no mark at all, it starts at now
+        self._waiting: list[str] = sorted(places.channels, key=lambda channel: not channel.startswith("D"))
+        self._met: set[str] = set(self._waiting)
+        self._done: set[str] = set()
+        self._wake = asyncio.Event()
+
+    def is_done(self, channel: str) -> bool:
+        return not self._is_needed or channel in self._done
+
+    def hurry(self, channel: str) -> None:
+        """Somebody speaks there now."""
+        if channel in self._waiting:
+            self._waiting.remove(channel)
+        elif channel in self._met:
+            return  # it is being read
+        self._met.add(channel)
+        self._waiting.insert(0, channel)
+        self._wake.set()
+
+    def finish(self, channel: str) -> None:
+        """What was missed there is stored."""
+        self._done.add(channel)
+
+    async def run(self) -> None:
+        if not self._is_needed:
+            return
+        try:
+            is_listed = False
+            while True:
+                while self._waiting:
+                    channel = self._waiting.pop(0)
+                    self._put(CaughtUp(channel, await self._missed(channel)))
+                if not is_listed:
+                    await self._list()
+                    is_listed = True
+                elif not self._waiting:
+                    self._wake.clear()
+                    await self._wake.wait()
+        except PlatformError as error:
+            self._put(CaughtUp("", error=error))
+
+    async def _list(self) -> None:
+        """Channels of which nothing is stored: somebody may have written there for the first time."""
+        try:
+            found = await self._pages("users.conversations", "channels", types=_KINDS, exclude_archived="true")
+        except RejectedError as refused:
+            log.warning("Channels not listed", extra={"platform": "slack", "reason": str(refused)})
+            return
+        for channel in found:
+            name = channel.get("id")
+            if isinstance(name, str) and name and name not in self._met:
+                self._met.add(name)
+                self._waiting.append(name)
+
+    async def _missed(self, channel: str) -> list[Json]:
+        mark = max(self._places.mark(channel), f"{time.time() - LONGEST_SECONDS:.6f}", key=order)
+        try:
+            found = await self._pages("conversations.history", "messages", channel=channel, oldest=mark)
+            threads = {str(root["ts"]): mark for root in found if root.get("reply_count")}
+            threads |= {root: max(ts, mark, key=order) for root, ts in self._places.threads_in(channel).items()}
+            for root, since in threads.items():
+                found += await self._replies(channel, root, since)
+        except CredentialsError:
+            raise
+        except RejectedError as refused:  # left, archived, or a scope is missing: the others go on
+            log.warning("Not caught up", extra={"platform": "slack", "chat": channel, "reason": str(refused)})
+            return []
+        return _in_order(found, mark)
+
+    async def _replies(self, channel: str, root: str, since: str) -> list[Json]:
+        try:
+            found = await self._pages("conversations.replies", "messages", channel=channel, ts=root, oldest=since)
+        except RejectedError as refused:
+            log.info("Thread not caught up", extra={"platform": "slack", "chat": channel, "reason": str(refused)})
+            return []
+        return [reply for reply in found if reply.get("ts") != root]  # Slack always shows the root too
+
+    async def _pages(self, method: str, what: str, **form: str) -> list[Json]:
+        found: list[Json] = []
+        cursor = ""
+        for _ in range(MOST_PAGES):
+            more = {"cursor": cursor} if cursor else {}
+            answer = await self._patiently(method, **form, **more, limit=str(PAGE))
+            page = answer.get(what)
+            found += [each for each in page if isinstance(each, dict)] if isinstance(page, list) else []
+            told = answer.get("response_metadata")
+            cursor = str(told.get("next_cursor") or "") if isinstance(told, dict) else ""
+            if not cursor:
+                return found
+        log.warning("More than can be caught up", extra={"platform": "slack", "chat": form.get("channel", "")})
+        return found
+
+    async def _patiently(self, method: str, **form: str) -> Json:
+        """Slack says how long to wait; nobody else is held up by it."""
+        while True:
+            try:
+                return await self._api.ask(method, form)
+            except RateLimitedError as limited:
+                await asyncio.sleep(limited.retry_after)
+
+
+def _in_order(found: Sequence[Json], mark: str) -> list[Json]:
+    """Each message once, oldest first; of far too many the newest."""
+    known: dict[str, Json] = {}
+    for message in found:
+        ts = message.get("ts")
+        if isinstance(ts, str) and ts.replace(".", "", 1).isdecimal() and order(ts) > order(mark):
+            known[ts] = message
+    ordered = [known[ts] for ts in sorted(known, key=order)]
+    if len(ordered) > MOST_MESSAGES:
+        log.warning(
+            "Only the newest are caught up", extra={"platform": "slack", "left_out": len(ordered) - MOST_MESSAGES}
+        )
+    return ordered[-MOST_MESSAGES:]

@@ -1,0 +1,264 @@
+"""What Slack tells us, as the gateway's own events. Pure: an event that is not as it should be raises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.messages import (
+    Attachment,
+    AttachmentKind,
+    Ignored,
+    InboundEvent,
+    InboundMessage,
+    Json,
+    Press,
+)
+
+COMMAND = "/hermes"
+# A message of a person; every other subtype is a notice (joined, topic changed) or not for us.
+_SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
+_TS = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}")
+_ANGLED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
+_GAPS = "\u200b"
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who we are at Slack, and in which threads we take part (channel and thread)."""
+
+    account: str
+    team: str
+    user: str
+    name: str = ""
+    takes_part: Callable[[str, str], bool] = lambda _channel, _thread: False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in Slack's history an event stands; ``thread`` '' outside of threads."""
+
+    channel: str
+    ts: str
+    thread: str = ""
+
+
+def order(ts: str) -> tuple[int, int]:
+    """Slack's times sort by their numbers, not as text."""
+    seconds, _, rest = ts.partition(".")
+    return int(seconds or 0), int(rest or 0)
+
+
+def stamp(value: object) -> str:
+    if not isinstance(value, str) or not _TS.fullmatch(value):
+        raise ValueError("a time of Slack's is not one")
+    return value
+
+
+def text_of(raw: Json, key: str) -> str:
+    value = raw[key]
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{key} is not text")
+    return value
+
+
+def place_of(event: object) -> Place | None:
+    """Where a message event stands, as far as it can be read: an edit or a deletion moves no mark."""
+    if not isinstance(event, dict) or event.get("type") not in ("message", "app_mention"):
+        return None
+    if event.get("subtype") in ("message_changed", "message_deleted", "message_replied"):
+        return None
+    channel, ts, root = event.get("channel"), event.get("ts"), event.get("thread_ts")
+    if not isinstance(channel, str) or not channel or not isinstance(ts, str) or not _TS.fullmatch(ts):
+        return None
+    is_reply = isinstance(root, str) and bool(_TS.fullmatch(root)) and root != ts
+    return Place(channel, ts, str(root) if is_reply else "")
+
+
+def event(payload: Json, me: Me) -> InboundEvent:
+    """An Events API payload."""
+    inner = payload["event"]
+    kind = text_of(inner, "type")
+    if kind not in ("message", "app_mention"):
+        return Ignored(kind)
+    return message({**inner, "team": payload.get("team_id") or inner.get("team")}, me)
+
+
+def message(raw: Json, me: Me) -> InboundEvent:
+    """A message, live or from the history."""
+    subtype = raw.get("subtype") or ""
+    if subtype == "message_changed":
+        return _edit(raw, me)
+    if subtype not in _SPOKEN:
+        return Ignored(f"message {subtype}")
+    if raw.get("bot_id") or raw.get("user") == me.user:
+        return Ignored("message of a bot")
+    ts = stamp(raw["ts"])
+    return _spoken(raw, me, (message_key(me, text_of(raw, "channel"), ts),))
+
+
+def message_key(me: Me, channel: str, ts: str) -> str:
+    return f"msg:{me.team}:{channel}:{ts}"
+
+
+def _edit(raw: Json, me: Me) -> InboundEvent:
+    """A person changed their words. Slack tells the same of links that were unfurled and of threads that grew."""
+    now, before = raw["message"], raw.get("previous_message") or {}
+    edited = now.get("edited") or {}
+    if now.get("text") == before.get("text") or not edited or now.get("bot_id") or now.get("user") == me.user:
+        return Ignored("message_changed")
+    if (now.get("subtype") or "") not in _SPOKEN:
+        return Ignored("message_changed")
+    channel, ts = text_of(raw, "channel"), stamp(now["ts"])
+    whole = {**now, "channel": channel, "channel_type": raw.get("channel_type")}
+    return _spoken(whole, me, (f"edit:{me.team}:{channel}:{ts}:{stamp(edited['ts'])}",), is_edit=True)
+
+
+def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) -> InboundMessage:
+    channel, ts, user = text_of(raw, "channel"), stamp(raw["ts"]), text_of(raw, "user")
+    words = raw.get("text") or ""
+    if not isinstance(words, str):
+        raise TypeError("text is not text")
+    root = stamp(raw["thread_ts"]) if raw.get("thread_ts") else ""
+    thread = root if root != ts else ""
+    is_direct = _is_direct(channel, raw.get("channel_type"))
+    is_addressed = (
+        is_direct
+        or f"<@{me.user}" in words
+        or bool(thread and (raw.get("parent_user_id") == me.user or me.takes_part(channel, thread)))
+    )
+    # In a channel a question opens a thread, and the talk goes on there.
+    opens = ts if is_addressed and not is_direct and not thread else ""
+    profile = raw.get("user_profile") or {}
+    return InboundMessage(
+        keys=keys,
+        session_key=SessionKey(
+            "slack",
+            ChatKind.DM if is_direct else ChatKind.GROUP,
+            channel,
+            thread or opens,
+            account=me.account,
+        ),
+        sender_id=user,
+        text=readable(words, me),
+        sent_at=_when(ts),
+        sender_name=str(profile.get("display_name") or profile.get("real_name") or ""),
+        message_id=ts,
+        attachments=tuple(_attachment(file) for file in raw.get("files") or ()),
+        is_addressed=is_addressed,
+        is_edit=is_edit,
+    )
+
+
+def _is_direct(channel: str, kind: object) -> bool:
+    return kind == "im" or (kind is None and channel.startswith("D"))
+
+
+def _when(ts: str) -> datetime:
+    return datetime.fromtimestamp(float(ts), UTC)
+
+
+def readable(words: str, me: Me) -> str:
+    """Slack's notation as people read it; our own name at an end is no part of what is said to us."""
+    mine = re.escape(f"<@{me.user}") + r"(?:\|[^<>]*)?>"
+    words = re.sub(rf"^(?:\s*{mine}[\s,:]*)+|(?:\s*{mine})+\s*$", "", words)
+    plain = _ANGLED.sub(lambda found: _angled(found[1], found[2], found[3] or "", me), words)
+    return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace(_GAPS, "")
+
+
+def _angled(mark: str, what: str, label: str, me: Me) -> str:
+    match mark:
+        case "@":
+            return f"@{label or (me.name if what == me.user and me.name else what)}"
+        case "#":
+            return f"#{label or what}"
+        case "!":
+            return label or f"@{what.partition('^')[0]}"
+        case _:
+            address = what.removeprefix("mailto:").removeprefix("tel:")
+            bare = address.partition("://")[2]
+            return address if not label or label in (address, bare, what) else f"{label} ({address})"
+
+
+def _attachment(file: Json) -> Attachment:
+    mime = str(file.get("mimetype") or "")
+    address = file.get("url_private_download") or file.get("url_private")
+    return Attachment(
+        kind=_kind(file, mime),
+        file_id=address if isinstance(address, str) and address else f"id:{text_of(file, 'id')}",
+        name=str(file.get("name") or file.get("title") or "file"),
+        mime=mime,
+        size=int(file.get("size") or 0),
+    )
+
+
+def _kind(file: Json, mime: str) -> AttachmentKind:
+    if file.get("subtype") == "slack_audio":
+        return AttachmentKind.VOICE
+    match mime.partition("/")[0]:
+        case "image":
+            return AttachmentKind.IMAGE
+        case "audio":
+            return AttachmentKind.AUDIO
+        case "video":
+            return AttachmentKind.VIDEO
+        case _:
+            return AttachmentKind.DOCUMENT
+
+
+def interaction(payload: Json, me: Me, now: datetime) -> InboundEvent:
+    """A button that was pressed."""
+    if payload.get("type") != "block_actions":
+        return Ignored(str(payload.get("type") or "interactive"))
+    action = payload["actions"][0]
+    if action.get("type") != "button" or not action.get("value"):
+        return Ignored("block_actions")
+    shown, channel = payload.get("message") or {}, payload["channel"]
+    where, user = text_of(channel, "id"), text_of(payload["user"], "id")
+    ts = stamp(payload["container"]["message_ts"])
+    root = str(shown.get("thread_ts") or payload["container"].get("thread_ts") or "")
+    kind = "im" if where.startswith("D") or channel.get("name") == "directmessage" else "channel"
+    return Press(
+        keys=(f"press:{me.team}:{where}:{ts}:{user}:{stamp(action['action_ts'])}",),
+        session_key=SessionKey(
+            "slack",
+            ChatKind.DM if kind == "im" else ChatKind.GROUP,
+            where,
+            root if root != ts else "",
+            account=me.account,
+        ),
+        sender_id=user,
+        data=text_of(action, "value"),
+        sent_at=now,
+        press_id=str(payload.get("response_url") or ""),
+        message_id=ts,
+        sender_name=str(payload["user"].get("username") or payload["user"].get("name") or ""),
+    )
+
+
+def slash(payload: Json, me: Me, now: datetime) -> InboundEvent:
+    """``/hermes stop`` is ``/stop``, ``/hermes`` alone is ``/help``, ``/hermes what is new?`` is that question."""
+    channel, user = text_of(payload, "channel_id"), text_of(payload, "user_id")
+    is_direct = channel.startswith("D") or payload.get("channel_name") == "directmessage"
+    typed = str(payload.get("text") or "").strip()
+    return InboundMessage(
+        keys=(f"slash:{me.team}:{text_of(payload, 'trigger_id')}",),
+        session_key=SessionKey("slack", ChatKind.DM if is_direct else ChatKind.GROUP, channel, account=me.account),
+        sender_id=user,
+        text=_typed(text_of(payload, "command"), readable(typed, me)),
+        sent_at=now,
+        sender_name=str(payload.get("user_name") or ""),
+    )
+
+
+def _typed(command: str, words: str) -> str:
+    if command != COMMAND:
+        return f"{command} {words}".strip()
+    if not words:
+        return "/help"
+    first = words.split(maxsplit=1)[0]
+    # A lone word or a word of letters alone reads as a command; anything longer is said to the agent.
+    return f"/{words}" if first.isascii() and first.isalpha() and (first == words or first.islower()) else words

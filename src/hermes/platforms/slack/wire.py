@@ -1,0 +1,231 @@
+"""Slack's protocol and nothing else: envelopes in, messages out, refusals as our errors. Pure functions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from http import HTTPStatus
+
+import orjson
+
+from hermes.core.errors import (
+    CredentialsError,
+    OutcomeUnknownError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    UnreachableError,
+)
+from hermes.core.messages import (
+    Button,
+    Capabilities,
+    Ignored,
+    InboundEvent,
+    Json,
+    OutboundMessage,
+    Rate,
+    Rates,
+    TextUnit,
+    Unreadable,
+    read,
+)
+from hermes.core.text import trim
+from hermes.platforms.slack import media, reading
+from hermes.platforms.slack.markdown import render
+from hermes.platforms.slack.reading import Me
+
+REPEAT_MARK = "↻ "
+TEXT_LIMIT = 4000  # what Slack advises; what it takes, with every sign escaped, is ten times that
+SECTION_LIMIT = 3000
+MOST_BLOCKS = 50
+LABEL_LIMIT = 75
+ROW_LIMIT = 25
+DEFAULT_RETRY_SECONDS = 30.0
+
+CAPABILITIES = Capabilities(
+    # What is left when a repeated message has to carry its mark.
+    text_limit=TEXT_LIMIT - len(REPEAT_MARK),
+    caption_limit=TEXT_LIMIT - len(REPEAT_MARK),
+    edits=True,
+    typing=True,
+    buttons=True,
+    media=True,
+    album_limit=media.ALBUM_LIMIT,
+    threads=True,
+    catch_up=True,
+    # Slack allows some 50 changes in a minute.
+    edit_pause_seconds=1.5,
+    # One message a second in a channel; a few at once are let through.
+    rates=Rates(in_chat=Rate(3, 3.0)),
+    # Three heartbeats.
+    silence_seconds=35.0,
+    upload_limit_bytes=media.UPLOAD_LIMIT,
+    download_limit_bytes=media.DOWNLOAD_LIMIT,
+)
+
+_SIGNED_OUT = frozenset(
+    {
+        "invalid_auth",
+        "not_authed",
+        "account_inactive",
+        "token_revoked",
+        "token_expired",
+        "not_allowed_token_type",
+        "org_login_required",
+        "team_access_not_granted",
+    }
+)
+_THEIRS = frozenset({"fatal_error", "internal_error", "service_unavailable", "request_timeout", "team_added_to_org"})
+_ADVICE = {
+    "channel_not_found": "There is no such channel, or the app is not in it.",
+    "not_in_channel": "Invite the app into the channel first: /invite @its-name.",
+    "is_archived": "The channel is archived.",
+    "missing_scope": "Take the app's manifest from `hermes slack manifest` and install the app again.",
+    "edit_window_closed": "Messages there cannot be changed any more.",
+}
+
+
+class RefusedError(RejectedError):
+    """Slack read the request and said no; ``error`` is its own word for why."""
+
+    def __init__(self, reason: str, error: str) -> None:
+        super().__init__(reason)
+        self.error = error
+
+
+# In
+
+
+def understand(envelope: object, me: Me, now: datetime) -> InboundEvent:
+    """What an envelope holds. Whatever cannot be read is kept raw, with a key by which it is known again."""
+    if not isinstance(envelope, dict):
+        return kept(envelope, "no envelope")
+    known = read(_parse, envelope, me, now, dump=_dump)
+    return replace(known, keys=(_raw_key(envelope),)) if isinstance(known, Unreadable) else known
+
+
+def past(message: object, channel: str, me: Me) -> InboundEvent:
+    """What a message of the history holds."""
+    if not isinstance(message, dict):
+        return kept(message, "no message")
+    raw = {**message, "channel": channel}
+    known = read(reading.message, raw, me, dump=_dump)
+    return replace(known, keys=(_raw_key(raw),)) if isinstance(known, Unreadable) else known
+
+
+def kept(raw: object, reason: str) -> Unreadable:
+    return Unreadable(raw=_dump(raw), reason=reason, keys=(_raw_key(raw),))
+
+
+def _parse(envelope: Json, me: Me, now: datetime) -> InboundEvent:
+    payload = envelope.get("payload")
+    match envelope.get("type"):
+        case "events_api":
+            return reading.event(_object(payload), me)
+        case "interactive":
+            return reading.interaction(_object(payload), me, now)
+        case "slash_commands":
+            return reading.slash(_object(payload), me, now)
+        case kind:
+            return Ignored(str(kind)[:50])
+
+
+def _object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise TypeError("the payload is no object")
+    return value
+
+
+def _raw_key(raw: object) -> str:
+    """A retry has another envelope around the same payload."""
+    payload = raw.get("payload", raw) if isinstance(raw, dict) else raw
+    return f"raw:{hashlib.sha256(_dump(payload).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _dump(raw: object) -> str:
+    try:
+        return orjson.dumps(raw).decode()
+    except TypeError:  # lone surrogates, or nested too deeply
+        return repr(raw)
+
+
+# Out
+
+
+def text_of(message: OutboundMessage) -> str:
+    shown = render(message.text)
+    return f"{REPEAT_MARK}{shown}" if message.is_repeat else shown
+
+
+def post(message: OutboundMessage) -> tuple[str, Json]:
+    """The method and body that show a text: anew, or in place of an earlier one."""
+    text = text_of(message)
+    body: Json = {"channel": message.target.chat, "text": text}
+    if message.buttons:
+        body["blocks"] = blocks(text, message.buttons)
+    if message.replaces:
+        # Without blocks of its own the new text would stand under the old buttons.
+        return "chat.update", {"blocks": [], **body, "ts": message.replaces}
+    body |= {"unfurl_links": False, "unfurl_media": False}
+    if message.target.thread:
+        body["thread_ts"] = message.target.thread
+    return "chat.postMessage", body
+
+
+def blocks(text: str, buttons: tuple[tuple[Button, ...], ...]) -> list[Json]:
+    rows = [row[at : at + ROW_LIMIT] for row in buttons for at in range(0, len(row), ROW_LIMIT)]
+    parts = _sections(text)[: MOST_BLOCKS - len(rows)]
+    return [
+        *({"type": "section", "text": {"type": "mrkdwn", "text": part}} for part in parts),
+        *(
+            {"type": "actions", "elements": [_button(button, number, place) for place, button in enumerate(row)]}
+            for number, row in enumerate(rows)
+        ),
+    ]
+
+
+def _button(button: Button, row: int, place: int) -> Json:
+    label = trim(button.label, LABEL_LIMIT, TextUnit.CHARACTERS)
+    words = {"type": "plain_text", "text": label, "emoji": True}
+    return {"type": "button", "text": words, "value": button.data, "action_id": f"hermes:{row}:{place}"}
+
+
+def _sections(text: str) -> list[str]:
+    """Cut where a line ends, since a section holds less than a message."""
+    parts: list[str] = []
+    while len(text) > SECTION_LIMIT:
+        cut = text.rfind("\n", 1, SECTION_LIMIT)
+        cut = cut if cut > 0 else SECTION_LIMIT
+        parts.append(text[:cut])
+        text = text[cut:].lstrip("\n")
+    return [part for part in (*parts, text) if part.strip()]
+
+
+# Refusals
+
+
+def refusal(method: str, error: str, status: int, headers: Mapping[str, str], needed: str = "") -> PlatformError:
+    reason = f"Slack refused {method}: {error or status}"
+    if error in ("ratelimited", "rate_limited") or status == HTTPStatus.TOO_MANY_REQUESTS:
+        return RateLimitedError(reason, retry_after=_seconds(headers.get("Retry-After")))
+    if error in _SIGNED_OUT:
+        name = "SLACK_APP_TOKEN" if method == "apps.connections.open" else "SLACK_BOT_TOKEN"
+        return CredentialsError(f"{reason}. Check {name}: install the app again and copy its token.")
+    if error in _THEIRS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return OutcomeUnknownError(reason)
+    if not error:
+        return UnreachableError(f"What answered {method} is not Slack ({status}). Check SLACK_BASE_URL and the proxy.")
+    if error == "missing_scope" and method == "apps.connections.open":
+        return CredentialsError(f"{reason}. SLACK_APP_TOKEN needs the scope connections:write.")
+    scope = f" (it lacks {needed})" if needed else ""
+    advice = _ADVICE.get(error, "")
+    return RefusedError(f"{reason}{scope}.{' ' if advice else ''}{advice}", error)
+
+
+def _seconds(value: str | None) -> float:
+    try:
+        return max(0.0, float(value)) if value is not None else DEFAULT_RETRY_SECONDS
+    except ValueError:
+        return DEFAULT_RETRY_SECONDS
