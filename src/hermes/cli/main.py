@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "model": "List the models there are, use one of them, test whether it answers",
     "approvals": "Answer what the agent asks before it acts; see and revoke what is granted",
     "api-key": "Make, list, show and revoke the keys of the API",
+    "slack": "Print the manifest from which Slack makes the app",
     "doctor": "Look for trouble, and say what to type",
     "version": "Show the version of Hermes and of what it runs on",
     "completion": "Print the completion script for bash, zsh or fish",
