@@ -293,7 +293,7 @@ class FakeSlack:
         if sent.thread:
             shown["thread_ts"] = container["thread_ts"] = sent.thread
         action = {"action_id": "hermes:0:0", "block_id": "b1", "type": "button", "value": button.data, "action_ts": ts}
-        payload = {
+        payload: Json = {
             "type": "block_actions",
             "user": {"id": who, "username": name, "team_id": TEAM},
             "api_app_id": "A0APP",
