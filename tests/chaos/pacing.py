@@ -19,7 +19,7 @@ from tests.fakes.telegram import Call, FakeTelegram, Limits
 
 FIRST_CHAT = 5000
 IN_ALL = 30
-TOKENS = 80
+TOKENS = 24
 FEW = 5
 LONG_EVERY = 10  # each tenth answer takes two messages
 LOOK_SECONDS = 0.02
@@ -54,7 +54,7 @@ async def stream_at_once(folder: Path, chats: int, *, scale: float, deadline: fl
         wanted = {FIRST_CHAT + number: _answer(number) for number in range(chats)}
         for number, (chat, words) in enumerate(wanted.items()):
             # Some end while the others go on: their answers have to pass the edits.
-            speed = 10.0 if number % 2 else 5.0
+            speed = 3.0 if number % 2 else 1.5
             model.when(rf"\bin chat {chat}\b", Reply(tokens=words, tokens_per_second=speed * scale))
         begun = time.monotonic()
         lag = Lag()
@@ -101,7 +101,7 @@ class Lag:
 
 
 def _answer(number: int) -> tuple[str, ...]:
-    long = "word" * 14 if number % LONG_EVERY == 0 else "word"
+    long = "word" * 45 if number % LONG_EVERY == 0 else "word"
     return tuple(f"{long}{number}-{index} " for index in range(TOKENS))
 
 

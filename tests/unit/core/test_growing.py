@@ -91,7 +91,7 @@ def test_at_every_letter_telegram_takes_it_and_no_mark_is_seen() -> None:
 def test_it_keeps_to_the_limit_whatever_is_written() -> None:
     chance = random.Random(7)
     marks = ["**", "*", "`", "```", "\n", "\n\n", "|", "[", "](", "~~", "🙂", "word ", "_", "\\", "- ", "> "]
-    for _ in range(2000):
+    for _ in range(800):
         text = "".join(chance.choice(marks) for _ in range(chance.randrange(60)))
         limit = chance.randrange(40, 200)
         kept = growing(text, limit, TextUnit.UTF16)
