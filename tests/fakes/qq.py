@@ -143,6 +143,7 @@ class FakeQQ:
         self.resumed = 0
         self.heartbeats = 0
         self.tokens_given = 0
+        self.tokens_asked = 0
         self.identify_frames: list[Json] = []
         self.acks: dict[str, int] = {}
         self.late_acks: list[str] = []
@@ -167,6 +168,7 @@ class FakeQQ:
         self._uploads: dict[str, _Upload] = {}
         self._refusals: dict[str, deque[Refused]] = {}
         self._holds: dict[str, Hold] = {}
+        self._audits: deque[tuple[int, Json]] = deque()
         self._sockets: set[web.WebSocketResponse] = set()
         self._numbers = 0
         self._changes = Changes()
@@ -355,6 +357,14 @@ class FakeQQ:
         """``what``: messages, files, upload_prepare, upload_part_finish, gateway, interactions or token."""
         waiting = self._refusals.setdefault(what, deque())
         waiting.extend(Refused(code, message, status, headers) for _ in range(times))
+
+    def accept_next(self, status: int, answer: Json) -> None:
+        """The next message is taken, and people look at it before it is shown."""
+        self._audits.append((status, answer))
+
+    def expect_ack(self, press_id: str) -> None:
+        """An interaction of this id is on its way."""
+        self._presses[press_id] = self.now()
 
     def limit_next_send(self, retry_after: float) -> None:
         self.refuse_next(
@@ -633,6 +643,7 @@ class FakeQQ:
     async def _give_token(self, request: web.BaseRequest) -> web.StreamResponse:
         """Refusals come with HTTP 200, and the same token until its last minute."""
         raw = await request.read()
+        self.tokens_asked += 1
         if waiting := self._refusals.get("token"):
             refused = waiting.popleft()
             return _ok({"code": refused.code, "message": refused.message})
@@ -720,6 +731,8 @@ class FakeQQ:
             case _:
                 raise Refused(304010, "no such msg_type")
         self._use(ticket, seq)
+        if self._audits:
+            return self._audits.popleft()
         sent.message_id = f"ROBOT1.0_out{self._number()}"
         sent.reply_to = str(body.get("msg_id") or "")
         self.sent.append(sent)

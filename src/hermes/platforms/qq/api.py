@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -24,6 +25,7 @@ CONNECT_SECONDS = 10.0
 # In its last minute a token is exchanged for a new one, and stays good for that minute.
 RENEW_SECONDS = 60.0
 LONGEST_TOKEN_SECONDS = 7200.0
+_LARGE_BYTES = 256 * 1024
 _USER_AGENT = "hermes-gateway"
 _JSON = {"Content-Type": "application/json", "User-Agent": _USER_AGENT}
 # What a SOCKS proxy that could not connect is told as; these share no base.
@@ -122,7 +124,7 @@ class Api:
             async with self._http.request(
                 method,
                 f"{self._config.base_url}{path}",
-                data=None if body is None else orjson.dumps(body),
+                data=None if body is None else _payload(orjson.dumps(body)),
                 headers=headers,
                 timeout=_timeout(seconds),
                 allow_redirects=False,
@@ -152,7 +154,7 @@ class Api:
     async def put_part(self, url: str, data: bytes) -> None:
         """One part of a large file, to the address that QQ gave for it."""
         try:
-            async with self._http.put(url, data=data, timeout=_timeout(media.UPLOAD_SECONDS)) as response:
+            async with self._http.put(url, data=_payload(data), timeout=_timeout(media.UPLOAD_SECONDS)) as response:
                 status = response.status
         except (*BROKEN, ValueError) as error:
             raise UnreachableError(f"A part of the file could not be uploaded ({type(error).__name__})") from None
@@ -180,6 +182,11 @@ class Api:
                 return await media.save(response, into, name, limit)
         except BROKEN as error:
             raise UnreachableError(f"QQ did not hand out {name} ({type(error).__name__})") from None
+
+
+def _payload(data: bytes) -> bytes | io.BytesIO:
+    """A large body is written piece by piece, so that nothing else has to wait for it."""
+    return io.BytesIO(data) if len(data) > _LARGE_BYTES else data
 
 
 def _timeout(seconds: float) -> aiohttp.ClientTimeout:

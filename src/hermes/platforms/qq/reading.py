@@ -96,13 +96,6 @@ def place_of(frame: Json) -> Place | None:
             return None
 
 
-def is_query(frame: Json) -> bool:
-    """An interaction that nobody pressed: QQ asks for settings that we do not have. It wants to be answered, too."""
-    data = frame.get("d")
-    inner = data.get("data") if isinstance(data, dict) else None
-    return frame.get("t") == "INTERACTION_CREATE" and isinstance(inner, dict) and inner.get("type") in (2001, 2002)
-
-
 def _c2c(data: Json, me: Me, now: datetime) -> InboundEvent:
     sender = _id(data["author"], "user_openid")
     return _message(data, me, now, Place(Scene.C2C, sender), sender)

@@ -1,0 +1,525 @@
+"""What QQ takes, what it refuses, and what follows from each of its refusals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes.core.errors import (
+    CredentialsError,
+    OutcomeUnknownError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    UnreachableError,
+    WindowClosedError,
+)
+from hermes.core.keys import Target
+from hermes.core.messages import Attachment, AttachmentKind, Button, OutboundMessage
+from hermes.core.ports import Adapter, AnswersPresses, ShowsTyping
+from tests.contract.adapters.conftest import Inbox, receiving
+from tests.fakes.clock import FakeClock
+from tests.fakes.files import png
+from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
+from tests.fakes.qq import FakeQQ, openid
+
+ANA = Target("qq", openid(7))
+HOUR = 3600.0
+
+
+@pytest.fixture
+async def qq(clock: FakeClock) -> AsyncIterator[FakeQQ]:
+    async with FakeQQ(now=clock.now) as fake:
+        yield fake
+
+
+@pytest.fixture
+def inbox() -> Inbox:
+    return Inbox()
+
+
+def to_ana(text: str, key: str = "", **more: object) -> OutboundMessage:
+    return replace(OutboundMessage(ANA, text, idempotency_key=key), **more)  # type: ignore[arg-type]
+
+
+async def heard(qq: FakeQQ, adapter: Adapter, inbox: Inbox, text: str = "hello", chat: int | str = 7) -> str:
+    """Somebody wrote, and the adapter knows; the id of the message."""
+    async with receiving(adapter, inbox):
+        qq.user_says(text, chat=chat)
+        return (await inbox.message()).message_id
+
+
+# The right to answer
+
+
+async def test_five_answers_go_out_as_answers_and_the_sixth_is_parked(qq: FakeQQ, inbox: Inbox) -> None:
+    qq.unasked_left = 0
+    async with qq.adapter() as adapter:
+        said = await heard(qq, adapter, inbox)
+        for number in range(5):
+            await adapter.send(to_ana(f"answer {number}", f"ob_{number}"))
+        with pytest.raises(WindowClosedError):
+            await adapter.send(to_ana("answer 5", "ob_5"))
+        assert {sent.reply_to for sent in qq.sent} == {said}
+        again = await heard(qq, adapter, inbox, "and?")
+        await adapter.send(to_ana("answer 5", "ob_5"))
+    assert [sent.text for sent in qq.sent] == [f"answer {number}" for number in range(6)]
+    assert qq.sent[-1].reply_to == again
+
+
+@pytest.mark.parametrize(
+    "chat, seconds", [(7, HOUR), ("group/G1", 300.0), ("channel/100010", 300.0), ("direct/1", 300.0)]
+)
+async def test_an_answer_that_comes_too_late_is_parked(
+    qq: FakeQQ, clock: FakeClock, inbox: Inbox, chat: int | str, seconds: float
+) -> None:
+    qq.unasked_left = 0
+    async with qq.adapter() as adapter:
+        async with receiving(adapter, inbox):
+            qq.user_says("hello", chat=chat)
+            target = (await inbox.message()).session_key.target
+        clock.advance(seconds - 1)
+        await adapter.send(OutboundMessage(target, "in time", idempotency_key="ob_1"))
+        clock.advance(2)
+        with pytest.raises(WindowClosedError):
+            await adapter.send(OutboundMessage(target, "late", idempotency_key="ob_2"))
+    assert [sent.text for sent in qq.sent] == ["in time"]
+
+
+async def test_where_messages_are_taken_unasked_a_late_one_goes_out(qq: FakeQQ, clock: FakeClock, inbox: Inbox) -> None:
+    qq.unasked_left = 1
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        clock.advance(HOUR + 1)
+        await adapter.send(to_ana("late", "ob_1"))
+        with pytest.raises(WindowClosedError):
+            await adapter.send(to_ana("later", "ob_2"))
+    assert [(sent.text, sent.reply_to) for sent in qq.sent] == [("late", "")]
+
+
+@pytest.mark.parametrize("code", [22009, 40034102, 304045])
+async def test_a_message_that_nobody_asked_for_is_parked_when_it_is_refused(qq: FakeQQ, code: int) -> None:
+    qq.refuse_next("messages", code)
+    async with qq.adapter() as adapter:
+        with pytest.raises(WindowClosedError):
+            await adapter.send(to_ana("hello"))
+
+
+async def test_the_right_to_answer_outlives_the_process(qq: FakeQQ, inbox: Inbox) -> None:
+    qq.unasked_left = 0
+    async with qq.adapter() as adapter:
+        said = await heard(qq, adapter, inbox)
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("hello", "ob_1"))
+    assert [sent.reply_to for sent in qq.sent] == [said]
+
+
+async def test_a_press_gives_the_right_to_one_answer(qq: FakeQQ, clock: FakeClock, inbox: Inbox) -> None:
+    qq.unasked_left = 0
+    buttons = ((Button("Yes", "yes"),),)
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        await adapter.send(to_ana("May I?", "ob_1", buttons=buttons))
+        clock.advance(HOUR + 1)
+        async with receiving(adapter, inbox):
+            qq.user_presses(qq.sent[0], "yes")
+            await inbox.press()
+        await adapter.send(to_ana("Thanks.", "ob_2"))
+        with pytest.raises(WindowClosedError):
+            await adapter.send(to_ana("More.", "ob_3"))
+    assert [sent.text for sent in qq.sent] == ["May I?", "Thanks."]
+
+
+async def test_a_greeting_gives_that_right_too(qq: FakeQQ, inbox: Inbox) -> None:
+    qq.unasked_left = 0
+    async with qq.adapter() as adapter:
+        async with receiving(adapter, inbox):
+            qq.deliver("FRIEND_ADD", {"openid": ANA.chat, "timestamp": 1760000000}, ticket=ANA.chat)
+            qq.user_says("hello", chat=8)
+            await inbox.message()
+        await adapter.send(to_ana("Welcome.", "ob_1"))
+    assert qq.texts(7) == ["Welcome."]
+
+
+# Sending the same thing again
+
+
+async def test_a_repeat_of_what_arrived_is_not_shown_again(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        first = await adapter.send(to_ana("hello", "ob_1"))
+        second = await adapter.send(to_ana("hello", "ob_1", is_repeat=True))
+    assert second.message_id == first.message_id
+    assert qq.texts() == ["hello"]
+
+
+async def test_a_repeat_after_a_crash_is_known_too(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter:
+        said = await heard(qq, adapter, inbox)
+        await adapter.send(to_ana("hello", "ob_1", reply_to=said))
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox, "something newer")
+        receipt = await adapter.send(to_ana("hello", "ob_1", reply_to=said, is_repeat=True))
+    assert qq.texts() == ["hello"]
+    assert receipt.note
+
+
+async def test_a_repeat_that_must_answer_another_message_carries_its_mark(
+    qq: FakeQQ, clock: FakeClock, inbox: Inbox
+) -> None:
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        await adapter.send(to_ana("hello", "ob_1"))
+    clock.advance(HOUR + 1)
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox, "something newer")
+        await adapter.send(to_ana("hello", "ob_1", is_repeat=True))
+    assert qq.texts() == ["hello", "↻ hello"]
+
+
+async def test_a_number_that_is_taken_costs_nothing(qq: FakeQQ, inbox: Inbox) -> None:
+    qq.refuse_next("messages", 40054005, "message deduplicated", times=2)
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        await adapter.send(to_ana("hello", "ob_1"))
+    assert qq.texts() == ["hello"]
+    numbers = [body["msg_seq"] for body in qq.called("/messages")]
+    assert len(set(numbers)) == 3
+
+
+async def test_a_thousand_answers_never_share_a_number_by_chance(qq: FakeQQ, inbox: Inbox) -> None:
+    from hermes.platforms.qq.ledger import MESSAGE, Ledger, Ticket
+
+    ledger, ticket = Ledger({}), Ticket(MESSAGE, "m1")
+    numbers = [ledger.seq(ticket, f"ob_{number}") for number in range(1000)]
+    assert len(set(numbers)) == 1000
+    assert numbers == [ledger.seq(ticket, f"ob_{number}") for number in range(1000)]
+    assert all(1 <= number <= 65_535 for number in numbers)
+
+
+async def test_a_connection_lost_after_the_request_left_is_repeated_with_the_same_number(
+    qq: FakeQQ, inbox: Inbox
+) -> None:
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        hold = qq.hold_sends()
+        sending = asyncio.create_task(adapter.send(to_ana("hello", "ob_1")))
+        await hold.reached()
+        qq.drop_connection()
+        with pytest.raises(OutcomeUnknownError):
+            await sending
+        qq.release_all()
+        await adapter.send(to_ana("hello", "ob_1", is_repeat=True))
+    assert qq.texts() == ["hello"]
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    "code, status, error",
+    [
+        (20028, 429, RateLimitedError),
+        (100001, 400, RateLimitedError),
+        (0, 429, RateLimitedError),
+        (304025, 400, RejectedError),
+        (50006, 400, RejectedError),
+        (11253, 403, CredentialsError),
+        (11254, 403, CredentialsError),
+        (11265, 403, CredentialsError),
+        (0, 500, OutcomeUnknownError),
+        (0, 504, OutcomeUnknownError),
+        (1100, 502, OutcomeUnknownError),
+        (40034999, 400, RejectedError),
+    ],
+)
+async def test_a_refusal_says_who_acts(
+    qq: FakeQQ, inbox: Inbox, code: int, status: int, error: type[PlatformError]
+) -> None:
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        qq.refuse_next("messages", code, "no such luck", status=status)
+        with pytest.raises(error, match=r"no such luck .*trace-1") as refused:
+            await adapter.send(to_ana("hello", "ob_1"))
+    assert qq.sent == []
+    if isinstance(refused.value, RateLimitedError):
+        assert refused.value.retry_after == 60
+
+
+@pytest.mark.parametrize(
+    "code, status", [(11241, 400), (11243, 401), (11244, 401), (11245, 400), (11251, 400), (0, 401)]
+)
+async def test_a_token_that_is_refused_is_exchanged_once(qq: FakeQQ, code: int, status: int) -> None:
+    qq.refuse_next("messages", code, status=status)
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("hello"))
+        qq.refuse_next("messages", code, status=status, times=2)
+        with pytest.raises(CredentialsError):
+            await adapter.send(to_ana("again"))
+    assert qq.texts() == ["hello"]
+
+
+async def test_a_token_that_died_early_is_not_noticed(qq: FakeQQ) -> None:
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("one"))
+        qq.kill_tokens()
+        await asyncio.gather(*(adapter.send(to_ana(f"number {number}")) for number in range(5)))
+    assert len(qq.sent) == 6
+    assert qq.tokens_given == 2
+
+
+@pytest.mark.parametrize("code", [11242, 11252, 11263, 11281])
+async def test_a_check_that_failed_is_tried_once_more(qq: FakeQQ, code: int) -> None:
+    qq.refuse_next("messages", code)
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("hello"))
+        qq.refuse_next("messages", code, times=2)
+        with pytest.raises(RejectedError):
+            await adapter.send(to_ana("again"))
+    assert len(qq.called("/messages")) == 4
+
+
+@pytest.mark.parametrize("code", [50055, 50056, 304036])
+async def test_where_markdown_is_not_allowed_words_are_sent_and_that_is_remembered(
+    qq: FakeQQ, inbox: Inbox, code: int
+) -> None:
+    qq.refuse_next("messages", code)
+    async with qq.adapter() as adapter:
+        receipt = await adapter.send(to_ana("a **bold** word"))
+        await adapter.send(to_ana("and *another*"))
+        await heard(qq, adapter, inbox)
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("the **third**"))
+        assert not adapter.capabilities.buttons
+    assert receipt.note == "sent without formatting"
+    assert [(sent.text, sent.raw) for sent in qq.sent] == [
+        ("a bold word", "a bold word"),
+        ("and another", "and another"),
+        ("the third", "the third"),
+    ]
+    assert len(qq.called("/messages")) == 4
+
+
+@pytest.mark.parametrize("code", [304037, 304038, 304039, 304040])
+async def test_where_buttons_are_not_allowed_the_question_is_sent_without(qq: FakeQQ, code: int) -> None:
+    qq.refuse_next("messages", code)
+    async with qq.adapter() as adapter:
+        receipt = await adapter.send(to_ana("May I? Type /approve.", buttons=((Button("Yes", "y"),),)))
+    assert (qq.texts(), qq.sent[0].buttons) == (["May I? Type /approve."], ())
+    assert receipt.note == "sent without buttons"
+
+
+async def test_an_address_that_is_not_on_the_bots_list_is_spelled_out(qq: FakeQQ) -> None:
+    qq.any_address = False
+    async with qq.adapter() as adapter:
+        receipt = await adapter.send(to_ana("See https://docs.example.com/a"))
+        await adapter.send(to_ana("See [the **docs**](https://docs.example.com/a)"))
+    assert qq.texts()[0] == "See docs[.]example[.]com/a"
+    assert "spelled out" in receipt.note
+    assert len(qq.sent) == 2
+
+
+async def test_a_message_that_people_look_at_first_counts_as_sent(qq: FakeQQ) -> None:
+    async with qq.adapter() as adapter:
+        answer = {"code": 304023, "message": "push message is waiting for audit now"}
+        qq.accept_next(202, answer)
+        receipt = await adapter.send(to_ana("hello"))
+    assert (receipt.message_id, receipt.note) == ("", "QQ looks at it before it is shown")
+
+
+async def test_many_buttons_are_put_into_rows_of_five(qq: FakeQQ) -> None:
+    row = tuple(Button(f"b{number}", f"d{number}") for number in range(7))
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("Which?", buttons=(row,)))
+    assert [len(each) for each in qq.sent[0].buttons] == [5, 2]
+
+
+async def test_nothing_can_be_changed_afterwards(qq: FakeQQ) -> None:
+    async with qq.adapter() as adapter:
+        with pytest.raises(RejectedError, match="cannot change"):
+            await adapter.send(to_ana("new", replaces="ROBOT1.0_1"))
+
+
+async def test_a_page_in_qqs_place_took_nothing(qq: FakeQQ) -> None:
+    async with qq.adapter(base_url=f"{qq.url}/portal") as adapter:
+        with pytest.raises(RejectedError):
+            await adapter.send(to_ana("hello"))
+    assert qq.sent == []
+
+
+# The token
+
+
+@pytest.mark.parametrize(
+    "code, error",
+    [
+        (100001, RateLimitedError),
+        (100007, CredentialsError),
+        (100016, CredentialsError),
+        (10004, CredentialsError),
+        (100002, UnreachableError),
+    ],
+)
+async def test_no_token_says_who_acts(qq: FakeQQ, code: int, error: type[PlatformError]) -> None:
+    qq.refuse_next("token", code, f"no token for {qq.client_secret}")
+    async with qq.adapter() as adapter:
+        with pytest.raises(error, match=str(code)) as refused:
+            await adapter.send(to_ana("hello"))
+        assert qq.client_secret not in str(refused.value)
+        await adapter.send(to_ana("hello"))
+
+
+async def test_however_many_send_at_once_one_token_is_asked_for(qq: FakeQQ) -> None:
+    async with qq.adapter() as adapter:
+        await asyncio.gather(*(adapter.send(to_ana(f"number {number}")) for number in range(20)))
+    assert (len(qq.sent), qq.tokens_asked) == (20, 1)
+
+
+# Presses and typing
+
+
+async def test_a_press_is_acknowledged_once_it_is_stored_and_only_once(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter, receiving(adapter, inbox):
+        await adapter.send(to_ana("May I?", buttons=((Button("Yes", "y"),),)))
+        qq.user_presses(qq.sent[0], "y")
+        press = await inbox.press()
+        await qq.wait_for(lambda: bool(qq.acks))
+        assert isinstance(adapter, AnswersPresses)
+        await adapter.answer_press(press.press_id, "Thanks.")
+    assert qq.acks == {press.press_id: 0}
+    assert qq.counts["interactions"] == 1
+
+
+async def test_a_press_that_the_store_did_not_take_is_not_acknowledged(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter:
+        async with receiving(adapter, inbox) as running:
+            await adapter.send(to_ana("May I?", buttons=((Button("Yes", "y"),),)))
+            await qq.wait_for(lambda: qq.is_listening)
+            inbox.is_down = True
+            qq.user_presses(qq.sent[0], "y")
+            await asyncio.wait({running})
+        assert qq.acks == {}
+        inbox.is_down = False
+        async with receiving(adapter, inbox):
+            await inbox.press()
+            await qq.wait_for(lambda: bool(qq.acks))
+
+
+async def test_a_query_of_settings_and_a_broken_press_are_acknowledged_too(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter, receiving(adapter, inbox):
+        for press_id, data in (("q-1", {"type": 2001}), ("q-2", {"type": 11})):
+            qq.expect_ack(press_id)
+            qq.deliver("INTERACTION_CREATE", {"id": press_id, "data": data})
+        await qq.wait_for(lambda: len(qq.acks) == 2)
+    assert qq.acks == {"q-1": 0, "q-2": 1}
+
+
+async def test_typing_is_shown_once_for_each_message(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter:
+        assert isinstance(adapter, ShowsTyping)
+        await adapter.typing(ANA)
+        await heard(qq, adapter, inbox)
+        for _ in range(3):
+            await adapter.typing(ANA)
+        assert qq.typings == 1
+        await heard(qq, adapter, inbox, "more")
+        await adapter.typing(ANA)
+        await adapter.typing(Target("qq", "group/G1"))
+    assert qq.typings == 2
+
+
+# Files
+
+
+@pytest.mark.parametrize("chat, scene", [(openid(7), "users"), ("group/G1", "groups")])
+async def test_a_file_is_uploaded_for_the_kind_of_chat_it_is_sent_to(
+    qq: FakeQQ, tmp_path: Path, chat: str, scene: str
+) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(png())
+    file = Attachment(AttachmentKind.IMAGE, path=str(path), name="a.png", mime="image/png")
+    async with qq.adapter() as adapter:
+        await adapter.send(OutboundMessage(Target("qq", chat), "look", attachment=file))
+    assert (qq.sent[0].file, qq.sent[0].text, qq.sent[0].chat) == (png(), "look", chat)
+    assert qq.called("/files")[0]["file_type"] == 1
+    assert qq.calls[-2].path.startswith(f"/v2/{scene}/")
+
+
+def test_a_large_file_goes_up_in_parts(tmp_path: Path) -> None:
+    path = tmp_path / "film.mp4"
+    data = bytes(range(256)) * 4 * 12_000  # over 10,002,432 bytes, the end of what `md5_10m` counts
+    path.write_bytes(data)
+    file = Attachment(AttachmentKind.VIDEO, path=str(path), name="film.mp4", mime="video/mp4")
+
+    async def send(loop: JumpingLoop, clock: LoopClock) -> FakeQQ:
+        async with FakeQQ(now=clock.now) as qq, qq.adapter() as adapter:
+            qq.refuse_next("upload_part_finish", 40093001, "not ready", times=3)
+            await adapter.send(OutboundMessage(ANA, "", attachment=file))
+            assert loop.time() - 1000 >= 3, "each second once more"
+            qq.refuse_next("upload_part_finish", 40093001, "never ready", times=1000)
+            with pytest.raises(RejectedError, match="never ready"):
+                await adapter.send(OutboundMessage(ANA, "", attachment=file))
+            assert 120 <= clock.monotonic() - 1003 < 130, "for as long as QQ said"
+            return qq
+
+    qq = run_in_jumps(send)
+    assert [sent.file == data for sent in qq.sent] == [True]
+
+
+async def test_a_spent_quota_is_told_and_not_tried_again(qq: FakeQQ, tmp_path: Path) -> None:
+    path = tmp_path / "big.bin"
+    with path.open("wb") as file:
+        file.truncate(9_000_000)
+    qq.refuse_next("upload_prepare", 40093002, "daily quota")
+    async with qq.adapter() as adapter:
+        with pytest.raises(RejectedError, match="daily quota"):
+            await adapter.send(
+                OutboundMessage(ANA, "", attachment=Attachment(AttachmentKind.DOCUMENT, path=str(path), name="big.bin"))
+            )
+    assert qq.counts["upload_prepare"] == 1
+
+
+@pytest.mark.parametrize("times, is_sent", [(2, True), (3, False)])
+async def test_an_upload_that_failed_is_tried_twice_more(qq: FakeQQ, tmp_path: Path, times: int, is_sent: bool) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("hello")
+    qq.refuse_next("files", 304082, "fetch failed", times=times)
+    message = OutboundMessage(ANA, "", attachment=Attachment(AttachmentKind.DOCUMENT, path=str(path), name="a.txt"))
+    async with qq.adapter() as adapter:
+        if is_sent:
+            await adapter.send(message)
+        else:
+            with pytest.raises(RejectedError, match="fetch failed"):
+                await adapter.send(message)
+    assert len(qq.sent) == is_sent
+
+
+async def test_in_a_guild_a_file_is_refused_in_words(qq: FakeQQ) -> None:
+    file = Attachment(AttachmentKind.DOCUMENT, path="/nowhere", name="a.txt")
+    async with qq.adapter() as adapter:
+        with pytest.raises(RejectedError, match=r"a\.txt"):
+            await adapter.send(OutboundMessage(Target("qq", "channel/1"), "", attachment=file))
+
+
+async def test_the_token_is_shown_to_qqs_own_hosts_alone() -> None:
+    from hermes.platforms.qq.media import is_own
+
+    assert all(is_own(host, "127.0.0.1") for host in ("127.0.0.1", "multimedia.nt.qq.com.cn", "api.sgroup.qq.com"))
+    assert not any(is_own(host, "127.0.0.1") for host in ("evilqq.com", "qq.com.evil.example", "localhost"))
+
+
+# Guilds
+
+
+async def test_in_a_guild_words_go_to_the_channel_as_an_answer(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter:
+        said = await heard(qq, adapter, inbox, "hello", chat="channel/100010")
+        await adapter.send(OutboundMessage(Target("qq", "channel/100010"), "**hi**", idempotency_key="ob_1"))
+        buttons = ((Button("Yes", "y"),),)
+        await adapter.send(OutboundMessage(Target("qq", "channel/100010"), "May I?", buttons=buttons))
+    assert qq.called("/messages")[0] == {"content": "hi", "msg_id": said}
+    assert qq.sent[1].buttons == buttons
