@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import api_kills, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
+from tests.chaos import (
+    api_kills,
+    duplicates,
+    faults,
+    pacing,
+    qq_kills,
+    qq_reconnects,
+    reconnects,
+    store_troubles,
+    tool_kills,
+)
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, told
 from tests.chaos.world import opened
@@ -28,6 +38,7 @@ FAILURES = 1_000
 REQUESTS = 50
 EXAMPLES = 100
 CHATS = 200
+QQ_KILLS = 50
 
 Row = tuple[str, str]
 
@@ -203,6 +214,32 @@ async def stream_at_once(options: Options) -> Told:
     return Told(rows, paced.is_good)
 
 
+async def kill_over_qq(options: Options) -> Told:
+    started = time.monotonic()
+    async with qq_kills.opened(options.folder / "qq", options.seed) as world:
+        series = Series(world)
+        async for kill in series.run(QQ_KILLS):
+            if (kill.number + 1) % PROGRESS_EVERY == 0:
+                _tell_progress(series, time.monotonic() - started)
+        waiting = await series.settle()
+    verdict = series.verdict()
+    stuck = sum(kill.is_stuck for kill in series.kills)
+    for line in told(verdict, world.platform.flights, series.kills):
+        print(line)
+    folder = options.folder / "qq_reconnects"
+    folder.mkdir()
+    grown = await asyncio.to_thread(qq_reconnects.fail_again_and_again, folder, FAILURES)
+    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
+    rows = [
+        ("QQ: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
+        ("QQ: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
+        ("QQ: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
+        ("QQ: shown again with ↻; sessions begun", f"{verdict.repeats}; {world.platform.identified}"),
+        (f"QQ: descriptors, tasks, threads before → after {grown.failures} failed connections", f"{before} → {after}"),
+    ]
+    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
     "tools": kill_in_batches,
@@ -213,6 +250,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "faults": play_faults,
     "store": trouble_the_store,
     "pacing": stream_at_once,
+    "qq": kill_over_qq,
 }
 
 

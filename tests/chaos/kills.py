@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tests.chaos.ledger import Kill, Said, Verdict, judge
-from tests.chaos.world import Victim, World, until
+from tests.chaos.world import AnyWorld, Victim, Watchful, until
 
 MESSAGES = 10
 BEFORE = 2  # of these ten are answered, and known to be noted down, before the kill
@@ -46,9 +46,10 @@ class Plan:
     in_one_chat: bool
 
 
-def plans(count: int, chance: random.Random) -> Iterator[Plan]:
+def plans(count: int, chance: random.Random, *, has_previews: bool = True) -> Iterator[Plan]:
     """Rounds in which each named point comes once; over three rounds it meets each victim."""
-    points = [*Point, *[Point.RANDOM] * (RANDOM_PER_ROUND - 1)]
+    named = [point for point in Point if has_previews or point is not Point.PREVIEWED]
+    points = [*named, *[Point.RANDOM] * (RANDOM_PER_ROUND - 1)]
     victims = list(Victim)
     for first in range(0, count, len(points)):
         turn = first // len(points)
@@ -62,16 +63,16 @@ def plans(count: int, chance: random.Random) -> Iterator[Plan]:
 class Series:
     """What was said and what was killed so far."""
 
-    world: World
+    world: AnyWorld[Watchful]
     said: list[Said] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
 
     def verdict(self) -> Verdict:
-        return judge(self.said, self.world.telegram.flights, self.kills)
+        return judge(self.said, self.world.platform.flights, self.kills)
 
     async def run(self, count: int) -> AsyncIterator[Kill]:
         """Kill so many times; the first that leaves something stuck is the last, as more would tell nothing new."""
-        for plan in plans(count, self.world.chance):
+        for plan in plans(count, self.world.chance, has_previews=self.world.platform.capabilities.edits):
             kill = await self._kill_once(plan)
             self.kills.append(kill)
             yield kill
@@ -134,7 +135,7 @@ class Series:
 
     def _say(self, message: Said) -> None:
         self.said.append(message)
-        self.world.telegram.user_says(message.text, chat=message.chat)
+        self.world.platform.user_says(message.text, chat=message.chat)
 
     # Reaching a point
 
@@ -162,24 +163,24 @@ class Series:
         match point:
             case Point.AFTER_RECEIVE | Point.BEFORE_COMMIT | Point.AFTER_COMMIT:
                 (world.after_commit if point is Point.AFTER_COMMIT else world.before_commit).touch()
-                batches = world.telegram.batches
-                return lambda: world.telegram.batches > batches
+                batches = world.platform.batches
+                return lambda: world.platform.batches > batches
             case Point.MID_MODEL:
                 world.model.hold()
                 return lambda: world.model.open_now > 0
             case Point.PREVIEWED:
                 world.model.hold()
-                shown = len(world.telegram.flights)
-                return lambda: any(flight.is_preview for flight in world.telegram.flights[shown:])
+                shown = len(world.platform.flights)
+                return lambda: any(flight.is_preview for flight in world.platform.flights[shown:])
             case Point.MID_TOOL:
                 world.model.on_tool_call = world.after_commit.touch
                 calls = world.model.tool_calls
                 return lambda: world.model.tool_calls > calls
             case Point.IN_FLIGHT:
-                hold = world.telegram.hold_sends()
+                hold = world.platform.hold_sends()
                 return lambda: hold.waiting > 0
             case _:
-                world.telegram.on_send = world.before_commit.touch
+                world.platform.on_send = world.before_commit.touch
                 return world.before_commit.exists
 
     def _lingering(self, point: Point) -> float:
@@ -196,7 +197,7 @@ class Series:
 
     async def _first_answer(self, probe: Said, since: float) -> float:
         try:
-            await until(lambda: self.world.telegram.has_answered(probe.chat, probe.answer), ANSWER_SECONDS)
+            await until(lambda: self.world.platform.has_answered(probe.chat, probe.answer), ANSWER_SECONDS)
         except TimeoutError:
             return ANSWER_SECONDS
         return time.monotonic() - since
@@ -205,7 +206,7 @@ class Series:
         open_ones = {(message.chat, message.answer) for message in messages}
 
         def all_answered() -> bool:
-            done = {(chat, text) for chat, text in open_ones if self.world.telegram.has_answered(chat, text)}
+            done = {(chat, text) for chat, text in open_ones if self.world.platform.has_answered(chat, text)}
             open_ones.difference_update(done)
             return not open_ones
 

@@ -13,14 +13,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from aiohttp import web
 
+from hermes.core.messages import Capabilities
 from hermes.hosting import beat, control, paths, processes
 from tests.chaos.network import Wire
 from tests.fakes.model import Answer, FakeModel, Json, Reply, calls_tools, last_user_text
-from tests.fakes.server import Sent
+from tests.fakes.server import Hold, Sent
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,24 @@ class Flight:
 def plain(text: str) -> str:
     """The answer without the marks that a repeat or a growing preview carries."""
     return text.removeprefix(MARK).removesuffix(CURSOR)
+
+
+class Watchful(Protocol):
+    """A fake platform that knows of each send whether its answer had left, and lets a test act on what happens."""
+
+    capabilities: Capabilities
+    flights: list[Flight]
+    batches: int
+    on_send: Callable[[], None]
+
+    def user_says(self, text: str, *, chat: int) -> object: ...
+    def has_answered(self, chat: int, text: str) -> bool: ...
+    def hold_sends(self) -> Hold: ...
+    def release_all(self) -> None: ...
+
+
+W = TypeVar("W", bound=Watchful)
+W_co = TypeVar("W_co", bound=Watchful, covariant=True)
 
 
 class WatchfulTelegram(FakeTelegram):
@@ -223,11 +242,11 @@ async def until(ask: Callable[[], bool], seconds: float) -> None:
             await asyncio.sleep(0.005)
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+@dataclass(frozen=True)
+class AnyWorld(Generic[W_co]):
     """The gateway, the fakes around it and the two trigger files that make its store stand still."""
 
-    telegram: WatchfulTelegram
+    platform: W_co
     model: ToolUsingModel
     gateway: GatewayProcess
     before_commit: Path
@@ -239,28 +258,47 @@ class World:
         """Undo whatever was set up to reach a point."""
         self.before_commit.unlink(missing_ok=True)
         self.after_commit.unlink(missing_ok=True)
-        self.telegram.on_send = self.model.on_tool_call = lambda: None
-        self.telegram.release_all()
+        self.platform.on_send = self.model.on_tool_call = lambda: None
+        self.platform.release_all()
         self.model.release()
+
+
+class World(AnyWorld[WatchfulTelegram]):
+    """The one around Telegram."""
+
+    @property
+    def telegram(self) -> WatchfulTelegram:
+        return self.platform
 
 
 @asynccontextmanager
 async def opened(folder: Path, seed: int, *, is_wired: bool = False, **environ: str) -> AsyncIterator[World]:
     """A world in an empty folder, with its gateway serving; ``is_wired`` puts a wire between it and Telegram."""
-    before, after = folder / "pause_before", folder / "pause_after"
-    workspace = folder / "work"
-    workspace.mkdir(parents=True)
-    (workspace / "notes.txt").write_text("Bread, milk.\n", encoding="utf-8")
-    async with WatchfulTelegram() as telegram, ToolUsingModel() as model, AsyncExitStack() as stack:
+    async with WatchfulTelegram() as telegram, AsyncExitStack() as stack:
         wire = await stack.enter_async_context(Wire(telegram.port)) if is_wired else None
         settings = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT / "src"),  # these very sources, also from a copy of the project
-            "HOME": str(folder),
             "TELEGRAM_BOT_TOKEN": telegram.token,
             "TELEGRAM_BASE_URL": wire.url if wire else telegram.url,
             **UNPACED,
             "TELEGRAM_ALLOW_ALL_USERS": "true",
+            **environ,
+        }
+        async with opened_on(telegram, folder, seed, settings) as any_world:
+            yield World(**{**vars(any_world), "wire": wire})
+
+
+@asynccontextmanager
+async def opened_on(platform: W, folder: Path, seed: int, environ: Mapping[str, str]) -> AsyncIterator[AnyWorld[W]]:
+    """The same around any platform that is up; ``environ`` connects the gateway to it and lets everybody in."""
+    before, after = folder / "pause_before", folder / "pause_after"
+    workspace = folder / "work"
+    workspace.mkdir(parents=True)
+    (workspace / "notes.txt").write_text("Bread, milk.\n", encoding="utf-8")
+    async with ToolUsingModel() as model:
+        settings = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "src"),  # these very sources, also from a copy of the project
+            "HOME": str(folder),
             "OPENAI_API_KEY": "sk-test-0123456789",
             "OPENAI_BASE_URL": model.url,
             "API_SERVER_PORT": "0",
@@ -271,7 +309,7 @@ async def opened(folder: Path, seed: int, *, is_wired: bool = False, **environ: 
         }
         with (folder / "gateway.out").open("w", encoding="utf-8") as output:
             gateway = GatewayProcess(folder / "home", settings, output)
-            world = World(telegram, model, gateway, before, after, random.Random(seed), wire)
+            world = AnyWorld(platform, model, gateway, before, after, random.Random(seed))
             gateway.start()
             try:
                 await gateway.ready()

@@ -151,6 +151,7 @@ class FakeQQ:
         # Troubles
         self.answers_heartbeats = True
         self.says_hello = True
+        self.gateway_answer: Json | None = None
         self.resume_answers: deque[str] = deque()  # "silence", "invalid", "invalid resumable" or a close code
         self.identify_answers: deque[str] = deque()
         self.on_send: Callable[[], None] = lambda: None
@@ -400,7 +401,8 @@ class FakeQQ:
                 connection.transport.abort()
 
     async def close(self, code: int, reason: str = "") -> None:
-        """Close every WebSocket with this code."""
+        """Close every WebSocket with this code, after what was said before."""
+        await asyncio.gather(*self._sending)
         for socket in list(self._sockets):
             await socket.close(code=code, message=reason.encode())
 
@@ -671,6 +673,8 @@ class FakeQQ:
     def _act(self, method: str, path: str, what: str, body: Json) -> tuple[int, Json]:
         if waiting := self._refusals.get(what):
             raise waiting.popleft()
+        if (method, path) == ("GET", "/gateway") and self.gateway_answer is not None:
+            return 200, self.gateway_answer
         if (method, path) == ("GET", "/gateway"):
             return 200, {"url": f"ws://127.0.0.1:{self.port}/websocket/"}
         if (method, path) == ("GET", "/users/@me"):

@@ -1,0 +1,277 @@
+"""The connection to QQ under a real supervisor: whatever ends it, it comes back, and nothing that was said is lost.
+
+The loop's clock jumps, so a minute of waiting costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.core.errors import UnreachableError
+from hermes.core.messages import Unreadable
+from hermes.platforms.qq.session import ALL_INTENTS, FEWER_INTENTS
+from hermes.services.supervisor import Link
+from tests.contract.adapters.conftest import Inbox, saying
+from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
+from tests.fakes.qq import FakeQQ
+from tests.integration.qq_line import Line, line, play
+from tests.unit.platforms.qq.test_reading import FRAMES, mutated
+
+
+@pytest.mark.parametrize("answers", [["silence"] * 2, ["4009"] * 2, ["1000"] * 2, ["silence", "4009"]])
+def test_a_dead_session_leads_to_identify_within_two_failed_resumes(tmp_path: Path, answers: list[str]) -> None:
+    async def story(held: Line) -> None:
+        await held.hears("before")
+        await held.loop.sleep(60)
+        began = held.loop.time()
+        held.qq.resume_answers.extend(answers)
+        await held.qq.time_out()
+        await held.is_away()
+        await held.qq.wait_for(lambda: held.qq.identified == 2, 300)
+        assert held.loop.time() - began < 40
+        await held.listens()
+        await held.hears("after")
+
+    qq = play(tmp_path, story)
+    assert (qq.identified, qq.resumed) == (2, 0)
+
+
+@pytest.mark.parametrize("answer", ["invalid", "4902", "4900", "4913", "4006", "4007"])
+def test_where_qq_says_that_the_session_is_over_it_identifies_at_once(tmp_path: Path, answer: str) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        held.qq.resume_answers.append(answer)
+        await held.qq.time_out()
+        await held.qq.wait_for(lambda: held.qq.identified == 2, 300)
+        await held.listens()
+        await held.hears("after")
+
+    qq = play(tmp_path, story)
+    assert (len(qq.resume_answers), qq.resumed) == (0, 0)
+
+
+@pytest.mark.parametrize("frame", [{"op": 7}, {"op": 9, "d": True}, None])
+def test_asked_to_reconnect_it_resumes_and_what_was_said_meanwhile_arrives(
+    tmp_path: Path, frame: dict[str, Any] | None
+) -> None:
+    async def story(held: Line) -> None:
+        await held.hears("before")
+        await held.loop.sleep(600)
+        if frame is None:
+            held.qq.drop_connection()
+        else:
+            await held.qq.tell(frame)
+        await held.qq.wait_for(lambda: held.qq.sockets == 0)
+        held.qq.user_says("meanwhile")
+        await held.listens()
+        await held.qq.wait_for(lambda: "meanwhile" in held.texts)
+
+    qq = play(tmp_path, story)
+    assert (qq.identified, qq.resumed, qq.nowhere) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("code", [4009, 4008, 1001])
+def test_after_a_close_that_allows_it_the_session_is_resumed(tmp_path: Path, code: int) -> None:
+    async def story(held: Line) -> None:
+        await held.hears("before")
+        await held.loop.sleep(600)
+        began = held.loop.time()
+        await held.qq.close(code, "bye")
+        held.qq.user_says("meanwhile")
+        await held.is_away()
+        await held.listens()
+        await held.qq.wait_for(lambda: "meanwhile" in held.texts)
+        assert (held.loop.time() - began > 60) == (code == 4008), "after 4008 it waits for a minute"
+
+    qq = play(tmp_path, story)
+    assert (qq.identified, qq.resumed) == (1, 1)
+
+
+def test_what_came_before_the_end_of_a_session_is_stored(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        for number in range(50):
+            held.qq.user_says(f"number {number}")
+        await held.qq.close(4006, "session invalid")
+        await held.qq.wait_for(lambda: held.qq.identified == 2, 300)
+        assert held.texts == [f"number {number}" for number in range(50)]
+
+    play(tmp_path, story)
+
+
+def test_a_connection_that_only_looks_open_is_noticed_and_resumed(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.hears("before")
+        held.qq.answers_heartbeats = False
+        began = held.loop.time()
+        await held.is_away()
+        assert held.loop.time() - began < 90
+        assert "heartbeat" in str(held.status["note"])
+        held.qq.answers_heartbeats = True
+        await held.listens()
+
+    qq = play(tmp_path, story)
+    assert (qq.identified, qq.resumed) == (1, 1)
+
+
+def test_silence_instead_of_hello_or_of_ready_is_not_waited_out_for_ever(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        held.qq.end_session()
+        held.qq.says_hello = False
+        await held.qq.time_out()
+        await held.loop.sleep(60)
+        held.qq.says_hello = True
+        held.qq.resume_answers.append("invalid")
+        held.qq.identify_answers.append("silence")
+        await held.listens()
+        await held.hears("after")
+
+    assert play(tmp_path, story).identified == 2
+
+
+@pytest.mark.parametrize("code, word", [(4914, "sandbox"), (4915, "banned"), (4010, "shard"), (4013, "intents")])
+def test_where_only_the_operator_can_help_it_says_so_and_stops(tmp_path: Path, code: int, word: str) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        await held.qq.close(code, "no")
+        await held.qq.wait_for(lambda: held.status["state"] == Link.SIGNED_OUT, 300)
+        assert word in str(held.status["note"])
+        await held.loop.sleep(600)
+        assert held.qq.sockets == 0
+
+    play(tmp_path, story)
+
+
+def test_a_token_that_is_refused_three_times_is_told_as_bad_credentials(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        held.qq.resume_answers.extend(["4004"] * 2)
+        await held.qq.close(4004, "authentication fail")
+        await held.qq.wait_for(lambda: held.status["state"] == Link.SIGNED_OUT, 300)
+        assert "QQ_CLIENT_SECRET" in str(held.status["note"])
+
+    play(tmp_path, story)
+
+
+def test_intents_that_the_bot_lacks_are_left_out(tmp_path: Path) -> None:
+    async def main(loop: JumpingLoop, clock: LoopClock) -> FakeQQ:
+        async with FakeQQ(now=clock.now) as qq:
+            qq.granted_intents = FEWER_INTENTS
+            async with line(tmp_path, loop, clock, qq) as held:
+                await held.listens()
+                await held.hears("hello")
+            return qq
+
+    qq = run_in_jumps(main)
+    assert [frame["intents"] for frame in qq.identify_frames] == [ALL_INTENTS, FEWER_INTENTS]
+
+
+def test_three_connections_that_end_at_once_make_it_wait_and_say_what_to_check(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        await held.loop.sleep(60)
+        held.qq.end_session()
+        held.qq.resume_answers.append("4006")
+        held.qq.identify_answers.extend(["1000"] * 2)
+        await held.qq.time_out()
+        await held.qq.wait_for(lambda: "check the bot's permissions" in str(held.status["note"]), 300)
+        began = held.loop.time()
+        await held.listens()
+        assert held.loop.time() - began > 55
+
+    play(tmp_path, story)
+
+
+def test_a_long_connection_renews_its_token_and_status_tells_the_truth(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        for hour in range(7):
+            await held.loop.sleep(3600)
+            adapter = held.supervisor.adapter_of(held.qq.target())
+            assert adapter is not None
+            await adapter.send(saying(held.qq, f"hour {hour}"))
+            assert held.status["last_frame_age"] < 60
+            assert held.status["state"] == Link.CONNECTED
+
+    qq = play(tmp_path, story)
+    assert len(qq.sent) == 7
+    assert (qq.identified, qq.tokens_given) == (1, 4)
+
+
+def test_a_burst_that_the_inbox_cannot_keep_up_with_arrives_whole(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        for number in range(4500):
+            held.qq.user_says(f"number {number}")
+        await held.qq.wait_for(lambda: len(held.texts) >= 4500, 300)
+        assert held.texts == [f"number {number}" for number in range(4500)]
+        assert held.inbox.batches < 1000
+
+    play(tmp_path, story)
+
+
+def test_five_hundred_strange_frames_cost_no_neighbour_its_place(tmp_path: Path) -> None:
+    chance = random.Random(500)
+
+    async def story(held: Line) -> None:
+        await held.listens()
+        for number in range(500):
+            held.qq.user_says(f"number {number}")
+            held.qq.deliver_raw(strange(chance, number))
+        held.qq.user_says("the last")
+        await held.qq.wait_for(lambda: "the last" in held.texts, 600)
+        ours = [text for text in held.texts if text.startswith("number ")]
+        assert list(dict.fromkeys(ours)) == [f"number {number}" for number in range(500)]
+        assert [event for event in held.inbox.events if isinstance(event, Unreadable)]
+
+    qq = play(tmp_path, story)
+    assert qq.identified == 1
+
+
+def strange(chance: random.Random, number: int) -> Callable[[int], str]:
+    import json
+
+    def text(seq: int) -> str:
+        if number % 5 == 0:
+            whole = json.dumps(FRAMES[number % len(FRAMES)])
+            return whole[: chance.randrange(len(whole))] + chance.choice(["", "\x00", "}", "\u2028"])
+        frame = mutated(chance, FRAMES[number % len(FRAMES)])
+        if isinstance(frame, dict):
+            frame |= {"op": 0, "s": chance.choice([seq, seq, seq, "many", None, -1, 2**70])}
+        return json.dumps(frame)
+
+    return text
+
+
+def test_a_routine_end_is_logged_once_in_the_words_that_people_search_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(held: Line) -> None:
+        await held.listens()
+        await held.loop.sleep(60)
+        held.qq.resume_answers.append("4009")
+        await held.qq.time_out()
+        await held.qq.wait_for(lambda: held.qq.resumed == 1, 300)
+        await held.listens()
+
+    with caplog.at_level(logging.INFO, logger="hermes"):
+        play(tmp_path, story)
+    told = [record for record in caplog.records if record.getMessage() == "Disconnected"]
+    assert [(record.levelname, getattr(record, "platform", ""), getattr(record, "reason", "")) for record in told] == [
+        ("WARNING", "qq", "WebSocket closed: code=4009 reason=Session timed out")
+    ]
+
+
+async def test_an_address_that_is_no_gateway_is_unreachable_in_words() -> None:
+    async with FakeQQ() as qq, qq.adapter() as adapter:
+        for answer in ({"url": 5}, {"url": "http://127.0.0.1/"}, {}):
+            qq.gateway_answer = answer
+            with pytest.raises(UnreachableError, match="does not say where"):
+                await adapter.run(Inbox())
