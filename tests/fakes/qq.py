@@ -92,8 +92,8 @@ def openid(user: int | str) -> str:
 class _RemembersItsPlace(QQAdapter):
     """The real adapter; what it asks to be stored is handed to the next one, as the gateway's store does."""
 
-    def __init__(self, config: QQConfig, http: aiohttp.ClientSession, alive: Alive, marks: dict[str, str]) -> None:
-        super().__init__(config, http, alive, marks)
+    def __init__(self, parts: AdapterParts, marks: dict[str, str]) -> None:
+        super().__init__(QQConfig.of(parts), parts.http, parts.alive, marks, parts.now)
         self._kept = marks
 
     async def run(self, emit: Emit) -> None:
@@ -138,6 +138,7 @@ class FakeQQ:
         self.any_address = True
         self.unasked_left: int | None = None  # messages that answer nobody; None: as many as one likes
         self.token_seconds = 7200.0
+        self.windows = dict(WINDOWS)  # how long a message may be answered
         # What happened
         self.identified = 0
         self.resumed = 0
@@ -236,8 +237,8 @@ class FakeQQ:
     ) -> AsyncIterator[Adapter]:
         own = http or aiohttp.ClientSession()
         try:
-            config = QQConfig.of(AdapterParts("main", self.settings(**settings), own, alive, self.marks))
-            yield _RemembersItsPlace(config, own, alive, self.marks)
+            parts = AdapterParts("main", self.settings(**settings), own, alive, self.marks, self.now)
+            yield _RemembersItsPlace(parts, self.marks)
         finally:
             if http is None:
                 await own.close()
@@ -479,7 +480,7 @@ class FakeQQ:
 
     def _deliver_message(self, kind: str, data: Json) -> Said:
         place, scene = _place_of(kind, data)
-        self._tickets[data["id"]] = _Ticket(place, self.now(), WINDOWS[scene], ANSWERS)
+        self._tickets[data["id"]] = _Ticket(place, self.now(), self.windows[scene], ANSWERS)
         key = f"msg:{data['id']}"
         self._events[key] = (kind, data)
         self.deliver(kind, data)

@@ -6,51 +6,18 @@ The loop's own clock jumps, so heartbeats, the token's 7,200 seconds and the exp
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from hermes.bootstrap import TOOLS, Setting, open_gateway
-from hermes.services.gateway import Gateway
-from tests.fakes import tools
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
-from tests.fakes.model import Answer, FakeModel, Json, Reply, calls_tools, last_user_text
 from tests.fakes.qq import FakeQQ, openid
 from tests.fakes.server import Sent
+from tests.integration.qq_chat import AskingModel, gateway_on
 
 HALF_HOUR = 1800.0
 GROUP = "group/G1"
 DISCONNECTED = "WebSocket closed: code=4009 reason=Session timed out"
-
-
-class AskingModel(FakeModel):
-    """Echoes; a message that begins with "note" makes it use a tool that has to be allowed."""
-
-    def _answer_to(self, body: Json) -> Answer:
-        said = last_user_text(body).splitlines()[-1]
-        if said.startswith("note") and body["messages"][-1]["role"] != "tool":
-            return calls_tools(("note", {"text": said}))
-        result = body["messages"][-1].get("content") if body["messages"][-1]["role"] == "tool" else ""
-        return Reply(text=f"echo: {said}" + (f" ({str(result).splitlines()[0]})" if result else ""))
-
-
-@asynccontextmanager
-async def gateway_on(folder: Path, qq: FakeQQ, model: FakeModel, clock: LoopClock) -> AsyncIterator[Gateway]:
-    (folder / "work").mkdir(exist_ok=True)
-    environ = {
-        **qq.environ,
-        "QQ_ALLOWED_USERS": f"{openid(7)},{openid(8)}",
-        "QQ_GROUP_POLICY": "open",
-        "OPENAI_API_KEY": "sk-test-0123456789",
-        "OPENAI_BASE_URL": model.url,
-        "MESSAGING_CWD": str(folder / "work"),
-        "SESSION_RESET_MODE": "none",
-    }
-    setting = Setting(home=folder / "home", environ=environ, cwd=folder, tools=(*TOOLS, tools), clock=clock)
-    async with open_gateway(setting) as gateway:
-        yield gateway
 
 
 class Day:
@@ -118,9 +85,7 @@ async def half_hour(number: int, day: Day, loop: JumpingLoop) -> None:
 
 
 async def live(folder: Path, half_hours: int, loop: JumpingLoop, clock: LoopClock) -> FakeQQ:
-    async with FakeQQ(now=clock.now) as qq, AskingModel() as model, gateway_on(folder, qq, model, clock) as gateway:
-        loop.watch(gateway.db)
-        await qq.wait_for(lambda: qq.is_listening)
+    async with FakeQQ(now=clock.now) as qq, AskingModel() as model, gateway_on(folder, qq, model, loop, clock):
         day = Day(qq)
         for number in range(half_hours):
             until = loop.time() + HALF_HOUR

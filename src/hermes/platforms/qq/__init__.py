@@ -11,7 +11,7 @@ def _build(parts: AdapterParts) -> Adapter:
     from hermes.platforms.qq.adapter import QQAdapter
     from hermes.platforms.qq.config import QQConfig
 
-    return QQAdapter(QQConfig.of(parts), parts.http, parts.alive, parts.cursor)
+    return QQAdapter(QQConfig.of(parts), parts.http, parts.alive, parts.cursor, parts.now)
 
 
 MANIFEST = Manifest(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,17 +69,25 @@ class QQAdapter:
         download_limit_bytes=media.DOWNLOAD_LIMIT,
     )
 
-    def __init__(self, config: QQConfig, http: aiohttp.ClientSession, alive: Alive, cursor: Marks) -> None:
+    def __init__(
+        self,
+        config: QQConfig,
+        http: aiohttp.ClientSession,
+        alive: Alive,
+        cursor: Marks,
+        now: Callable[[], float],
+    ) -> None:
         self._config = config
         self._http = http
         self._alive = alive
+        self._now = now
         self._api = Api(config, http)
         self._uploads = Uploads(self._api)
         self._session = Session.of(cursor)
         self._ledger = Ledger(cursor)
         self._may = wire.Abilities(
-            markdown=config.markdown and not _is_recent(cursor.get(_NO_MARKDOWN)),
-            keyboard=not _is_recent(cursor.get(_NO_KEYBOARD)),
+            markdown=config.markdown and not _is_recent(cursor.get(_NO_MARKDOWN), now()),
+            keyboard=not _is_recent(cursor.get(_NO_KEYBOARD), now()),
         )
         self.capabilities = replace(type(self).capabilities, buttons=self._may.markdown and self._may.keyboard)
         self._me = Me(config.account, self._said_by_us)
@@ -122,7 +129,7 @@ class QQAdapter:
         if known.can_resume:
             await link.begin(session.resume(token, known), heartbeat)
         else:
-            await link.begin(session.identify(token, known.intents(time.time())), heartbeat)
+            await link.begin(session.identify(token, known.intents(self._now())), heartbeat)
         while True:
             frames = await link.frames()
             await self._take(frames, link, emit)
@@ -130,13 +137,13 @@ class QQAdapter:
     async def _over(self, end: session.End, token: str, emit: Emit) -> PlatformError:
         """Remember what this end means for the next connection."""
         self._api.drop_token(token)
-        after, error = session.after(self._session, end, time.time())
+        after, error = session.after(self._session, end, self._now())
         await self._store((), after, {}, emit)
         return error
 
     async def _take(self, frames: Sequence[object], link: Connection, emit: Emit) -> None:
         """Store a batch with the place up to which it goes, then answer the presses in it."""
-        now = datetime.now(UTC)
+        now = datetime.fromtimestamp(self._now(), UTC)
         known = self._session.settled() if link.has_settled else self._session
         marks: dict[str, str] = {}
         events: list[InboundEvent] = []
@@ -266,10 +273,10 @@ class QQAdapter:
         """Change the letter so that QQ may take it; the refusal is raised where that cannot be."""
         if refused.code in wire.NO_MARKDOWN:
             self._may = replace(self._may, markdown=False)
-            self._learned[_NO_MARKDOWN] = str(int(time.time()))
+            self._learned[_NO_MARKDOWN] = str(int(self._now()))
         elif refused.code in wire.NO_KEYBOARD:
             self._may = replace(self._may, keyboard=False)
-            self._learned[_NO_KEYBOARD] = str(int(time.time()))
+            self._learned[_NO_KEYBOARD] = str(int(self._now()))
         mended = wire.mend(letter.body, letter.message, refused)
         if mended is None or len(letter.notes) == _MOST_TRIES:
             raise refused
@@ -364,9 +371,9 @@ def _interactions(frames: Sequence[object], me: Me, now: datetime) -> list[tuple
     return found
 
 
-def _is_recent(since: str | None) -> bool:
+def _is_recent(since: str | None, now: float) -> bool:
     """What a bot was refused may be granted later: after a day it is tried again."""
-    return bool(since) and str(since).isdigit() and abs(time.time() - int(str(since))) < _REFUSED_FOR_SECONDS
+    return bool(since) and str(since).isdigit() and abs(now - int(str(since))) < _REFUSED_FOR_SECONDS
 
 
 def _name(attachment: Attachment) -> str:
