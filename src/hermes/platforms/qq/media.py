@@ -46,10 +46,6 @@ class Upload:
     size: int
     type: int
 
-    @property
-    def is_large(self) -> bool:
-        return self.size > IN_ONE_PIECE
-
     def whole(self) -> str:
         self.file.seek(0)
         return base64.b64encode(self.file.read()).decode()

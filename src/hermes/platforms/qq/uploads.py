@@ -16,15 +16,17 @@ _MOST_PARTS = 1000
 
 
 class Uploads:
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, in_one_piece: int = media.IN_ONE_PIECE) -> None:
         self._api = api
+        self._in_one_piece_bytes = in_one_piece
 
     async def upload(self, attachment: Attachment, place: str) -> str:
         """What QQ calls the file in this kind of chat. ``place`` is the path of the chat."""
         async with media.opened(attachment) as upload:
             for attempt in range(1, _MOST_TRIES + 1):
                 try:
-                    answer = await (self._in_parts if upload.is_large else self._in_one_piece)(upload, place)
+                    is_large = upload.size > self._in_one_piece_bytes
+                    answer = await (self._in_parts if is_large else self._in_one_piece)(upload, place)
                 except wire.RefusedError as refused:
                     if refused.code not in wire.MEDIA_FAILED or attempt == _MOST_TRIES:
                         raise

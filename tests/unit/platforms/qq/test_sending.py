@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from hermes.core.errors import (
@@ -19,8 +20,14 @@ from hermes.core.errors import (
     WindowClosedError,
 )
 from hermes.core.keys import Target
+from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Attachment, AttachmentKind, Button, OutboundMessage
 from hermes.core.ports import Adapter, AnswersPresses, ShowsTyping
+from hermes.platforms.qq.api import Api
+from hermes.platforms.qq.config import QQConfig
+from hermes.platforms.qq.ledger import MESSAGE, Ledger, Ticket
+from hermes.platforms.qq.media import is_own
+from hermes.platforms.qq.uploads import Uploads
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.clock import FakeClock
 from tests.fakes.files import png
@@ -191,9 +198,7 @@ async def test_a_number_that_is_taken_costs_nothing(qq: FakeQQ, inbox: Inbox) ->
     assert len(set(numbers)) == 3
 
 
-async def test_a_thousand_answers_never_share_a_number_by_chance(qq: FakeQQ, inbox: Inbox) -> None:
-    from hermes.platforms.qq.ledger import MESSAGE, Ledger, Ticket
-
+def test_a_thousand_answers_never_share_a_number_by_chance() -> None:
     ledger, ticket = Ledger({}), Ticket(MESSAGE, "m1")
     numbers = [ledger.seq(ticket, f"ob_{number}") for number in range(1000)]
     assert len(set(numbers)) == 1000
@@ -449,25 +454,40 @@ async def test_a_file_is_uploaded_for_the_kind_of_chat_it_is_sent_to(
     assert qq.calls[-2].path.startswith(f"/v2/{scene}/")
 
 
-def test_a_large_file_goes_up_in_parts(tmp_path: Path) -> None:
+async def test_a_large_file_goes_up_in_parts(qq: FakeQQ, tmp_path: Path) -> None:
     path = tmp_path / "film.mp4"
     data = bytes(range(256)) * 4 * 12_000  # over 10,002,432 bytes, the end of what `md5_10m` counts
     path.write_bytes(data)
     file = Attachment(AttachmentKind.VIDEO, path=str(path), name="film.mp4", mime="video/mp4")
-
-    async def send(loop: JumpingLoop, clock: LoopClock) -> FakeQQ:
-        async with FakeQQ(now=clock.now) as qq, qq.adapter() as adapter:
-            qq.refuse_next("upload_part_finish", 40093001, "not ready", times=3)
-            await adapter.send(OutboundMessage(ANA, "", attachment=file))
-            assert loop.time() - 1000 >= 3, "each second once more"
-            qq.refuse_next("upload_part_finish", 40093001, "never ready", times=1000)
-            with pytest.raises(RejectedError, match="never ready"):
-                await adapter.send(OutboundMessage(ANA, "", attachment=file))
-            assert 120 <= clock.monotonic() - 1003 < 130, "for as long as QQ said"
-            return qq
-
-    qq = run_in_jumps(send)
+    async with qq.adapter() as adapter:
+        await adapter.send(OutboundMessage(ANA, "", attachment=file))
     assert [sent.file == data for sent in qq.sent] == [True]
+    assert qq.counts["upload_part_finish"] == 4
+
+
+@pytest.mark.parametrize("times, is_taken", [(3, True), (1000, False)])
+def test_a_part_that_qq_has_not_seen_yet_is_asked_for_each_second_for_as_long_as_it_said(
+    tmp_path: Path, times: int, is_taken: bool
+) -> None:
+    path = tmp_path / "film.mp4"
+    path.write_bytes(b"x" * 5000)
+    file = Attachment(AttachmentKind.VIDEO, path=str(path), name="film.mp4", mime="video/mp4")
+
+    async def upload(loop: JumpingLoop, clock: LoopClock) -> float:
+        async with FakeQQ(now=clock.now) as qq, aiohttp.ClientSession() as http:
+            config = QQConfig.of(AdapterParts("main", qq.settings(), http, lambda: None, {}))
+            uploads = Uploads(Api(config, http), in_one_piece=1000)
+            qq.refuse_next("upload_part_finish", 40093001, "not ready", times=times)
+            began = loop.time()
+            if is_taken:
+                assert await uploads.upload(file, "/v2/users/A")
+            else:
+                with pytest.raises(RejectedError, match="not ready"):
+                    await uploads.upload(file, "/v2/users/A")
+            return loop.time() - began
+
+    lasted = run_in_jumps(upload)
+    assert round(lasted) == (3 if is_taken else 120)
 
 
 async def test_a_spent_quota_is_told_and_not_tried_again(qq: FakeQQ, tmp_path: Path) -> None:
@@ -505,9 +525,7 @@ async def test_in_a_guild_a_file_is_refused_in_words(qq: FakeQQ) -> None:
             await adapter.send(OutboundMessage(Target("qq", "channel/1"), "", attachment=file))
 
 
-async def test_the_token_is_shown_to_qqs_own_hosts_alone() -> None:
-    from hermes.platforms.qq.media import is_own
-
+def test_the_token_is_shown_to_qqs_own_hosts_alone() -> None:
     assert all(is_own(host, "127.0.0.1") for host in ("127.0.0.1", "multimedia.nt.qq.com.cn", "api.sgroup.qq.com"))
     assert not any(is_own(host, "127.0.0.1") for host in ("evilqq.com", "qq.com.evil.example", "localhost"))
 
