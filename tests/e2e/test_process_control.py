@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import stat
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -201,3 +202,25 @@ async def test_an_old_request_is_not_carried_out_late(tmp_path: Path) -> None:
         assert await noted.get() == "new"
         assert noted.empty()
         assert "old.json" not in os.listdir(folder)
+
+
+@pytest.mark.parametrize(
+    "verb, args, is_refused",
+    [
+        ("approvals.answer", {"id": "K7QP2M", "allow": True}, True),
+        ("say", {"text": " /Approve K7QP2M"}, True),
+        ("say", {"text": "hello"}, False),
+    ],
+)
+async def test_a_command_of_the_agent_cannot_answer_what_the_agent_asked(
+    tmp_path: Path, verb: str, args: Mapping[str, Any], is_refused: bool
+) -> None:
+    code = f"from hermes.hosting import control; control.call({str(tmp_path)!r}, {verb!r}, {dict(args)!r})"
+    async with listening(tmp_path, {verb: echo}):
+        assert await call(tmp_path, verb, args) == args  # whoever is no child of the gateway
+        child = await asyncio.create_subprocess_exec(
+            "sh", "-c", 'setsid "$@"; exit $?', "sh", sys.executable, "-c", code, stderr=asyncio.subprocess.PIPE
+        )
+        _, said = await child.communicate()
+    assert (b"cannot answer its own questions" in said) is is_refused
+    assert bool(child.returncode) is is_refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -309,7 +310,8 @@ async def plant(home: Path, name: str, arguments: str, state: str) -> None:
 
 async def _plant(db: Database, name: str, arguments: str, state: str) -> None:
     now = 1_000.0
-    asked = rows.question("ap_1", code="K7QP2M", expires_at=4e9) if state in ("waiting", "allowed", "refused") else None
+    question = replace(rows.question("ap_1", code="K7QP2M", expires_at=4e9), question=WRITES_BANG)
+    asked = question if state in ("waiting", "allowed", "refused") else None
     row = rows.incoming("do it", ready_at=now)
     somebody = {"platform": row.platform, "user_id": row.sender_id, "name": "Ana", "role": PersonRole.USER.value}
     await db.write(people.ensure, "p_ana", **somebody, now=now)
@@ -331,6 +333,7 @@ def _bring_to(tx: Tx, begun: Begun, call_id: str, state: str, now: float) -> Non
 
 
 BANG = '{"text": "bang"}'
+WRITES_BANG = "May I write 'bang' into danger.txt?"
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,42 @@ async def test_a_user_without_a_sandbox_is_told_why(start: Start, telegram: Fake
         telegram.user_says("run it")
         await answered(telegram, "Sorry.")
     assert "The terminal is for the owner alone here" in results(model)[0]
+
+
+async def test_a_command_does_not_run_in_another_folder_than_was_allowed(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    for name in ("safe", "other"):
+        (tmp_path / "work" / name).mkdir(parents=True)
+    link = tmp_path / "work" / "link"
+    link.symlink_to("safe")
+    ask = {"command": "rm -rf gone; touch was-here", "folder": "link"}
+    model.script([calls_tools(("terminal", ask)), "As you say."])
+    async with start() as gateway:
+        await make(gateway, USER, PersonRole.OWNER)
+        telegram.user_says("clean up")
+        await turn_is(gateway, "waiting")
+        [asked] = await gateway.db.read(approvals.pending, "")
+        assert asked.where_run.endswith("work/safe")
+        link.unlink()
+        link.symlink_to("other")
+        telegram.user_says(f"/approve {asked.code}")
+        await answered(telegram, "As you say.")
+    assert "not what was looked at or allowed" in results(model)[0]
+    assert list((tmp_path / "work").rglob("was-here")) == []
+
+
+async def test_a_key_is_not_read_through_a_link_made_by_the_call_before(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    (tmp_path / "work" / ".ssh").mkdir(parents=True)
+    (tmp_path / "work" / ".ssh" / "id_rsa").write_text("CANARY")
+    made = ("terminal", {"command": "ln -s .ss? door"})
+    model.script([calls_tools(made, ("read_file", {"path": "door/id_rsa"})), "So be it."])
+    async with start() as gateway:
+        await make(gateway, USER, PersonRole.OWNER)
+        telegram.user_says("go on")
+        await answered(telegram, "So be it.")
+    assert (tmp_path / "work" / "door").is_symlink()
+    assert "CANARY" not in "".join(results(model))
+    assert "not what was looked at or allowed" in results(model)[1]

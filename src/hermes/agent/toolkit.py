@@ -415,15 +415,15 @@ def _convert(hint: Any, value: Any) -> Any:
     raise ValueError
 
 
+_NOT_AS_AGREED = (
+    "It was not run: what it would do now is not what was looked at or allowed before (a link, a folder or a setting "
+    "has changed since). Make the call again, so that it is asked about as it is now."
+)
+
+
 def _nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
-
-
-def _refuse(wanted: Tool, values: dict[str, Any], context: ToolContext) -> None:
-    """Ask the rule once more, just before the call runs: what it refuses for everybody raises its ToolError here."""
-    if wanted.mark.approval is not None:
-        wanted.mark.approval(context, **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,24 +542,39 @@ class Toolbox:
             values = wanted.parse(arguments)
         except ToolError:
             return None  # ``call`` raises it again, and the model reads it
+        try:
+            return self._need(wanted, values, context)
+        except ToolError:
+            return None  # the same: ``call`` asks the rule again before anything runs
+
+    def _need(self, wanted: Tool, values: dict[str, Any], context: ToolContext) -> ApprovalNeed | None:
+        """What the tool's rule wants to be asked; its ToolError when it refuses the call for everybody."""
         rule = wanted.mark.approval
         if rule is None:
             return None
         try:
             need = rule(context, **values)
         except ToolError:
-            return None  # the same: ``call`` asks the rule again before anything runs
+            raise
         except Exception:  # the edge "tool call": a rule that breaks means ask, never allow
-            log.exception("Approval rule failed", extra={"tool": name})
-            need = ApprovalNeed(context.words.ASK_BROKEN.format(name=name))
+            log.exception("Approval rule failed", extra={"tool": wanted.name})
+            need = ApprovalNeed(context.words.ASK_BROKEN.format(name=wanted.name))
         return need and replace(need, question=self._redact(need.question))
 
-    async def call(self, name: str, arguments: str, context: ToolContext) -> ToolOutput:
-        """Run one call. Its text is redacted and limited; whatever goes wrong in it is a ToolError, redacted too."""
+    async def call(
+        self, name: str, arguments: str, context: ToolContext, agreed: ApprovalNeed | None = None
+    ) -> ToolOutput:
+        """Run one call. Its text is redacted and limited; whatever goes wrong in it is a ToolError, redacted too.
+
+        ``agreed`` is the question that was answered with yes. The rule is asked once more just before the call runs:
+        a link, a setting or an earlier call may have changed meanwhile what the same words do.
+        """
         wanted = self._for(name, context)
         values = wanted.parse(arguments)
         try:
-            _refuse(wanted, values, context)
+            need = self._need(wanted, values, context)
+            if need is not None and need != agreed:
+                raise ToolError(_NOT_AS_AGREED)
             given = await self._run(wanted, values, context)
         except ToolError as error:
             raise ToolError(self._fit(str(error))) from error

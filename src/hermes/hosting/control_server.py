@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from hermes.core.errors import GatewayError
-from hermes.hosting import paths
+from hermes.hosting import paths, processes
 from hermes.hosting.control import short_address
 
 LONGEST_LINE = 32 * 1024 * 1024
@@ -112,6 +113,10 @@ class ControlServer:
         """Every request gets exactly one last line, whatever happens in its handler."""
         try:
             verb, args = _read(raw)
+            if _answers_a_question(verb, args) and reply.is_from_a_tool():
+                raise GatewayError(
+                    "This runs in the agent's own terminal, and the agent cannot answer its own questions."
+                )
             if verb not in self._verbs:
                 await reply.error(f"This gateway does not know {verb!r}; is it an older version?", "UnknownVerb")
                 return
@@ -153,6 +158,7 @@ class ControlServer:
 
 
 class _Reply(Protocol):
+    def is_from_a_tool(self) -> bool: ...
     async def event(self, told: Any) -> None: ...
     async def result(self, told: Any) -> None: ...
     async def error(self, text: str, kind: str) -> None: ...
@@ -163,6 +169,10 @@ class _Line:
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+
+    def is_from_a_tool(self) -> bool:
+        """Whether whoever asks was started by this gateway: a command of the agent, by whatever way it got here."""
+        return os.getpid() in processes.ancestors(_peer(self._writer.get_extra_info("socket")))
 
     async def event(self, told: Any) -> None:
         await self._send({"event": told})
@@ -189,6 +199,9 @@ class _Collected:
     def __init__(self) -> None:
         self._lines: list[bytes] = []
 
+    def is_from_a_tool(self) -> bool:
+        return False  # a file tells nothing about who wrote it; a command that names the folder is asked about
+
     async def event(self, told: Any) -> None:
         self._lines.append(_dump({"event": told}))
 
@@ -200,6 +213,20 @@ class _Collected:
 
     def text(self) -> str:
         return b"".join(self._lines).decode()
+
+
+def _answers_a_question(verb: str, args: Mapping[str, Any]) -> bool:
+    said = str(args.get("text") or "").lstrip()
+    return verb == "approvals.answer" or (verb == "say" and said.casefold().startswith("/approve"))
+
+
+def _peer(line: Any) -> int:
+    """The process at the other end; 0 where the system does not tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0
+    size = struct.calcsize("3i")
+    pid, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(pid)
 
 
 def _dump(told: Any) -> bytes:

@@ -18,7 +18,7 @@ from hermes.agent.post import Parcel
 from hermes.agent.prompt import PromptBuilder, Scene, newest_half, unanswered
 from hermes.agent.sight import can_see, is_about_pictures, without_pictures
 from hermes.agent.step import ask_model
-from hermes.agent.toolkit import Toolbox, ToolContext, ToolOutput
+from hermes.agent.toolkit import ApprovalNeed, Toolbox, ToolContext, ToolOutput
 from hermes.config import Config
 from hermes.core import turn as rules
 from hermes.core.catalogue import ENGLISH, told, words_of
@@ -573,12 +573,20 @@ class TurnRunner:
         await self._db.write(turns.start_call, work.begun.claim, call.id, now=self._parts.clock.now())
         self._bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
         try:
-            output = await self._parts.toolbox.call(call.name, call.arguments, self._context(work, call.id))
+            agreed = await self._agreed(call)
+            output = await self._parts.toolbox.call(call.name, call.arguments, self._context(work, call.id), agreed)
             outcome = ASKED if output.asks else "ok"
         except ToolError as error:
             output, outcome = ToolOutput(str(error)), "error"
         await self._record(work, index, outcome=outcome, result=output.text, output=output)
         self._bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, output.text))
+
+    async def _agreed(self, call: Call) -> ApprovalNeed | None:
+        """What somebody said yes to before this call."""
+        approval = await self._db.read(approvals.get, call.approval_id) if call.approval_id else None
+        if approval is None or approval.state != approvals.ApprovalState.ALLOWED:
+            return None
+        return ApprovalNeed(approval.question, bool(approval.touches_host), approval.subject, approval.where_run)
 
     def _context(self, work: Work, row_id: str) -> ToolContext:
         context = self._parts.context(work.key, work.turn.person_id, work.begun.role, work.options.folder)

@@ -62,7 +62,8 @@ class House:
         )
 
     async def call(self, ctx: ToolContext, tool: str, **arguments: object) -> ToolOutput:
-        output = await self.toolbox.call(tool, json.dumps(arguments), ctx)
+        written = json.dumps(arguments)
+        output = await self.toolbox.call(tool, written, ctx, agreed=self.toolbox.approval(tool, written, ctx))
         if output.effect is not None:
             await self.db.write(output.effect)
         return output

@@ -226,6 +226,27 @@ async def test_what_a_rule_refuses_for_everybody_is_not_asked_about_and_does_not
         await box(ruin).call("ruin", "{}", CONTEXT)
 
 
+async def test_a_call_runs_only_as_it_was_looked_at_or_allowed() -> None:
+    found: list[ApprovalNeed | None] = [None]
+
+    def look(ctx: ToolContext) -> ApprovalNeed | None:
+        return found[0]
+
+    @tool(toolset="test", approval=look)
+    async def work(ctx: ToolContext) -> str:
+        return "worked"
+
+    toolbox = box(work)
+    here, there = ApprovalNeed("May I?", where="in safe"), ApprovalNeed("May I?", where="in other")
+    for asked, now, runs in [(None, None, 1), (here, here, 1), (here, None, 1), (None, here, 0), (here, there, 0)]:
+        found[0] = now
+        if runs:
+            assert (await toolbox.call("work", "{}", CONTEXT, asked)).text == "worked"
+            continue
+        with pytest.raises(ToolError, match="Make the call again"):
+            await toolbox.call("work", "{}", CONTEXT, asked)
+
+
 async def test_a_tool_is_refused_to_a_role_below_its_own() -> None:
     @tool(toolset="test", role=PersonRole.ADMIN)
     async def rule(ctx: ToolContext) -> str:

@@ -33,7 +33,7 @@ def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> Ap
     start_in = ctx.inside(folder or ".")
     verdict = judge(command, touches_host=backend.touches_host, folder=str(start_in), home=str(Path.home()))
     if verdict.is_refused:
-        raise ToolError(f"This is refused to everybody: {verdict.refusal} Do not try it in another form.")
+        raise ToolError(f"{verdict.refusal} Do not try it in another form.")
     says_home = backend.name is BackendName.LOCAL and names_home(ctx, command)
     if not verdict.asks and not says_home:
         return None
