@@ -175,6 +175,11 @@ _HOST_IN_CONTAINER = (
     r"^(--volume=|-v=?|--mount=.*(src|source)=)?/($|:|etc|root|var|usr|boot|home:|dev|proc|sys)"
 )
 
+_RUN_BY_GIT = (
+    r"(?i)^(core\.(pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy)|sequence\.editor|diff\.external|"
+    r"credential\.helper|pager\.\w+)=|^ext::|^--(exec-path|upload-pack|receive-pack|open-files-in-pager)=|^-O."
+)
+
 RULES: tuple[Rule, ...] = (
     # Deleting
     rule("rm srm trash", Danger.DELETE_TREE, recursive),
@@ -357,6 +362,14 @@ RULES: tuple[Rule, ...] = (
     rule("sed", Danger.UNJUDGED, matches(r"(^|[;}/0-9$])\s*e(\s|$)|/e[gip0-9]*$")),
     rule("vim vi nvim ex ed emacs", Danger.UNJUDGED, matches(r"^\+?:?!|system\(|shell-command|^-c$|--eval")),
     rule("gdb lldb expect script", Danger.UNJUDGED),
+    rule("tmux screen", Danger.UNJUDGED, both(something, no(first("ls", "list-sessions", "-ls", "-list", "-V")))),
+    rule("hash", Danger.UNJUDGED, flag("p")),
+    rule("shopt", Danger.UNJUDGED, has("expand_aliases")),
+    rule("git", Danger.UNJUDGED, matches(_RUN_BY_GIT)),
+    rule("git", Danger.UNJUDGED, both(has("bisect"), has("run"))),
+    rule("git", Danger.UNJUDGED, both(has("submodule"), has("foreach"))),
+    rule("git", Danger.UNJUDGED, both(has("rebase"), flag("x", "--exec"))),
+    rule("sqlite3 psql mysql mariadb", Danger.UNJUDGED, matches(r"(^|\n)\s*(\.(shell|system)\b|\\!|system\s)")),
 )
 
 # Programs that run the command in their words: options that take a value, and how many words come before the command.
@@ -404,8 +417,8 @@ INTERPRETERS: dict[str, tuple[str, ...]] = {
     "pypy": ("-c",),
     "perl": ("-e", "-E", "-ne", "-pe"),
     "ruby": ("-e",),
-    "node": ("-e", "--eval", "-p"),
-    "nodejs": ("-e", "--eval", "-p"),
+    "node": ("-e", "--eval", "-p", "--print"),
+    "nodejs": ("-e", "--eval", "-p", "--print"),
     "php": ("-r",),
     "deno": ("eval",),
     "bun": ("-e",),
@@ -420,7 +433,7 @@ INTERPRETERS: dict[str, tuple[str, ...]] = {
 # What code handed to an interpreter must not hold to run unasked: processes, deletion, decoding, the network.
 RISKY_CODE = re.compile(
     r"system|subprocess|popen|spawn|exec|eval|fork|rmtree|unlink|remove|rmdir|rmSync|kill|base64|b64|marshal|pickle|"
-    r"socket|urllib|requests|http|__import__|getattr|environ|getenv|ENV\b|/dev/|/etc/|chmod|chown|compile|codecs|`",
+    r"rm_r|hermes|socket|urllib|requests|http|__import__|getattr|environ|getenv|ENV\b|/dev/|/etc/|chmod|chown|compile|codecs|`",
     re.IGNORECASE,
 )
 TAKES_OVER = names(
@@ -478,7 +491,7 @@ START_FILES = re.compile(
     r"\.config/(systemd|autostart|fish|git)|\.inputrc|\.npmrc|\.pypirc|\.kshrc|LaunchAgents)(/|$)|\.git/hooks/"
 )
 SECRET_FILES = re.compile(
-    r"(^|/)\.env(\.[\w-]+)?$|/proc/(self|\d+|\*|\$\w+)/(environ|mem|maps)|(^|/)\.ssh(/(id_|identity|\*|$)|$)|"
+    r"(^|/)\.env(\.[\w-]+)?$|/proc/((self|\d+|\*|\$\w+)/)?(environ|mem|maps)$|(^|/)\.ssh(/(id_|identity|\*|$)|$)|"
     r"(^|/)\.aws(/|$)|(^|/)\.netrc$|(^|/)\.pgpass$|(^|/)\.my\.cnf$|/etc/(shadow|gshadow|sudoers)|(^|/)\.gnupg(/|$)|"
     r"(^|/)\.docker/config\.json$|(^|/)\.kube/config$|(^|/)\.config/(gcloud|gh|op|rclone)(/|$)|/etc/ssl/private|"
     r"(^|/)\.git-credentials$|(^|/)\.(bash|zsh|psql|mysql|python)_history$|\.(pem|p12|pfx|key|kdbx|keystore|jks)$|"
@@ -495,4 +508,17 @@ FORK_WORDS = re.compile(
     r"loop\s*\{\s*fork|fork\s*\(\)\s*while"
 )
 NARROWS_FIND = names("-name -iname -path -ipath -mtime -mmin -size -newer -regex -user -empty -atime -ctime")
+HIDDEN_COMMAND = re.compile(r"\[\s*(\$\(|`)|\$\{[^}]*@P\}")
+"""A subscript or a prompt in which a shell runs a command, even out of a quoted text."""
+
+HARD_PROGRAMS = names("rm srm find dd chmod chown chgrp mv mkfs mke2fs mkswap hermes bash sh env sudo busybox")
+HARD_WORDS = re.compile(r"\b(rm|srm|find|dd|chmod|chown|chgrp|mv|mkfs|mke2fs|mkswap|hermes)\b")
+"""What the hard list is about."""
+
+ONLY_SPEAKS = names(
+    "echo printf grep egrep fgrep rg ag ack git gh glab man which type whereis whatis apropos info tldr cat less "
+    "test [ [["
+)
+"""Programs that do not run their words. What git runs is a matter of its own rules."""
+
 ANSWERS_ITSELF = re.compile(r"(^|\s)/(approve|approvals)\b")

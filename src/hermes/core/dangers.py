@@ -11,7 +11,8 @@ import fnmatch
 import posixpath
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from hermes.core import danger_rules as rules
 from hermes.core import shell
@@ -21,6 +22,7 @@ from hermes.core.shell import Redirect, Simple, Word
 from hermes.core.words import Words
 
 DEEPEST = 8
+MOST_TRIALS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,13 @@ def judge(
 
 
 class _Judging:
-    def __init__(self, folder: str, home: str, mounted: Collection[str]) -> None:
+    def __init__(self, folder: str, home: str, mounted: Collection[str], *, is_trial: bool = False) -> None:
         self.found: set[Danger] = set()
         self.refusal = ""
         self._folder = folder
         self._home = home.rstrip("/")
         self._mounted = mounted
+        self._is_trial = is_trial
         self._fetches = False  # something in it reads the network
 
     def text(self, command: str, depth: int) -> None:
@@ -97,6 +100,8 @@ class _Judging:
         bare = "".join(command.split())
         if rules.FORK_BOMB.search(bare) or rules.FORK_WORDS.search(command):
             self._refuse("It starts copies of itself without end (a fork bomb).")
+        if rules.HIDDEN_COMMAND.search(command):
+            self.found.add(Danger.UNJUDGED)
         if rules.HERMES.search(command):
             self.found.add(Danger.HERMES_HOME)
         if rules.SECRET_VARIABLE.search(command):
@@ -138,13 +143,15 @@ class _Judging:
         self._hard(program, words)
         self._wrapped(program, words, run, depth)
         self._shells(program, words, run, depth)
-        if program == "cd":
+        if program not in rules.ONLY_SPEAKS:
+            self._handed_on(words, run, depth)
+        if program in ("cd", "pushd"):
             self._change_folder(words)
 
     def _wrapped(self, program: str, words: tuple[Word, ...], run: _Run, depth: int) -> None:
         if program in rules.WRAPPERS:
             inner = _behind(program, words)
-            if program == "env" and (text := _option_text(words, "-S", "--split-string")):
+            if program == "env" and (text := _option_text(_without_clusters(words), "-S", "--split-string")):
                 self.text(text, depth + 1)
             if program == "flock" and (text := _option_text(words, "-c", "--command")):
                 self.text(text, depth + 1)
@@ -157,6 +164,25 @@ class _Judging:
         if program in ("find", "fd"):
             for inner in _executed(words):
                 self._command(_Run(inner, run.simple, None, is_fetched=False), depth + 1)
+
+    def _handed_on(self, words: tuple[Word, ...], run: _Run, depth: int) -> None:
+        """A program that is not known here may run its words, or one of them: what nobody may do is asked about."""
+        if self._is_trial:
+            return
+        tried = 0
+        for number, word in enumerate(words):
+            is_program = posixpath.basename(word.text) in rules.HARD_PROGRAMS
+            if not is_program and not (" " in word.text and rules.HARD_WORDS.search(word.text)):
+                continue
+            trial = _Judging(self._folder, self._home, self._mounted, is_trial=True)
+            if is_program:
+                trial._command(_Run(words[number:], run.simple, None, is_fetched=False), depth + 1)
+            else:
+                trial.text(word.text.partition("=")[2] or word.text, depth + 1)
+            tried += 1
+            if trial.refusal or tried > MOST_TRIALS:
+                self.found.add(Danger.UNJUDGED)
+                return
 
     def _fed_by_pipe(self, inner: tuple[Word, ...]) -> None:
         """What xargs adds is not in the text, so a program that only its words make dangerous cannot be judged."""
@@ -176,6 +202,7 @@ class _Judging:
         elif program == "ssh":
             self._ssh(words, depth)
         elif program in ("alias", "trap") and words:
+            words = _skip_options(words, ())
             for word in words[: 1 if program == "trap" else None]:
                 self.text(word.text.partition("=")[2] or word.text, depth + 1)
         elif program in ("docker", "podman") and "exec" in texts:
@@ -187,11 +214,16 @@ class _Judging:
 
     def _shell(self, words: tuple[Word, ...], run: _Run, depth: int) -> None:
         """A shell runs the text behind -c, a script by name, or what it is fed."""
+        is_user_change = posixpath.basename(run.words[0].text) in ("su", "runuser")
+        flags = "".join(word.text for word in words if re.match(r"-\w", word.text))
         for number, word in enumerate(words):
-            if word.text.startswith("-") and not word.text.startswith("--") and word.text.endswith("c"):
-                self._text_of(words[number + 1 : number + 2], depth)
+            if is_user_change and (attached := re.match(r"(?:-c|--command=)(.+)", word.text, re.DOTALL)):
+                self.text(attached[1], depth + 1)
                 return
-        named = [word for word in words if not word.text.startswith("-")]
+            if re.match(r"-\w*c|--command$", word.text):
+                self._text_of(_skip_options(words[number + 1 :], {"-o", "-O", "+o", "+O"})[:1], depth)
+                return
+        named = [word for word in words if not word.text.startswith("-")] if "s" not in flags else []
         if named and posixpath.basename(run.words[0].text) not in ("su", "runuser"):
             self._sourced(tuple(named), run)
         elif run.simple.fed_text is not None:
@@ -244,8 +276,9 @@ class _Judging:
         """Code for an interpreter: looked through for what it could do, not understood."""
         options = rules.INTERPRETERS[kind]
         texts = [word.text for word in words]
-        code = [text for number, text in enumerate(texts) if number and texts[number - 1] in options]
+        code = [text for number, text in enumerate(texts) if number and _takes_code(texts[number - 1], options)]
         code += [text[2:] for text in texts if len(text) > 2 and text[:2] in options and not text.startswith("--")]
+        code += [text.partition("=")[2] for text in texts if text.startswith("--")]
         reads_pipe = not [text for text in texts if not text.startswith("-") or text == "-"] or "-" in texts[:1]
         if not code and run.simple.fed_text is not None:
             code = [run.simple.fed_text]
@@ -270,7 +303,7 @@ class _Judging:
         if name == "env" and not _behind("env", words):
             found.add(Danger.SECRETS)
         self.found |= found
-        if name == "hermes" or (name.startswith("python") and texts[:2] == ["-m", "hermes"]):
+        if name == "hermes" or (name.startswith("python") and ("-m", "hermes") in pairwise(texts)):
             self._hermes([text for text in texts if text not in ("-m", "hermes")])
         if _needs_its_words(name, words):
             self.found.add(Danger.UNJUDGED)
@@ -278,7 +311,7 @@ class _Judging:
     def _hermes(self, texts: Sequence[str]) -> None:
         """Our own commands. The agent must not answer its own questions, whoever would allow it to."""
         named = [text for text in texts if not text.startswith("-")]
-        answers = named[:1] == ["approvals"] and named[1:2] not in ([], ["list"], ["grants"])
+        answers = any(one == "approvals" and other not in ("list", "grants") for one, other in pairwise(named))
         if answers or any(rules.ANSWERS_ITSELF.search(text) for text in texts):
             self._refuse("It answers a question that the agent itself has asked.")
         elif named[:1] == ["gateway"] and named[1:2] != ["status"]:
@@ -368,6 +401,9 @@ class _Judging:
 
     def _touched(self, program: str, texts: Sequence[str], places: Sequence[str]) -> None:
         """The places among its words that the program writes to, or whose secrets it shows."""
+        named = _option_text(tuple(map(Word, texts)), "-t", "--target-directory")
+        if program in rules.WRITES_LAST and named:
+            places = [*places, self._place(Word(named))]
         if program in rules.OVERWRITERS:
             for place in places[-1:] if program in rules.WRITES_LAST else places:
                 self._written(place)
@@ -507,6 +543,18 @@ def _skip_options(words: tuple[Word, ...], takes_value: Collection[str]) -> tupl
             return words[at + 1 :]
         at += 2 if words[at].text in takes_value else 1
     return words[at:]
+
+
+def _without_clusters(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """``-vS`` as ``-S``."""
+    return tuple(replace(word, text=re.sub(r"^-[a-zA-Z0]+S", "-S", word.text)) for word in words)
+
+
+def _takes_code(text: str, options: Sequence[str]) -> bool:
+    """Whether code stands behind this option, alone or at the end of a cluster (``-Ic``)."""
+    if text in options:
+        return True
+    return bool(re.match(r"-\w", text)) and any(len(one) == 2 and text.endswith(one[1]) for one in options)
 
 
 def _behind(program: str, words: tuple[Word, ...]) -> tuple[Word, ...]:

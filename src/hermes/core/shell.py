@@ -6,6 +6,8 @@ marked as not known instead of guessed.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
@@ -20,12 +22,14 @@ _OPERATORS = (
     "|", "&", ";", "(", ")", "<", ">", "\n",
 )  # fmt: skip
 _OPERATOR_STARTS = frozenset(operator[0] for operator in _OPERATORS)
-_BLANKS = " \t\r"
+_BLANKS = " \t"
 _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
+_HEX = "0123456789abcdefABCDEF"
+_NUMBERS = {"x": (_HEX, 16, 2), "u": (_HEX, 16, 4), "U": (_HEX, 16, 8)}
 _KNOWN_VARIABLES = {"HOME": "~", "IFS": " "}
 # Words that only open or close a compound command: what follows them runs.
 _KEYWORDS = frozenset(
-    {"{", "}", "!", "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "coproc"}
+    {"{", "}", "!", "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "time", "coproc", "function"}
 )
 
 
@@ -106,6 +110,7 @@ class _Building:
     is_bare: bool = True
     globs: bool = False
     started: bool = False
+    has_braces: bool = False  # an unquoted { is in it
     breaks: list[int] = field(default_factory=list)  # where an unquoted blank of a variable splits it
 
     def add(self, piece: str) -> None:
@@ -117,8 +122,15 @@ class _Building:
 
 
 class _Reader:
-    def __init__(self, text: str, depth: int = 0, variables: dict[str, Word] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        depth: int = 0,
+        variables: dict[str, Word] | None = None,
+        places: Counter[str] | None = None,
+    ) -> None:
         self.text = text
+        self.places = _places(text) if places is None else places  # those of the whole of which this is a part
         self.at = 0
         self.depth = depth
         self.variables: dict[str, Word] = variables if variables is not None else {}
@@ -129,6 +141,7 @@ class _Reader:
         self._redirects: list[Redirect] = []
         self._assigns: list[tuple[str, Word]] = []
         self._fed: str | None = None
+        self._opened = ""  # the keyword before the first word
         self._waiting_documents: list[_Document] = []
         if depth > DEEPEST:
             raise _UnreadableError("it is nested too deeply")
@@ -138,8 +151,12 @@ class _Reader:
             character = self.text[self.at]
             if character in _BLANKS:
                 self.at += 1
+            elif self.text.startswith("\\\n", self.at):
+                self.at += 2  # here too, since a comment may begin behind it
             elif character == "#":
                 self._skip_comment()
+            elif self._is_arithmetic_command():
+                pass
             elif operator := self._operator():
                 self._take_operator(operator)
             else:
@@ -147,6 +164,27 @@ class _Reader:
         self._end_pipeline()
 
     # Commands
+
+    def _is_arithmetic_command(self) -> bool:
+        """Whether ``((1 << 2))`` or ``for ((…))`` stood here, now read: the << in it begins no document."""
+        if not self.text.startswith("((", self.at) or (self._words and self._words[0].text != "for"):
+            return False
+        body = self._arithmetic()
+        if body is None:
+            return False
+        self._substitutions_in(body)
+        return True
+
+    def _arithmetic(self) -> str | None:
+        """What stands between (( and )); None where these are brackets of commands, and then nothing is read."""
+        start = self.at
+        self.at += 1
+        body = self._balanced("(", ")")
+        if self.text.startswith(")", self.at):
+            self.at += 1
+            return body
+        self.at = start
+        return None
 
     def _operator(self) -> str:
         if self.text[self.at] not in _OPERATOR_STARTS:
@@ -179,9 +217,12 @@ class _Reader:
             self._words.pop()  # the 2 of 2>
         while self.at < len(self.text) and self.text[self.at] in _BLANKS:
             self.at += 1
+        start = self.at
         words = self._read_word() if self.at < len(self.text) and not self._operator() else []
         target = words[0] if words else Word("", is_known=False)
         if operator in ("<<", "<<-"):
+            if "$" in self.text[start : self.at] or "`" in self.text[start : self.at] or self._is_in_subscript():
+                self.trouble = "where a document ends cannot be told"
             name = f"\0document {len(self._waiting_documents)}"
             self._waiting_documents.append(_Document(name, target.text, not target.is_bare, operator == "<<-"))
             self._fed = name
@@ -192,10 +233,31 @@ class _Reader:
         else:
             self._redirects.append(Redirect(operator, target))
 
+    def _is_in_subscript(self) -> bool:
+        return bool(self._words) and "[" in self._words[-1].text and self._words[0].text not in ("[", "[[")
+
+    def _ends_head(self, word: Word) -> bool:
+        """``for x do``, ``if [[ … ]] then`` and ``coproc NAME {``: what follows runs, with no separator before it."""
+        if not word.is_bare or not self._words:
+            return False
+        first = self._words[0].text
+        if first == "[[" and word.text == "]]":
+            return True
+        if first in ("for", "select") and word.text == "do":
+            return len(self._words) <= 2
+        return self._opened == "coproc" and word.text == "{" and len(self._words) == 1
+
     def _take_words(self, words: list[Word]) -> None:
         for word in words:
+            if self._ends_head(word):
+                self._end_pipeline()
+                continue
             if not self._words:
                 if word.is_bare and word.text in _KEYWORDS:
+                    self._opened = word.text
+                    continue
+                if self._opened == "function" or (self._opened == "time" and word.text in ("-p", "--")):
+                    self._opened = "" if self._opened == "function" else "time"  # its name, or an option
                     continue
                 name, equals, value = word.text.partition("=")
                 name = name.removesuffix("+")
@@ -209,6 +271,7 @@ class _Reader:
             self._pipeline.append(Simple(tuple(self._words), tuple(self._redirects), tuple(self._assigns), self._fed))
             self._remember()
         self._words, self._redirects, self._assigns, self._fed = [], [], [], None
+        self._opened = ""
 
     def _remember(self) -> None:
         """What was assigned is known to the commands that follow, so that ``X=rm; $X -rf /`` hides nothing."""
@@ -248,7 +311,7 @@ class _Reader:
         self._waiting_documents = []
 
     def _substitutions_in(self, body: str) -> None:
-        inner = _Reader(body, self.depth + 1, self.variables)
+        inner = _Reader(body, self.depth + 1, self.variables, self.places)
         building = _Building()
         while inner.at < len(body):
             if body[inner.at] in "$`":
@@ -299,6 +362,7 @@ class _Reader:
                     self._expand(building, splits=True)
             case _:
                 building.globs = building.globs or character in "*?["
+                building.has_braces = building.has_braces or character == "{"
                 building.add(character)
                 self.at += 1
 
@@ -353,16 +417,14 @@ class _Reader:
 
     def _ansi_c_escape(self) -> str:
         kind = self.text[self.at : self.at + 1]
-        digits, base, longest = {"x": ("0123456789abcdefABCDEF", 16, 2), "u": ("0123456789abcdefABCDEF", 16, 4)}.get(
-            kind, ("01234567", 8, 3)
-        )
-        start = self.at + (1 if kind in "xu" and kind else 0)
+        digits, base, longest = _NUMBERS.get(kind, ("01234567", 8, 3))
+        start = self.at + (1 if kind in _NUMBERS else 0)
         end = start
         while end < len(self.text) and end - start < longest and self.text[end] in digits:
             end += 1
         if end > start:
             self.at = end
-            return chr(int(self.text[start:end], base))
+            return chr(min(int(self.text[start:end], base), 0x10FFFF))
         self.at += 1
         return _ANSI_C.get(kind, kind)
 
@@ -378,17 +440,17 @@ class _Reader:
 
     def _expand(self, building: _Building, *, splits: bool = False) -> None:
         if self.text[self.at] == "`":
-            end = self.text.find("`", self.at + 1)
-            if end < 0:
+            found = _BACKQUOTED.match(self.text, self.at)
+            if found is None:
                 raise _UnreadableError("a backquote is not closed")
-            self._inside(self.text[self.at + 1 : end].replace("\\`", "`"))
-            self.at = end + 1
+            self._inside(re.sub(r"\\([`\\$])", r"\1", found[1]))
+            self.at = found.end()
             self._unknown(building)
             return
         self.at += 1
         following = self.text[self.at : self.at + 1]
-        if self.text.startswith("((", self.at):
-            self._balanced("(", ")")
+        if self.text.startswith("((", self.at) and (body := self._arithmetic()) is not None:
+            self._substitutions_in(body)
             self._unknown(building)
         elif following == "(":
             self._inside(self._balanced("(", ")"))
@@ -420,7 +482,9 @@ class _Reader:
 
     def _variable(self, name: str, building: _Building, *, splits: bool) -> None:
         known = self.variables.get(name)
-        value = known.text if known is not None and known.is_known else _KNOWN_VARIABLES.get(name)
+        value = _KNOWN_VARIABLES.get(name)
+        if known is not None:
+            value = known.text if known.is_known and self._is_settled(name) else None
         if value is None:
             self._unknown(building)
             return
@@ -428,6 +492,10 @@ class _Reader:
             self._split_into(value, building)
         else:
             building.add(value)
+
+    def _is_settled(self, name: str) -> bool:
+        """Whether it gets a value in one place only. Which of two counts (a subshell, ``||``, ``read``) is not told."""
+        return self.places[name] <= 1
 
     def _split_into(self, value: str, building: _Building) -> None:
         pieces = value.split()
@@ -446,16 +514,21 @@ class _Reader:
         cuts = [0, *building.breaks, len(whole.text)]
         texts = [whole.text[start:end] for start, end in pairwise(cuts)]
         texts = [text for text in texts if text] if building.breaks else texts
-        return [replace(whole, text=spread) for text in texts for spread in islice(_braces(text, whole), MOST_BRACES)]
+        if not building.has_braces:
+            return [replace(whole, text=text) for text in texts]
+        spread = [one for text in texts for one in islice(_braces(text), MOST_BRACES + 1)]
+        is_all = len(spread) <= MOST_BRACES and (whole.is_bare or spread == texts)
+        return [replace(whole, text=text, is_known=whole.is_known and is_all) for text in spread[:MOST_BRACES]]
 
     def _unknown(self, building: _Building) -> None:
         building.is_known = False
         building.started = True
 
     def _inside(self, body: str) -> None:
-        inner = _Reader(body, self.depth + 1, self.variables)
+        inner = _Reader(body, self.depth + 1, self.variables, self.places)
         inner.read()
         self.pipelines.extend(inner.pipelines)
+        self.trouble = self.trouble or inner.trouble
 
     def _balanced(self, opening: str, closing: str) -> str:
         """The text between the bracket at the present place and its partner; quotes inside are respected."""
@@ -495,11 +568,59 @@ class _Reader:
                 self.at += 1
 
 
-def _braces(text: str, word: Word) -> Iterator[str]:
-    """``/{bin,etc}`` is two words. One level, unquoted words only: deeper ones stay as they are."""
-    start, end = text.find("{"), text.find("}")
-    if not word.is_bare or start < 0 or end < start or "," not in text[start:end]:
+_NAME = re.compile(r"(?<![\w$-])(?<!\$\{)[A-Za-z_]\w*|(?<!\w)-\w{2,40}")
+
+
+def _places(text: str) -> Counter[str]:
+    """How often each name stands where it could get a value: not behind a $, and in ``printf -vNAME`` too."""
+    found: Counter[str] = Counter()
+    for name in _NAME.findall(text):
+        found.update([name] if name[0] != "-" else [name[at:] for at in range(2, len(name))])
+    return found
+
+
+_BACKQUOTED = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_SEQUENCE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.-?\d{1,9})?")
+
+
+def _braces(text: str) -> Iterator[str]:
+    """``/{bin,etc}`` is two words, ``{a{b,c},d}`` three and ``{1..9}`` nine."""
+    found = _first_braces(text)
+    if found is None:
         yield text
         return
-    for choice in text[start + 1 : end].split(","):
-        yield from _braces(f"{text[:start]}{choice}{text[end + 1 :]}", word)
+    start, end, choices = found
+    for choice in choices:
+        for inner in _braces(choice):
+            for rest in _braces(text[end + 1 :]):
+                yield f"{text[:start]}{inner}{rest}"
+
+
+def _first_braces(text: str) -> tuple[int, int, list[str]] | None:
+    """The leftmost braces that mean several words: where they stand, and what they offer."""
+    found: tuple[int, int, list[int]] | None = None
+    opened: list[tuple[int, list[int]]] = []
+    for at, character in enumerate(text):
+        if character == "{":
+            opened.append((at, []))
+        elif character == "," and opened:
+            opened[-1][1].append(at)
+        elif character == "}" and opened:
+            start, commas = opened.pop()
+            if (commas or _SEQUENCE.fullmatch(text, start + 1, at)) and (found is None or start < found[0]):
+                found = (start, at, commas)
+            if not opened and found is not None:
+                break
+    if found is None:
+        return None
+    start, end, commas = found
+    if commas:
+        return start, end, [text[before + 1 : after] for before, after in pairwise((start, *commas, end))]
+    return start, end, _sequence(text[start + 1 : end])
+
+
+def _sequence(text: str) -> list[str]:
+    first, last = text.split("..")[:2]
+    is_number = first.lstrip("-").isdigit()
+    low, high = sorted((int(first), int(last)) if is_number else (ord(first), ord(last)))
+    return [str(one) if is_number else chr(one) for one in range(low, min(high, low + MOST_BRACES) + 1)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -511,3 +513,101 @@ AROUND = [
 def test_nothing_around_it_hides_what_is_on_the_hard_list(around: str) -> None:
     shown = [command for command in lines(REFUSED) if not judge(around.format(command)).is_refused]
     assert shown == []
+
+
+REFUSED_SPELLINGS = [
+    "bash -c -- 'rm -rf /'",
+    "bash -cx 'rm -rf /'",
+    "bash -c -e 'rm -rf /'",
+    "bash -s x <<END\nrm -rf /\nEND",
+    "su -c'rm -rf /'",
+    "function f { rm -rf /; }; f",
+    "coproc NAME { rm -rf /; }",
+    "for x do rm -rf /; done",
+    "if [[ a ]] then rm -rf /; fi",
+    "time -p rm -rf /",
+    "trap -- 'rm -rf /' EXIT",
+    "env -vS 'rm -rf /'",
+    "pushd /; rm -rf *",
+    "echo a\r# ; rm -rf /",
+    "echo a \\\n# it's\nrm -rf /\n# it's",
+    "echo $((rm -rf /) )",
+    "echo $(( $(rm -rf /) + 1 ))",
+    "cat <<END\n$((`rm -rf /`))\nEND",
+    "echo `echo \\`rm -rf /\\``",
+    "((x=1<<END))\nrm -rf /\n",
+    "rm -rf $'\\U2f'",
+    "{r{m,m},-rf,/}",
+    "r{m..m} -rf /",
+    "cp -t /boot kernel",
+    "python3 -P -m hermes approvals approve K7QP2M",
+    "hermes --json approvals approve K7QP2M",
+]
+
+
+@pytest.mark.parametrize("command", REFUSED_SPELLINGS)
+def test_the_hard_list_holds_in_whatever_spelling(command: str) -> None:
+    assert judge(command, folder="/home/ana/work", home="/home/ana").is_refused
+
+
+ASKED_SPELLINGS = [
+    '{rm,-rf,"/"}',
+    "x=rm; (x=echo); $x -rf /",
+    "x=rm; false && x=echo; $x -rf /",
+    "x=r; x+=m; $x -rf /",
+    "x=echo; read -r x <<<rm; $x -rf /",
+    "x=echo; printf -v x rm; $x -rf /",
+    "x=echo; printf -vx rm; $x -rf /",
+    "x=echo; eval x=rm; $x -rf /",
+    "hash -p /bin/rm ls; ls -rf /",
+    "shopt -s expand_aliases\nalias ls=rm\nls -rf /",
+    "cat <<$'X'\n$X\nrm -rf /",
+    "declare a[1<<X]=3\nrm -rf /\nX",
+    "test -v 'a[$(rm -rf /)]'",
+    "x='$(rm -rf /)'; echo ${x@P}",
+    "python3 -Ic 'import os; os.system(1)'",
+    "node --eval='require(1).execSync(2)'",
+    "ruby -rfileutils -e 'FileUtils.rm_rf 1'",
+    "git -c core.fsmonitor='sh x' status",
+    "git bisect run sh x",
+    "tmux new -d 'anything'",
+    "uv run rm -rf /",
+    "hyperfine 'rm -rf /'",
+    "uv run hermes approvals approve K7QP2M",
+    "cat /proc/$PPID/environ",
+]
+
+
+@pytest.mark.parametrize("command", ASKED_SPELLINGS)
+def test_what_hides_behind_a_program_or_a_value_is_asked_about(command: str) -> None:
+    assert judge(command, folder="/home/ana/work", home="/home/ana").asks
+
+
+HARMLESS_SPELLINGS = [
+    "x=1; echo $x $x",
+    "echo $((1 << 4))",
+    "((n = 1 << 4)); echo $n",
+    "for ((i = 0; i < 3; i++)); do echo $i; done",
+    "mv report-{1..3}.txt done/",
+    "rm note{1,2}.txt",
+    "npm run build -- --find 'a b'",
+    "man rm",
+    "if [[ -f a ]]; then cat a; fi",
+    "function greet { echo hello; }; greet",
+    "time -p make",
+    "git log --grep 'rm -rf /'",
+    "git -c color.ui=never status",
+]
+
+
+@pytest.mark.parametrize("command", HARMLESS_SPELLINGS)
+def test_what_only_looks_odd_is_not_asked_about(command: str) -> None:
+    assert judge(command, folder="/home/ana/work", home="/home/ana") == Verdict()
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("piece", ["$x ", "rm ", "{a,b}", "x=1;$x;", "((1))", "'rm -rf x' ", "{", "`", "$((", "[[ ]] "])
+def test_a_long_command_is_judged_in_time(piece: str) -> None:
+    began = time.monotonic()
+    judge("x=1; y " + piece * (29_000 // len(piece)))
+    assert time.monotonic() - began < 2.0
