@@ -119,6 +119,7 @@ class FakeSlack:
         self.responses: list[Json] = []
         # Troubles
         self.says_hello = True
+        self.shows_login_page = False
         self.page_size = 0
         self.on_send: Callable[[], None] = lambda: None
         self._credentials_are_good = True
@@ -407,6 +408,12 @@ class FakeSlack:
         """Slack says that it will close the newest socket."""
         self.deliver_raw(_dump({"type": "disconnect", "reason": reason, "debug_info": {}}))
 
+    def fall_silent(self) -> None:
+        """Connections stay open, and nothing that comes over them is read any more: no ping is answered."""
+        for connection in self._server.connections if self._server else ():
+            if isinstance(connection.transport, asyncio.ReadTransport):
+                connection.transport.pause_reading()
+
     # ---- memory --------------------------------------------------------------------------------------------
 
     def texts(self, chat: int | str | None = None) -> list[str]:
@@ -572,7 +579,7 @@ class FakeSlack:
             raise Refused("not_allowed_token_type")
 
     def _download(self, request: web.BaseRequest, file_id: str) -> web.Response:
-        if request.headers.get("Authorization") != f"Bearer {self.bot_token}":
+        if self.shows_login_page or request.headers.get("Authorization") != f"Bearer {self.bot_token}":
             return web.Response(text="<!DOCTYPE html><title>Sign in</title>", content_type="text/html")
         file = self._files[file_id]
         return web.Response(body=file.data, content_type=file.mime)

@@ -1,0 +1,196 @@
+"""What was written while nobody listened is read from the history, in order, and only once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from hermes.core.errors import CredentialsError, StoreIsDownError
+from hermes.core.keys import Target
+from hermes.core.messages import InboundMessage, OutboundMessage
+from hermes.platforms.slack.places import MOST_THREADS, Places
+from hermes.platforms.slack.reading import Place
+from tests.contract.adapters.conftest import Inbox, receiving
+from tests.fakes.slack import GROUP, FakeSlack
+
+SECONDS = 10
+
+
+@asynccontextmanager
+async def known(inbox: Inbox) -> AsyncIterator[FakeSlack]:
+    """A workspace in which somebody listened once, and heard Ana and the group; now nobody does."""
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack:
+        async with listening(slack, inbox):
+            slack.user_says("hello")
+            slack.user_says("hello all", chat=GROUP)
+            await inbox.until(2)
+        inbox.events.clear()
+        yield slack
+
+
+@asynccontextmanager
+async def listening(slack: FakeSlack, inbox: Inbox) -> AsyncIterator[asyncio.Task[None]]:
+    async with slack.adapter() as adapter, receiving(adapter, inbox) as running:
+        await slack.wait_for(lambda: slack.sockets == 1 and "since" in slack.marks)
+        yield running
+    await slack.wait_for(lambda: slack.sockets == 0)
+
+
+def texts(inbox: Inbox) -> list[str]:
+    return [event.text for event in inbox.events if isinstance(event, InboundMessage)]
+
+
+async def test_at_the_first_start_nothing_old_is_read(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack, listening(slack, inbox):
+        slack.user_says("live")
+        await inbox.until(1)
+    assert slack.counts["conversations.history"] == 0
+
+
+async def test_what_was_said_meanwhile_arrives_in_order_in_every_channel(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        slack.page_size = 3
+        for number in range(10):
+            slack.user_says(f"d{number}")
+            slack.user_says(f"g{number}", chat=GROUP)
+        async with listening(slack, inbox):
+            await inbox.until(20)
+    assert [text for text in texts(inbox) if text[0] == "d"] == [f"d{number}" for number in range(10)]
+    assert [text for text in texts(inbox) if text[0] == "g"] == [f"g{number}" for number in range(10)]
+
+
+async def test_what_was_caught_up_is_not_read_again(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        slack.user_says("meanwhile")
+        for _ in range(2):
+            asked = slack.counts["users.conversations"]
+            async with listening(slack, inbox):
+                await slack.wait_for(lambda asked=asked: slack.counts["users.conversations"] > asked)  # type: ignore[misc]
+    assert texts(inbox) == ["meanwhile"]
+
+
+async def test_somebody_who_writes_for_the_first_time_while_it_is_down_is_heard(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        said = slack.user_says("I am new", chat=42)
+        async with listening(slack, inbox):
+            await inbox.until(1)
+    assert inbox.keys == [said.key]
+
+
+async def test_a_direct_chat_that_is_not_listed_is_remembered(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        slack.hidden.add("D00000007")
+        slack.user_says("still there?")
+        async with listening(slack, inbox):
+            await inbox.until(1)
+    assert texts(inbox) == ["still there?"]
+
+
+async def test_what_is_said_live_waits_behind_what_was_missed_and_both_come_once(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        slack.user_says("missed")
+        hold = slack.hold("conversations.history")
+        async with listening(slack, inbox):
+            await hold.reached()
+            slack.user_says("live")
+            slack.user_says("somebody else", chat=42)
+            await asyncio.sleep(0.05)
+            assert texts(inbox) == [], "a channel that is being read holds back its own"
+            slack.release_all()
+            await inbox.until(3)
+    assert [text for text in texts(inbox) if text != "somebody else"] == ["missed", "live"]
+
+
+async def test_a_channel_in_which_somebody_speaks_now_is_read_first(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        for chat in range(100, 110):
+            slack.user_says("missed", chat=chat)
+        hold = slack.hold("conversations.history")
+        async with listening(slack, inbox):
+            await hold.reached()
+            slack.user_says("now", chat=109)
+            await asyncio.sleep(0.05)
+            slack.release_all()
+            await inbox.until(11)
+    order = [event.session_key.chat for event in inbox.events if isinstance(event, InboundMessage)]
+    assert order[:2] == ["D00000109", "D00000109"]
+
+
+async def test_the_mark_does_not_move_before_what_was_missed_is_stored(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        said = slack.user_says("missed")
+        before = dict(slack.marks)
+        inbox.is_down = True
+        async with slack.adapter() as adapter:
+            with pytest.raises(StoreIsDownError):
+                await adapter.run(inbox)
+        assert slack.marks == before
+        inbox.is_down = False
+        async with listening(slack, inbox):
+            await inbox.until(1)
+    assert inbox.keys == [said.key]
+    assert slack.marks[f"channel:{said.chat}"] == said.message_id
+
+
+async def test_replies_in_threads_are_caught_up_old_threads_and_new_ones(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack:
+        async with slack.adapter() as adapter, receiving(adapter, inbox):
+            slack.user_says_in_group("first?", to_us=True)
+            question = await inbox.message()
+            await adapter.send(OutboundMessage(question.session_key.target, "Yes."))
+        await slack.wait_for(lambda: slack.sockets == 0)
+        slack.user_answers(slack.sent[-1], "in the old thread")
+        new = slack.user_says_in_group("second?", to_us=True)
+        slack.user_says("in the new thread", chat=GROUP, thread=new.message_id)
+        async with listening(slack, inbox):
+            await inbox.until(3)
+    said = [event for event in inbox.events if isinstance(event, InboundMessage)]
+    assert [each.text for each in said] == ["in the old thread", "second?", "in the new thread"]
+    assert [each.is_addressed for each in said] == [True, True, True]
+    assert said[0].session_key == question.session_key
+    assert said[2].session_key == said[1].session_key
+
+
+async def test_a_rate_limit_is_waited_for_and_a_channel_that_refuses_stops_no_other(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        slack.user_says("missed")
+        slack.user_says("missed too", chat=GROUP)
+        slack.limit_next("conversations.history", 0)
+        slack.refuse_next("conversations.history", "not_in_channel")  # the direct chat is read first
+        slack.refuse_next("users.conversations", "missing_scope", needed="im:read")
+        async with listening(slack, inbox) as running:
+            await inbox.until(1)
+            slack.user_says("live")
+            await inbox.until(2)
+            assert not running.done()
+    assert texts(inbox) == ["missed too", "live"]
+
+
+async def test_credentials_that_are_revoked_meanwhile_end_it(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        slack.refuse_next("conversations.history", "token_revoked")
+        async with slack.adapter() as adapter:
+            with pytest.raises(CredentialsError):
+                await adapter.run(inbox)
+
+
+def test_marks_survive_being_stored_and_threads_are_bounded() -> None:
+    places = Places.of({})
+    marks: dict[str, str] = {}
+    for number in range(MOST_THREADS + 5):
+        marks |= places.join("C1", f"{number}.0", f"{number}.5")
+    marks |= places.begin("9.0") | places.move(Place("C1", "1000.5")) | places.move(Place("C1", "999.5"))
+    again = Places.of(marks)
+    assert (again.mark("C1"), again.mark("C2")) == ("1000.5", "9.0")
+    assert not again.takes_part("C1", "4.0")
+    assert again.takes_part("C1", "5.0")
+    assert len(again.threads_in("C1")) == MOST_THREADS
+    assert Places.of({"threads": "{broken"}).threads_in("C1") == {}
+
+
+def test_a_target_of_slack_reads_back() -> None:
+    target = Target("slack", "C1", "1700000000.000100")
+    assert Target.parse(str(target)) == target
