@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import final
 from urllib.parse import quote
 
 HIDDEN = "[hidden]"
 
 # A private key as files hold it. Line numbers and other marks may stand before its lines, and one end may be missing.
-_BEGIN, _END = "-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----", "-----END [A-Z0-9 ]*PRIVATE KEY-----"
+_EDGE = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY-----")
 _LINE = r"[^\n]{0,12}?[A-Za-z0-9+/=]{16,}"
-_KEYS = (
-    re.compile(f"{_BEGIN}.{{0,20000}}?{_END}", re.DOTALL),
-    re.compile(rf"{_BEGIN}(?:\s{_LINE})+"),
-    re.compile(rf"(?:^{_LINE}[ \t\r]*\n)+(?:[^\n]{{0,30}}\n)?[^\n]{{0,12}}{_END}", re.MULTILINE),
-)
+_FIRST_LINES = re.compile(rf"(?:(?:\r?\n|\s){_LINE})+")
+_WHOLE_LINE = re.compile(rf"{_LINE}[ \t\r]*")
+_LONGEST_KEY = 20_000
+_LONGEST_MARK = 12
+_LONGEST_LAST_LINE = 30
 
 
 @final
@@ -80,10 +81,10 @@ class Redactor:
                 raw = raw.replace(secret, b"*" * len(secret))
         if b"PRIVATE KEY-----" not in raw:
             return raw
-        text = raw.decode("latin-1")  # each byte one character, whatever it is
-        for pattern in _KEYS:
-            text = pattern.sub(lambda key: "*" * len(key[0]), text)
-        return text.encode("latin-1")
+        masked = bytearray(raw)
+        for start, end in _private_keys(raw.decode("latin-1")):  # each byte one character, whatever it is
+            masked[start:end] = b"*" * (end - start)
+        return bytes(masked)
 
 
 def _forms(value: str) -> set[str]:
@@ -91,6 +92,60 @@ def _forms(value: str) -> set[str]:
 
 
 def _without_keys(text: str) -> str:
-    for pattern in _KEYS:
-        text = pattern.sub(HIDDEN, text)
-    return text
+    parts, done = [], 0
+    for start, end in _private_keys(text):
+        parts += [text[done:start], HIDDEN]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _private_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Where keys and halves of keys stand, in order.
+
+    Whoever writes to us chooses the text, and it is looked through on the event loop: so every part of it is looked
+    at a few times at the most, however many edges it holds.
+    """
+    edges = list(_EDGE.finditer(text))
+    ends = deque(edge for edge in edges if edge[1] == "END")
+    done = 0
+    for edge in edges:
+        if edge.start() < done:
+            continue
+        while ends and ends[0].start() < edge.start():
+            ends.popleft()
+        found = _begun_by(text, edge, ends) if edge[1] == "BEGIN" else _ended_by(text, edge, done)
+        if found is not None:
+            yield found
+            done = found[1]
+
+
+def _begun_by(text: str, edge: re.Match[str], ends: deque[re.Match[str]]) -> tuple[int, int] | None:
+    """A key up to its end, or, where that is missing, the lines that are there."""
+    if ends and ends[0].start() - edge.end() <= _LONGEST_KEY:
+        return edge.start(), ends[0].end()
+    lines = _FIRST_LINES.match(text, edge.end())
+    return None if lines is None else (edge.start(), lines.end())
+
+
+def _ended_by(text: str, edge: re.Match[str], floor: int) -> tuple[int, int] | None:
+    """The last lines of a key whose beginning is missing; the very last may be a short one."""
+    start = text.rfind("\n", max(floor, edge.start() - _LONGEST_MARK - 1), edge.start()) + 1
+    if not start:
+        return None
+    first = _lines_before(text, start, floor)
+    if first == start:
+        above = text.rfind("\n", floor, start - 1) + 1 or floor
+        if start - 1 - above <= _LONGEST_LAST_LINE:
+            start = above
+            first = _lines_before(text, start, floor)
+    return None if first == start else (first, edge.end())
+
+
+def _lines_before(text: str, start: int, floor: int) -> int:
+    """Where the lines of a key begin that end right before ``start``; ``start`` itself where there are none."""
+    while start > floor:
+        above = text.rfind("\n", floor, start - 1) + 1 or floor
+        if not _WHOLE_LINE.fullmatch(text, above, start - 1):
+            break
+        start = above
+    return start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from urllib.parse import quote
 
 import pytest
@@ -46,3 +47,37 @@ def test_masked_bytes_are_as_many_as_before() -> None:
     assert ODD.encode() not in masked
     assert LINES[2].encode() not in masked
     assert masked.startswith(b"\xff ")
+
+
+BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        f"{BEGIN}\n",
+        BEGIN,
+        END,
+        f"{BEGIN}{'A' * 70}\n",
+        f"{'A' * 16}\n",
+        f"{'A' * 16} ",
+        "A",
+        f"{'A' * 16}\n{END}\n",
+        "\n",
+    ],
+)
+def test_a_text_made_to_be_slow_is_looked_through_at_once(piece: str) -> None:
+    hostile = f"{BEGIN}{piece * (500_000 // len(piece))} PRIVATE KEY-----"
+    began = time.process_time()
+    Redactor()(hostile)
+    Redactor().mask(hostile.encode())
+    assert time.process_time() - began < 2
+
+
+def test_two_keys_and_what_stands_between_them() -> None:
+    assert Redactor()(f"{KEY}\nbetween\n{KEY}") == f"{HIDDEN}\nbetween\n{HIDDEN}"
+
+
+def test_the_end_of_one_key_does_not_reach_over_to_another() -> None:
+    halves = "\n".join([*LINES, "efgh", END, "a line of plain words in between", *LINES, END, "last"])
+    assert Redactor()(halves) == f"{HIDDEN}\na line of plain words in between\n{HIDDEN}\nlast"
