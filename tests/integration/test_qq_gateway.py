@@ -143,6 +143,7 @@ def test_where_only_the_operator_can_help_it_says_so_and_stops(tmp_path: Path, c
         await held.qq.close(code, "no")
         await held.qq.wait_for(lambda: held.status["state"] == Link.SIGNED_OUT, 300)
         assert word in str(held.status["note"])
+        assert "QQ_APP_ID and QQ_CLIENT_SECRET" in str(held.status["cure"])
         await held.loop.sleep(600)
         assert held.qq.sockets == 0
 
@@ -260,6 +261,7 @@ def test_a_routine_end_is_logged_once_in_the_words_that_people_search_for(
         await held.qq.time_out()
         await held.qq.wait_for(lambda: held.qq.resumed == 1, 300)
         await held.listens()
+        assert held.status["note"] == "resumed once, as QQ makes everyone do"
 
     with caplog.at_level(logging.INFO, logger="hermes"):
         play(tmp_path, story)

@@ -214,6 +214,8 @@ class Capabilities:
     sends_per_inbound: int = 0
     # What a message may have beyond text_limit, kept for a word of ours about what waits.
     note_room: int = 0
+    # True: the platform ends every connection now and then, which is no trouble.
+    ends_connections: bool = False
     # With no good frame for this long, the connection counts as dead and is made anew.
     silence_seconds: float = 25.0
     upload_limit_bytes: int = 50_000_000

@@ -176,7 +176,7 @@ class Supervisor:
             "in_total": account.arrived_in_all,
             "out_total": account.delivered_in_all,
             "reconnects": account.reconnects,
-            "note": account.reason,
+            "note": account.reason or _routine(account),
             "cure": _cure(account),
         }
 
@@ -393,13 +393,22 @@ def _same(old: AccountConfig, new: AccountConfig) -> bool:
     return (old.values, old.proxy, old.missing, old.enabled) == (new.values, new.proxy, new.missing, new.enabled)
 
 
+def _routine(account: _Account) -> str:
+    """What may look like trouble in a log and is none."""
+    is_routine = account.capabilities is not None and account.capabilities.ends_connections
+    if not is_routine or account.state is not Link.CONNECTED or not account.reconnects:
+        return ""
+    times = "once" if account.reconnects == 1 else f"{account.reconnects} times"
+    return f"resumed {times}, as {account.manifest.title} makes everyone do"
+
+
 def _cure(account: _Account) -> str:
-    name = account.key.platform.upper()
     match account.state:
         case Link.SIGNED_OUT if account.manifest.sign_in is not None:
             return f"hermes {account.key.platform} login"
         case Link.SIGNED_OUT:
-            return f"check the token of {account.key} ({name}_BOT_TOKEN in ~/.hermes/.env), it is read again at once"
+            names = " and ".join(setting.env for setting in account.manifest.settings if setting.required)
+            return f"check {names} in ~/.hermes/.env ({account.key}); it is read again at once"
         case Link.CONFLICT:
             return "stop the other program that uses this account"
         case Link.INCOMPLETE:

@@ -63,6 +63,7 @@ class QQAdapter:
         redelivers=False,
         # Each one takes one of the five answers that a message allows.
         progress_notices=1,
+        ends_connections=True,  # each half hour or so, with 4009
         # Two heartbeats without a word.
         silence_seconds=90.0,
         upload_limit_bytes=media.UPLOAD_LIMIT,
