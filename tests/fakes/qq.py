@@ -528,6 +528,8 @@ class FakeQQ:
             except TimeoutError:
                 await socket.close(code=4009, message=b"Session timed out")
                 return
+            if message.type is aiohttp.WSMsgType.CLOSE and message.data in (1000, 1001):
+                self.end_session()  # whoever says goodbye is not expected back
             if message.type is not aiohttp.WSMsgType.TEXT:
                 return
             try:

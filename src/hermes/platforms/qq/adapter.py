@@ -172,7 +172,7 @@ class QQAdapter:
         """Whoever wrote or pressed may be answered."""
         frame_id = frame.get("id") if isinstance(frame, dict) else None
         match event:
-            case InboundMessage():
+            case InboundMessage() if event.is_addressed:
                 return self._ledger.note(event.session_key.chat, MESSAGE, event.message_id)
             case Press() if isinstance(frame_id, str):
                 return self._ledger.note(event.session_key.chat, EVENT, frame_id)

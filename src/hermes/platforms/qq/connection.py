@@ -22,6 +22,7 @@ SEND_SECONDS = 10.0
 HEARTBEAT_SHARE = 0.8
 SHORTEST_HEARTBEAT, LONGEST_HEARTBEAT = 1.0, 60.0
 MOST_WAITING = 2000  # events that came while the inbox was busy; more are left at QQ until there is room
+COMING_BACK = 4000  # 1000 would say that the session is over
 LARGEST_FRAME = 4 * 1024 * 1024
 
 
@@ -79,7 +80,7 @@ class Connection:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._ws.close()
+        await self._ws.close(code=COMING_BACK)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None and self._over is None:
