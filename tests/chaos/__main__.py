@@ -22,6 +22,8 @@ from tests.chaos import (
     qq_kills,
     qq_reconnects,
     reconnects,
+    slack_kills,
+    slack_reconnects,
     store_troubles,
     tool_kills,
 )
@@ -39,6 +41,7 @@ REQUESTS = 50
 EXAMPLES = 100
 CHATS = 200
 QQ_KILLS = 50
+SLACK_KILLS = 50
 
 Row = tuple[str, str]
 
@@ -240,6 +243,33 @@ async def kill_over_qq(options: Options) -> Told:
     return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
 
 
+async def kill_over_slack(options: Options) -> Told:
+    started = time.monotonic()
+    async with slack_kills.opened(options.folder / "slack", options.seed) as world:
+        series = Series(world)
+        async for kill in series.run(SLACK_KILLS):
+            if (kill.number + 1) % PROGRESS_EVERY == 0:
+                _tell_progress(series, time.monotonic() - started)
+        waiting = await series.settle()
+    verdict = series.verdict()
+    stuck = sum(kill.is_stuck for kill in series.kills)
+    for line in told(verdict, world.platform.flights, series.kills):
+        print(line)
+    folder = options.folder / "slack_reconnects"
+    folder.mkdir()
+    grown = await slack_reconnects.fail_again_and_again(folder, FAILURES)
+    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
+    name = f"Slack: descriptors, tasks, threads before → after {grown.failures} failed connections"
+    rows = [
+        ("Slack: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
+        ("Slack: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
+        ("Slack: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
+        ("Slack: shown again with ↻; caught up from the history", f"{verdict.repeats}; {world.platform.nowhere}"),
+        (name, f"{before} → {after}"),
+    ]
+    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
     "tools": kill_in_batches,
@@ -251,6 +281,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "store": trouble_the_store,
     "pacing": stream_at_once,
     "qq": kill_over_qq,
+    "slack": kill_over_slack,
 }
 
 

@@ -119,6 +119,7 @@ class FakeSlack:
         self.responses: list[Json] = []
         # Troubles
         self.says_hello = True
+        self.retries = True  # False: as if the minutes between them were longer than anybody waits
         self.shows_login_page = False
         self.page_size = 0
         self.on_send: Callable[[], None] = lambda: None
@@ -513,8 +514,10 @@ class FakeSlack:
             if socket in self._sockets:
                 self._sockets.remove(socket)
             for event, _ in socket.unacked.values():
-                if event.attempts < MOST_ATTEMPTS:
+                if event.attempts < MOST_ATTEMPTS and (self.retries or event.kind != "events_api"):
                     self._retry(event)
+                else:
+                    self.nowhere += 1
             self._changes.tell()
         return response
 
@@ -644,9 +647,9 @@ class FakeSlack:
 
     def _update(self, body: Json) -> Json:
         channel, ts = self._channel(body), str(body.get("ts"))
-        shown = next((each for each in self.sent if each.chat == channel and each.message_id == ts), None)
-        if shown is None:
-            known = [each for each in self.history.get(channel, []) if each["ts"] == ts]
+        known = [each for each in self.history.get(channel, []) if each["ts"] == ts]
+        shown = next((each for each in self.sent if each.message_id == ts), None)
+        if not known or shown is None:
             raise Refused("cant_update_message" if known else "message_not_found")
         text = str(body.get("text") or "")
         if len(text) > 40_000:

@@ -43,7 +43,7 @@ class CatchUp:
         self._places = places
         self._put = put
         self._is_needed = bool(places.since)  # with no mark at all, it starts at now
-        self._waiting: list[str] = sorted(places.channels, key=lambda channel: not channel.startswith("D"))
+        self._waiting = _by_need(places)
         self._met: set[str] = set(self._waiting)
         self._done: set[str] = set()
         self._wake = asyncio.Event()
@@ -141,6 +141,12 @@ class CatchUp:
                 return await self._api.ask(method, form)
             except RateLimitedError as limited:
                 await asyncio.sleep(limited.retry_after)
+
+
+def _by_need(places: Places) -> list[str]:
+    """Direct chats first, and of these the liveliest."""
+    newest_first = sorted(places.channels, key=lambda channel: order(places.mark(channel)), reverse=True)
+    return sorted(newest_first, key=lambda channel: not channel.startswith("D"))
 
 
 def _in_order(found: Sequence[Json], mark: str) -> list[Json]:

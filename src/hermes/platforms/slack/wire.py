@@ -57,8 +57,8 @@ CAPABILITIES = Capabilities(
     catch_up=True,
     # Slack allows some 50 changes in a minute.
     edit_pause_seconds=1.5,
-    # One message a second in a channel; a few at once are let through.
-    rates=Rates(in_chat=Rate(3, 3.0)),
+    # One message a second in a channel; short bursts are let through.
+    rates=Rates(in_chat=Rate(10, 10.0)),
     # Three heartbeats.
     silence_seconds=35.0,
     upload_limit_bytes=media.UPLOAD_LIMIT,
