@@ -62,6 +62,9 @@ async def test_a_branch_is_a_copy_and_the_original_stays_as_it_was(
         await ask(telegram, "the trunk")
         [trunk] = await newest(gateway)
         assert (await ask(telegram, "/branch Another way")).startswith("This is a copy now, 2 lines.")
+        both = await ask(telegram, "/sessions")
+        assert "1. “Another way”" in both
+        assert f"2. {trunk.id}" in both
         await ask(telegram, "the twig")
         assert heard(model) == ["the trunk", "the twig"]
         copy = next(one for one in await newest(gateway) if one.id != trunk.id)

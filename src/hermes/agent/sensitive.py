@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from hermes.agent.toolkit import ApprovalNeed, ToolContext
+from hermes.core.dangers import is_secret
 from hermes.core.words import Words
 
 # Matched against the end of the real path, case aside; a pattern with a slash needs the folders too.
@@ -44,7 +45,8 @@ def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
 def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
     """Whether reading this file or folder needs a yes: what a tool reads goes to the model's provider."""
     target = ctx.inside(path)
-    if not _fits(str(target), IS_A_KEY) and not _fits(f"{target}/any", IS_A_KEY):
+    name = str(target)
+    if not _fits(name, IS_A_KEY) and not _fits(f"{name}/any", IS_A_KEY) and not is_secret(name):
         return None
     if _is_own_corner(ctx):
         return None

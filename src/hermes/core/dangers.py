@@ -336,7 +336,7 @@ class _Judging:
         is_number = redirect.operator == ">&" and redirect.target.text.rstrip("-").isdigit()
         if redirect.operator in (">", ">>", ">|", "&>", "&>>", "<>", ">&") and not is_number:
             self._written(place)
-        elif redirect.operator == "<" and _is_secret(place):
+        elif redirect.operator == "<" and is_secret(place):
             self.found.add(Danger.SECRETS)
 
     def _written(self, place: str) -> None:
@@ -410,7 +410,7 @@ class _Judging:
         elif program in rules.WRITERS and (program != "sed" or rules.flag("i", "--in-place")(texts)):
             for place in places:
                 self._softly_written(place)
-        if program not in rules.SHOWS_NO_CONTENT and any(_is_secret(place) for place in places):
+        if program not in rules.SHOWS_NO_CONTENT and any(is_secret(place) for place in places):
             self.found.add(Danger.SECRETS)
 
     def _softly_written(self, place: str) -> None:
@@ -501,7 +501,8 @@ def _is_root(place: str) -> bool:
     return any(fnmatch.fnmatchcase(root, bare) for root in rules.ROOTS if root.count("/") == len(parts) and root != "/")
 
 
-def _is_secret(place: str) -> bool:
+def is_secret(place: str) -> bool:
+    """Whether this file is of a kind that holds keys or passwords."""
     return bool(rules.SECRET_FILES.search(place)) and not rules.NO_SECRETS.search(place)
 
 

@@ -57,6 +57,8 @@ def _root(ctx: ToolContext, path: str) -> Path:
     root = ctx.inside(path)
     if not root.exists():
         raise ToolError(f"There is no file or folder {path!r}.")
+    if not root.is_dir() and not root.is_file():
+        raise ToolError(f"{path!r} is neither a regular file nor a folder.")  # a pipe would never come to its end
     return root
 
 

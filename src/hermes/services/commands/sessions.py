@@ -90,6 +90,8 @@ def _mine(tx: Tx, person_id: str, lane: str) -> tuple[list[Session], str]:
         found = sessions.newest(tx, key=lane, limit=MOST)
     else:
         found = sessions.of_person(tx, person_id, limit=MOST)
+        if here is not None and here.seq and here.id not in {one.id for one in found}:
+            found = [here, *found][:MOST]  # a copy in which nothing was said yet
     return found, here.id if here is not None else ""
 
 

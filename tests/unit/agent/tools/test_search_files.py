@@ -110,3 +110,9 @@ async def test_search_that_takes_for_ever_is_stopped_and_its_process_is_recorded
     (group,) = groups
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)
+
+
+async def test_a_pipe_is_refused_at_once_instead_of_waited_for(workspace: Path, context: ToolContext) -> None:
+    os.mkfifo(workspace / "pipe")
+    with pytest.raises(ToolError, match="neither a regular file nor a folder"):
+        await search_files(context, "plan", "pipe")

@@ -106,7 +106,10 @@ async def test_a_file_that_is_more_than_a_file_needs_an_admins_yes(
     assert need.subject
 
 
-@pytest.mark.parametrize("path", [".ssh/id_rsa", ".ssh", ".aws/credentials", ".netrc", "notes/../.kube/config", "link"])
+@pytest.mark.parametrize(
+    "path",
+    [".ssh/id_rsa", ".ssh", ".aws/credentials", ".netrc", "notes/../.kube/config", "link", "app/.env", "server.key"],
+)
 def test_reading_keys_needs_an_admins_yes(workspace: Path, context: ToolContext, path: str) -> None:
     (workspace / "link").symlink_to(".ssh")
     for asks in (read_file.ask_first(context, path, first_line=1), search_files.ask_first(context, path, limit=5)):
@@ -114,6 +117,7 @@ def test_reading_keys_needs_an_admins_yes(workspace: Path, context: ToolContext,
         assert asks.touches_host
     assert search_files.ask_first(context) is None
     assert read_file.ask_first(context, ".bashrc") is None
+    assert read_file.ask_first(context, "app/.env.example") is None
 
 
 def test_in_a_corner_of_their_own_nobody_is_asked(context: ToolContext, tmp_path: Path) -> None:
