@@ -17,7 +17,7 @@ from tests.fakes.files import OPUS, png, wav
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
-from tests.integration.conftest import Start, crash
+from tests.integration.conftest import USER, Start, crash
 from tests.integration.watching import answered, make, outbox_rows, results, until
 
 
@@ -284,3 +284,26 @@ async def _is_refused(telegram: FakeTelegram) -> bool:
 
 async def _is_dead(gateway: Gateway) -> bool:
     return any(row.state == "dead" for row in await outbox_rows(gateway))
+
+
+@pytest.mark.parametrize(
+    "role, name, why",
+    [
+        (PersonRole.GUEST, "plan.txt", "guests are sent no files"),
+        (PersonRole.OWNER, ".env", "hold keys or passwords"),
+        (PersonRole.OWNER, "link", "hold keys or passwords"),
+    ],
+)
+async def test_what_a_tool_would_not_read_unasked_is_not_sent_either(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, role: PersonRole, name: str, why: str
+) -> None:
+    model.says(f"Here:\nMEDIA:{name}")
+    async with start() as gateway:
+        for each in ("plan.txt", ".env"):
+            (tmp_path / "work" / each).write_text("CANARY")
+        (tmp_path / "work" / "link").symlink_to(".env")
+        await make(gateway, USER, role)
+        telegram.user_says("give it to me")
+        [only] = await sent(telegram, 1)
+    assert why in only.text
+    assert not only.file

@@ -348,6 +348,8 @@ class Words:
     FILE_LIES_AT = "📎 {name}: {path}"
     FILE_TOO_BIG = "it has {size}, and {most} is the most that can be sent here"
     FILE_IS_EMPTY = "it is empty"
+    FILE_NOT_FOR_GUESTS = "guests are sent no files"
+    FILE_HOLDS_KEYS = "files of its kind hold keys or passwords, and those are not sent"
     FILES_TOO_MANY = "an answer carries {most} files at most"
     FILE_NOT_COPIED = "it could not be copied ({reason})"
     FILE_HERE_CANNOT = "no files can be had or sent here"

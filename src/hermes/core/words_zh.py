@@ -385,6 +385,8 @@ class Chinese(Words):
     FILE_LIES_AT = "📎 {name}：{path}"
     FILE_TOO_BIG = "它有 {size}，这里最多能发 {most}"
     FILE_IS_EMPTY = "它是空的"
+    FILE_NOT_FOR_GUESTS = "访客不能收文件"
+    FILE_HOLDS_KEYS = "这类文件存有密钥或密码，不会发送"
     FILES_TOO_MANY = "一条回答最多带 {most} 个文件"
     FILE_NOT_COPIED = "复制不了（{reason}）"
     FILE_HERE_CANNOT = "这里收发不了文件"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hermes.agent.files import place_of
 from hermes.agent.post import MadeFile, Parcel
+from hermes.agent.sensitive import ask_for_keys
 from hermes.agent.toolkit import ToolContext
 from hermes.agent.voice.voices import Voices
 from hermes.core import media
@@ -21,6 +22,7 @@ from hermes.core.keys import Target
 from hermes.core.lane import DOORS
 from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
+from hermes.core.people import PersonRole, at_least
 from hermes.core.text import length, one_line, visible
 from hermes.core.words import Words
 from hermes.services.letters import Letters
@@ -144,6 +146,7 @@ class Media:
         return taken
 
     async def _take(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, words: Words) -> str | Ready:
+        await asyncio.to_thread(_check, wanted, ctx, words)
         if not limits.media:
             path = await asyncio.to_thread(_look, wanted, ctx)
             return words.FILE_LIES_AT.format(name=shown(wanted.name), path=path)
@@ -271,6 +274,14 @@ def lost(
     key = word_of(row_id)
     message = OutboundMessage(target, text, idempotency_key=key)
     return Outgoing(key, str(target), key, 0, OutboxKind.REPLY, codec.dump(message), expires_at)
+
+
+def _check(wanted: WantedFile, ctx: ToolContext, words: Words) -> None:
+    """What no tool would read for this person unasked is not sent either, whatever the model writes."""
+    if not at_least(ctx.role, PersonRole.USER):
+        raise ToolError(words.FILE_NOT_FOR_GUESTS)
+    if ask_for_keys(ctx, wanted.path) is not None:
+        raise ToolError(words.FILE_HOLDS_KEYS)
 
 
 def _look(wanted: WantedFile, ctx: ToolContext) -> str:
