@@ -33,7 +33,6 @@ SCOPES = (
     "im:write",
     "mpim:history",
     "mpim:read",
-    "users:read",
 )
 EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "message.mpim")
 USAGE_ERROR = 2

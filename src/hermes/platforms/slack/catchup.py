@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, RejectedError
@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 LONGEST_SECONDS = 7 * 86400.0
 MOST_MESSAGES = 1000
 PAGE = 200
+READERS = 4
 MOST_PAGES = 10
 _KINDS = "im,mpim,private_channel,public_channel"
 
@@ -33,7 +34,7 @@ class CaughtUp:
 
 
 class CatchUp:
-    """Reads one channel after the other; one in which somebody speaks now comes first.
+    """Reads a few channels at a time; one in which somebody speaks now comes first.
 
     Until a channel has been put, its live events have to wait.
     """
@@ -66,22 +67,27 @@ class CatchUp:
         self._done.add(channel)
 
     async def run(self) -> None:
+        """Read until cancelled: whoever speaks later in a channel that nobody knew has it read then."""
         if not self._is_needed:
             return
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._told(self._list))
+            for _ in range(READERS):
+                group.create_task(self._told(self._read))
+
+    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            is_listed = False
-            while True:
-                while self._waiting:
-                    channel = self._waiting.pop(0)
-                    self._put(CaughtUp(channel, await self._missed(channel)))
-                if not is_listed:
-                    await self._list()
-                    is_listed = True
-                elif not self._waiting:
-                    self._wake.clear()
-                    await self._wake.wait()
+            await work()
         except PlatformError as error:
             self._put(CaughtUp("", error=error))
+
+    async def _read(self) -> None:
+        while True:
+            while self._waiting:
+                channel = self._waiting.pop(0)
+                self._put(CaughtUp(channel, await self._missed(channel)))
+            self._wake.clear()
+            await self._wake.wait()
 
     async def _list(self) -> None:
         """Channels of which nothing is stored: somebody may have written there for the first time."""
@@ -95,6 +101,7 @@ class CatchUp:
             if isinstance(name, str) and name and name not in self._met:
                 self._met.add(name)
                 self._waiting.append(name)
+        self._wake.set()
 
     async def _missed(self, channel: str) -> list[Json]:
         mark = max(self._places.mark(channel), f"{time.time() - LONGEST_SECONDS:.6f}", key=order)

@@ -240,7 +240,7 @@ def interaction(payload: Json, me: Me, now: datetime) -> InboundEvent:
 
 
 def slash(payload: Json, me: Me, now: datetime) -> InboundEvent:
-    """``/hermes stop`` is ``/stop``, ``/hermes`` alone is ``/help``, ``/hermes what is new?`` is that question."""
+    """``/hermes stop`` is ``/stop``, ``/hermes /model gpt-5`` too; ``/hermes`` is ``/help``, all else a question."""
     channel, user = text_of(payload, "channel_id"), text_of(payload, "user_id")
     is_direct = channel.startswith("D") or payload.get("channel_name") == "directmessage"
     typed = str(payload.get("text") or "").strip()
@@ -259,6 +259,5 @@ def _typed(command: str, words: str) -> str:
         return f"{command} {words}".strip()
     if not words:
         return "/help"
-    first = words.split(maxsplit=1)[0]
-    # A lone word or a word of letters alone reads as a command; anything longer is said to the agent.
-    return f"/{words}" if first.isascii() and first.isalpha() and (first == words or first.islower()) else words
+    # One small word is a command; more than that is one only where it begins as commands do.
+    return f"/{words}" if words.isascii() and words.isalpha() and words.islower() else words

@@ -11,6 +11,7 @@ import pytest
 from hermes.core.errors import CredentialsError, StoreIsDownError
 from hermes.core.keys import Target
 from hermes.core.messages import InboundMessage, OutboundMessage
+from hermes.platforms.slack.catchup import READERS
 from hermes.platforms.slack.places import MOST_THREADS, Places
 from hermes.platforms.slack.reading import Place
 from tests.contract.adapters.conftest import Inbox, receiving
@@ -104,19 +105,19 @@ async def test_what_is_said_live_waits_behind_what_was_missed_and_both_come_once
     assert [text for text in texts(inbox) if text != "somebody else"] == ["missed", "live"]
 
 
-async def test_a_channel_in_which_somebody_speaks_now_is_read_first(inbox: Inbox) -> None:
+async def test_a_channel_in_which_somebody_speaks_now_is_read_before_those_that_wait(inbox: Inbox) -> None:
     async with known(inbox) as slack:
-        for chat in range(100, 110):
+        for chat in range(100, 130):
             slack.user_says("missed", chat=chat)
         hold = slack.hold("conversations.history")
         async with listening(slack, inbox):
-            await hold.reached()
-            slack.user_says("now", chat=109)
+            await slack.wait_for(lambda: hold.waiting == READERS and slack.counts["users.conversations"] > 0)
+            slack.user_says("now", chat=129)
             await asyncio.sleep(0.05)
             slack.release_all()
-            await inbox.until(11)
+            await inbox.until(31)
     order = [event.session_key.chat for event in inbox.events if isinstance(event, InboundMessage)]
-    assert order[:2] == ["D00000109", "D00000109"]
+    assert order.index("D00000129") <= 2 * READERS
 
 
 async def test_the_mark_does_not_move_before_what_was_missed_is_stored(inbox: Inbox) -> None:
@@ -154,19 +155,29 @@ async def test_replies_in_threads_are_caught_up_old_threads_and_new_ones(inbox: 
     assert said[2].session_key == said[1].session_key
 
 
-async def test_a_rate_limit_is_waited_for_and_a_channel_that_refuses_stops_no_other(inbox: Inbox) -> None:
+async def test_a_rate_limit_is_waited_for(inbox: Inbox) -> None:
     async with known(inbox) as slack:
         slack.user_says("missed")
-        slack.user_says("missed too", chat=GROUP)
         slack.limit_next("conversations.history", 0)
-        slack.refuse_next("conversations.history", "not_in_channel")  # the direct chat is read first
+        slack.limit_next("users.conversations", 0)
+        async with listening(slack, inbox):
+            await inbox.until(1)
+    assert texts(inbox) == ["missed"]
+
+
+async def test_a_channel_that_refuses_stops_no_other_and_what_is_said_there_live_is_heard(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        slack.user_says("in one")
+        slack.user_says("in the other", chat=GROUP)
+        slack.refuse_next("conversations.history", "not_in_channel")
         slack.refuse_next("users.conversations", "missing_scope", needed="im:read")
         async with listening(slack, inbox) as running:
             await inbox.until(1)
             slack.user_says("live")
-            await inbox.until(2)
+            slack.user_says("live", chat=GROUP)
+            await inbox.until(3)
             assert not running.done()
-    assert texts(inbox) == ["missed too", "live"]
+    assert texts(inbox)[1:] == ["live", "live"]
 
 
 async def test_credentials_that_are_revoked_meanwhile_end_it(inbox: Inbox) -> None:

@@ -187,7 +187,8 @@ def test_a_press_has_its_place_its_sender_and_the_way_back() -> None:
     "typed, command, text",
     [
         ("stop", "/hermes", "/stop"),
-        ("model gpt-5", "/hermes", "/model gpt-5"),
+        ("/model gpt-5", "/hermes", "/model gpt-5"),
+        ("what is new", "/hermes", "what is new"),
         ("", "/hermes", "/help"),
         ("What is new?", "/hermes", "What is new?"),
         ("a b", "/ask", "/ask a b"),
