@@ -64,6 +64,18 @@ async def test_a_message_that_names_a_skill_starts_a_turn_with_it(
         assert [line.role for line in await transcript(gateway)] == [Role.USER, Role.ASSISTANT] * 2
 
 
+async def test_a_guest_cannot_have_a_skill_read_by_naming_it(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.says("Let us talk.")
+    async with start() as gateway:
+        await synced(gateway)
+        await make(gateway, USER, PersonRole.GUEST)
+        telegram.user_says("/git-work undo my last commit")
+        await answered(telegram, "Let us talk.")
+    assert "git reflog" not in str(model.last_request["messages"])
+
+
 async def test_a_command_goes_before_a_skill_and_an_unknown_one_is_still_unknown(
     start: Start, telegram: FakeTelegram, tmp_path: Path
 ) -> None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from hermes.core.keys import SessionKey
 from hermes.core.languages import guess
 from hermes.core.messages import Attachment, ChatMessage, Image, Role, ToolCall, Usage
+from hermes.core.people import PersonRole
 from hermes.core.requests import TurnOptions
 from hermes.store import approvals, claims, files_out, grants, inbox, outbox, people, sessions
 from hermes.store.choices import NO_CHOICES, Choices
@@ -214,7 +216,7 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
             sleep_until = approvals.pending_until(tx, lane.turn_id)
         else:
             pick = rules.pick(inbox.queued(tx, held.key), lane.busy_mode, now)
-            prompt = _composed(tx, rules.compose, pick.rows, now)
+            prompt = _composed(tx, rules.compose, [_as_allowed(tx, row) for row in pick.rows], now)
             if prompt is not None:
                 break
             if pick.rows:
@@ -270,6 +272,15 @@ def _composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) ->
         for row in broken:
             inbox.settle(tx, row.id, state=InboxState.SET_ASIDE, reason=f"unreadable: {error}", now=now)
         return None
+
+
+def _as_allowed(tx: Tx, row: InboxRow) -> InboxRow:
+    """A skill that a guest calls is only what they wrote: what reads skills is not for guests."""
+    if row.kind != "skill":
+        return row
+    person = people.find(tx, SessionKey.parse(row.lane).platform, row.sender_id)
+    is_guest = person is None or person.role == PersonRole.GUEST
+    return replace(row, kind="message") if is_guest else row
 
 
 def _is_broken(compose: Compose, row: InboxRow) -> bool:
