@@ -88,10 +88,11 @@ def sweep(tx: Tx) -> None:
             SELECT 1 FROM outbox WHERE outbox.id = files_out.outbox_id AND outbox.state <> 'sent')
         """
     )
+    # EXISTS, not JOIN: SQLite would begin with the outbox, which is never small, and read all of it.
     tx.run(
         """
         UPDATE lanes SET files_lost = 1 WHERE files_lost = 0 AND key IN (
-            SELECT files_out.lane FROM files_out JOIN outbox ON outbox.id = files_out.outbox_id
-            WHERE outbox.state = 'dead')
+            SELECT lane FROM files_out WHERE EXISTS (
+                SELECT 1 FROM outbox WHERE outbox.id = files_out.outbox_id AND outbox.state = 'dead'))
         """
     )

@@ -131,3 +131,6 @@ CREATE TABLE allowances (
 -- A text that waited and was joined to another: the row that carries it now.
 ALTER TABLE outbox ADD COLUMN joined_to TEXT NOT NULL DEFAULT '';
 CREATE INDEX outbox_joined ON outbox (joined_to) WHERE joined_to <> '';
+
+-- What was given up, for the status and the list of dead letters.
+CREATE INDEX outbox_dead ON outbox (settled_at) WHERE state = 'dead';
