@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes.core.growing import CURSOR
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
+from hermes.services.presenter import Pace
 from hermes.store import approvals, inbox, people, turns
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
@@ -67,6 +69,32 @@ async def test_a_button_lets_the_call_run_once(
         assert a_model_accepts(await transcript(gateway))
     assert dangers(tmp_path) == ["bang"]
     assert sorted(telegram.answered_presses.values()) == ["Approved, going on.", "It was already allowed by Ana."]
+
+
+async def test_a_question_answered_before_the_turn_sleeps_leaves_no_half_preview(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    """The turn closes its preview before it sleeps. Answered meanwhile, it goes on, and so does that message."""
+    words = tuple(f"w{number} " for number in range(30))
+    model.script([replace(DANGER, tokens=words, tokens_per_second=20), "All done."])
+    hold = telegram.hold("editMessageText")
+    async with start(pace=Pace(first_sign_seconds=0.01, preview_after_seconds=0.0)) as gateway:
+        await make(gateway, 7, PersonRole.OWNER)
+        telegram.user_says("do it")
+        await hold.reached()
+        await until(lambda: gateway.db.read(approvals.pending))
+        [asked] = await gateway.db.read(approvals.pending)
+        telegram.user_says(f"/approve {asked.code}")
+        await until(lambda: is_answered(gateway, asked.id))
+        telegram.release_all()
+        await answered(telegram, "All done.")
+    assert dangers(tmp_path) == ["bang"]
+    assert not [sent.text for sent in telegram.sent if sent.text.endswith(CURSOR)]
+
+
+async def is_answered(gateway: Gateway, approval_id: str) -> bool:
+    approval = await gateway.db.read(approvals.get, approval_id)
+    return approval is not None and approval.state == "allowed"
 
 
 async def test_a_question_is_one_message_and_hides_nothing(

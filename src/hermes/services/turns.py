@@ -669,8 +669,9 @@ class TurnRunner:
         now = self._parts.clock.now()
         work.control.is_ending = True
         shown = await self._last_of_preview(work)
-        if await self._db.write(turns.wait_for_approval, work.begun.claim, work.turn, shown, now=now):
-            self._parts.letters.due(shown)
+        sleeps = await self._db.write(turns.wait_for_approval, work.begun.claim, work.turn, shown, now=now)
+        self._parts.letters.due(shown)
+        if sleeps:
             return True
         work.control.is_ending = False
         work.calls = await self._db.write(turns.look_at_calls, work.turn.id, work.steps, now=now)

@@ -620,17 +620,19 @@ def _end_call(
 
 
 def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing] = (), *, now: float) -> bool:
-    """Let the lane sleep until an answer or the expiry; ``shown`` ends what the turn was showing.
+    """Let the lane sleep until an answer or the expiry. False: an answer is here already, go on.
 
-    False: an answer is here already, go on.
+    ``shown`` ends what the turn was showing, either way.
     """
     lane = _lane(tx, held)
+    outbox.enqueue(tx, shown, now=now)
     deadline = approvals.pending_until(tx, turn.id)
     if deadline is None or deadline <= now or not _only_waits(calls_of_step(tx, turn.id, turn.steps)):
         return False
+    if not claims.release(tx, "lanes", held, seen=lane.seq, next_at=deadline):
+        return False
     tx.run("UPDATE turns SET state = 'waiting', attempts = 0 WHERE id = :id", id=turn.id)
-    outbox.enqueue(tx, shown, now=now)
-    return claims.release(tx, "lanes", held, seen=lane.seq, next_at=deadline)
+    return True
 
 
 class Cards(Protocol):
