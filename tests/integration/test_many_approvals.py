@@ -8,9 +8,11 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from hermes.agent.toolkit import ToolContext
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.store import approvals, inbox, people, turns
@@ -18,6 +20,7 @@ from hermes.store.db import Tx
 from tests.contract.store import rows
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
+from tests.fakes.tools import ask_by_kind
 from tests.integration.conftest import Start
 from tests.integration.test_approval_scopes import command_line
 from tests.integration.watching import dangers, until
@@ -39,7 +42,8 @@ def plant(tx: Tx, now: float) -> None:
     begun = rows.take(tx, lane=LANE, now=now)
     assert begun is not None
     call = ToolCall("call_1", "scribble", json.dumps({"text": "line 0"}))
-    asked = approvals.Question("ap_", "N", "p_7", True, "May I?", FAR)
+    need = ask_by_kind(cast(ToolContext, None), "line 0")
+    asked = approvals.Question("ap_", "N", "p_7", True, need.question, FAR, need.subject, need.where)
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
     new = turns.NewCall(f"{begun.turn.id}:1:0", call, asked)
     turns.add_step(tx, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
@@ -48,7 +52,8 @@ def plant(tx: Tx, now: float) -> None:
     assert turns.wait_for_approval(tx, begun.claim, stored, now=now)
     for table, numbered in CLONED.items():
         clone(tx, table, numbered)
-    tx.run("UPDATE tool_calls SET arguments = replace(arguments, 'line 0', 'line ' || substr(id, -5))")
+    for table, column in (("tool_calls", "arguments"), ("approvals", "question")):
+        tx.run(f"UPDATE {table} SET {column} = replace({column}, 'line 0', 'line ' || substr(id, -5))")
 
 
 CLONED = {
