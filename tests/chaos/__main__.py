@@ -26,6 +26,8 @@ from tests.chaos import (
     slack_reconnects,
     store_troubles,
     tool_kills,
+    weixin_kills,
+    weixin_reconnects,
 )
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, told
@@ -42,6 +44,7 @@ EXAMPLES = 100
 CHATS = 200
 QQ_KILLS = 50
 SLACK_KILLS = 50
+WEIXIN_KILLS = 50
 
 Row = tuple[str, str]
 
@@ -270,6 +273,41 @@ async def kill_over_slack(options: Options) -> Told:
     return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
 
 
+async def kill_over_weixin(options: Options) -> Told:
+    started = time.monotonic()
+    async with weixin_kills.opened(options.folder / "weixin", options.seed) as world:
+        series = Series(world)
+        async for kill in series.run(WEIXIN_KILLS):
+            if (kill.number + 1) % PROGRESS_EVERY == 0:
+                _tell_progress(series, time.monotonic() - started)
+        waiting = await series.settle()
+    weixin = world.platform
+    verdict, caught = weixin_kills.verdict(series, weixin)
+    stuck = sum(kill.is_stuck for kill in series.kills)
+    for line in told(verdict, weixin.flights, series.kills):
+        print(line)
+    folder = options.folder / "weixin_reconnects"
+    folder.mkdir()
+    grown = await weixin_reconnects.fail_again_and_again(folder, FAILURES)
+    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
+    rows = [
+        ("Weixin: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
+        ("Weixin: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
+        (
+            "Weixin: handed out and caught by a kill before they were stored",
+            f"{len(caught)} in {len(weixin.uncommitted)} batches, at most one for each kill",
+        ),
+        ("Weixin: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
+        ("Weixin: shown again with ↻", str(verdict.repeats)),
+        (
+            f"Weixin: descriptors, tasks, threads before → after {grown.failures} failed connections",
+            f"{before} → {after}",
+        ),
+    ]
+    is_good = verdict.is_good and not stuck and not waiting and len(weixin.uncommitted) <= len(series.kills)
+    return Told(rows, is_good and grown.is_good)
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
     "tools": kill_in_batches,
@@ -282,6 +320,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "pacing": stream_at_once,
     "qq": kill_over_qq,
     "slack": kill_over_slack,
+    "weixin": kill_over_weixin,
 }
 
 

@@ -6,17 +6,18 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
 from aiohttp import web
 
 from hermes.config import Config, load
 from hermes.core.keys import AccountKey
-from hermes.core.manifest import AdapterParts
+from hermes.core.manifest import AdapterParts, Manifest
 from hermes.core.messages import InboundEvent, Marks
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.telegram import MANIFEST
@@ -76,11 +77,11 @@ class TroubledTelegram(FakeTelegram):
     async def _say_nothing(self, request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(0.02)
         self.clock.advance(60.0)
-        await until(lambda: self.trouble is not Trouble.HALF_OPEN or _is_over(request), WAIT_SECONDS)
+        await until(lambda: self.trouble is not Trouble.HALF_OPEN or is_over(request), WAIT_SECONDS)
         return web.Response()
 
 
-def _is_over(request: web.BaseRequest) -> bool:
+def is_over(request: web.BaseRequest) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
@@ -112,20 +113,32 @@ class Grown:
         return self.after.is_within(self.before)
 
 
+class Troubled(Protocol):
+    """A fake that does with each connection what ``trouble`` says."""
+
+    trouble: Trouble
+    clock: FakeClock
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+    def drop_connection(self) -> None: ...
+
+
 class Account:
     """One account under a real supervisor, whose attempts are counted."""
 
-    def __init__(self, telegram: TroubledTelegram, configs: Sequence[Config]) -> None:
+    def __init__(self, telegram: Troubled, configs: Sequence[Config], manifest: Manifest = MANIFEST) -> None:
         self.telegram = telegram
         self.attempts = 0
         self._configs = configs
         self._which = 0
-        self.manifests = {"telegram": replace(MANIFEST, build=self._build)}
+        self._manifest = manifest
+        self.manifests = {manifest.id: replace(manifest, build=self._build)}
         self.supervisor: Supervisor | None = None
 
     def _build(self, parts: AdapterParts) -> Adapter:
         self.attempts += 1
-        return MANIFEST.build(parts)
+        return self._manifest.build(parts)
 
     def config(self) -> Config:
         return self._configs[self._which]
@@ -169,20 +182,27 @@ class Account:
 
 @asynccontextmanager
 async def connected(folder: Path) -> AsyncIterator[Account]:
-    clock = FakeClock()
+    async with TroubledTelegram(FakeClock()) as telegram:
+        account = Account(telegram, [_config(folder, telegram, name) for name in ("", "-again")])
+        async with supervised(account, folder):
+            yield account
+
+
+@asynccontextmanager
+async def supervised(account: Account, folder: Path) -> AsyncIterator[None]:
+    """Kept up by a real supervisor, and connected at the beginning."""
+    clock = account.telegram.clock
     db = await open_database(folder / "state.db")
     try:
-        async with TroubledTelegram(clock) as telegram:
-            account = Account(telegram, [_config(folder, telegram, name) for name in ("", "-again")])
-            account.supervisor = Supervisor(account.manifests, db, account.config, clock, {}, pace=QUICK)
-            account.supervisor.connect(_nowhere, _nobody)
-            account.supervisor.reconcile()
-            await until(lambda: account.state == Link.CONNECTED, WAIT_SECONDS)
-            try:
-                yield account
-            finally:
-                await account.supervisor.stop_intake()
-                await account.supervisor.close()
+        account.supervisor = Supervisor(account.manifests, db, account.config, clock, {}, pace=QUICK)
+        account.supervisor.connect(_nowhere, _nobody)
+        account.supervisor.reconcile()
+        await until(lambda: account.state == Link.CONNECTED, WAIT_SECONDS)
+        try:
+            yield
+        finally:
+            await account.supervisor.stop_intake()
+            await account.supervisor.close()
     finally:
         await db.close()
 
@@ -205,11 +225,14 @@ async def _nobody(_account: str) -> None:
     return
 
 
-async def fail_again_and_again(folder: Path, failures: int) -> Grown:
+Connect = Callable[[Path], AbstractAsyncContextManager[Account]]
+
+
+async def fail_again_and_again(folder: Path, failures: int, connect: Connect = connected) -> Grown:
     """Count what is held while all is well, fail, and count again when all is well."""
     kinds = [trouble for trouble in Trouble if trouble not in (Trouble.NONE, Trouble.HALF_OPEN)]
     half_open = failures // HALF_OPEN_SHARE
-    async with connected(folder) as account:
+    async with connect(folder) as account:
         for trouble in (*kinds, Trouble.HALF_OPEN):  # whatever is made once and kept is made now
             await account.fail(trouble, 1)
             await account.recover()

@@ -109,11 +109,11 @@ class FakeWeixin:
         self.quota: Quota | None = None  # None: endless patience
         self.is_throttled = False  # True: every send is refused with -2
         self.hold_seconds = 35.0
+        self.latency_seconds = 0.0  # between a message and the answer to a poll that waits for it
         self.hold_ms: int | None = 35_000
         self.batch_size = 50
         self.gives_ids = True
         self.typing_signs: list[tuple[str, int]] = []
-        self.handed_out: list[tuple[float, tuple[str, ...]]] = []
         self._accepted_token = TOKEN
         self._answers: dict[str, deque[Answer]] = {}
         self._holds: dict[str, Hold] = {}
@@ -125,6 +125,10 @@ class FakeWeixin:
         self._uins: set[str] = set()
         self._next_id = FIRST_ID
         self._cursor = 0
+        self._batches: dict[int, list[Json]] = {}
+        self.uncommitted: list[
+            list[Json]
+        ] = []  # batches that were handed out to somebody who then asked from before them
         self._tick = 1_760_000_000_000
         self._contexts: Counter[str] = Counter()
         self._poll: asyncio.Future[None] | None = None
@@ -457,8 +461,7 @@ class FakeWeixin:
         self.wrong += [f"{name}: {what}" for what, is_good in checks.items() if not is_good]
 
     async def _get_updates(self, request: web.BaseRequest, body: Json) -> web.StreamResponse:
-        if not isinstance(body.get("get_updates_buf"), str):
-            self.wrong.append("getupdates: get_updates_buf")
+        self._look_back(body.get("get_updates_buf"))
         if not self._pending:
             if self._poll is not None and not self._poll.done():
                 self._poll.set_result(None)  # one poll for each token
@@ -466,6 +469,7 @@ class FakeWeixin:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.hold_seconds):
                     await self._poll
+            await asyncio.sleep(self.latency_seconds)
         if request.transport is None or request.transport.is_closing():
             return web.Response()  # who asked is gone: nothing was handed out
         count = min(len(self._pending), self.batch_size)
@@ -477,9 +481,19 @@ class FakeWeixin:
             answer.append(b',"longpolling_timeout_ms":%d' % self.hold_ms)
         response = web.Response(body=b"".join([*answer, b"}"]), content_type="application/json")
         if batch:
-            self.handed_out.append((time.monotonic(), tuple(each.decode("utf-8", "replace") for each in batch)))
+            self._batches[self._cursor] = [_loaded(each) for each in batch]
             self.on_batch()
         return response
+
+    def _look_back(self, cursor: object) -> None:
+        """Whoever asks from before a batch has not stored it. It is not handed out again."""
+        if not isinstance(cursor, str):
+            self.wrong.append("getupdates: get_updates_buf")
+            return
+        stored = int(cursor.removeprefix("Ck-")) if cursor.startswith("Ck-") else 0
+        for number in [number for number in self._batches if number > stored]:
+            self.uncommitted.append(self._batches.pop(number))
+        self._batches.clear()
 
     def on_batch(self) -> None:
         """Called when messages have been handed out, before the answer leaves."""
@@ -616,6 +630,14 @@ class FakeWeixin:
 def _large_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=60_000_000)
+
+
+def _loaded(body: bytes) -> Json:
+    try:
+        message = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _json(answer: Mapping[str, Any]) -> web.Response:

@@ -96,6 +96,7 @@ class WeixinAdapter:
         self._lost: CredentialsError | None = None  # the token is dead: no more traffic
         self._polling: asyncio.Timeout | None = None
         self._emit: Emit | None = None
+        self._heard_at = 0.0
 
     @property
     def identity(self) -> str:
@@ -108,10 +109,12 @@ class WeixinAdapter:
         self._emit = emit
         try:
             if await self._notify("msg/notifystart", NOTIFY_SECONDS):
-                self._alive()  # the first poll may be held for long
+                self._heard()  # the first poll may be held for long
             await self._receive(emit)
         except asyncio.CancelledError:
-            await self._notify("msg/notifystop", STOP_SECONDS)
+            if self._now() - self._heard_at <= HOLD_SECONDS + self._grace:  # else nobody is there to be told
+                with suppress(client.NoAnswerError):
+                    await self._notify("msg/notifystop", STOP_SECONDS)
             raise
         finally:
             self._emit = None
@@ -126,7 +129,7 @@ class WeixinAdapter:
             except client.GarbledError as error:
                 await self._keep_garbled(error, emit)
                 raise
-            self._alive()
+            self._heard()
             hold = batch.hold_seconds or HOLD_SECONDS
             events = [self._understand(raw) for raw in batch.messages]
             # Weixin has handed these out and never will again: they are stored, with the place behind them, before
@@ -134,6 +137,10 @@ class WeixinAdapter:
             marks = self._memory.take_marks(batch.cursor)
             if events or marks:
                 await emit(events, marks)
+
+    def _heard(self) -> None:
+        self._heard_at = self._now()
+        self._alive()
 
     async def _poll(self, hold: float) -> wire.Batch:
         """One poll, ended at once when sending finds out that the token is dead."""
@@ -170,10 +177,13 @@ class WeixinAdapter:
             await emit([reading.unreadable(Unreadable(text, "the answer to a poll is not JSON"))])
 
     async def _notify(self, path: str, seconds: float) -> bool:
+        """Raises only when nobody answers at all."""
         if self._lost is not None:
             return False
         try:
             await self._client.call(path, {}, seconds=seconds)
+        except client.NoAnswerError:
+            raise
         except PlatformError as error:  # it works without: whether we are known shows at the first poll
             log.debug("Not announced", extra={"platform": "weixin", "what": path, "reason": str(error)})
             return False

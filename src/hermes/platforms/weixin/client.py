@@ -35,8 +35,16 @@ _NEVER_CONNECTED = (
 _BROKEN = (aiohttp.ClientError, OSError, ValueError, *_NO_PROXY)  # a TimeoutError is an OSError
 
 
-class TimedOutError(UnreachableError):
+class NoAnswerError(UnreachableError):
+    """Nobody answered at all: there is no network, or nobody at its other end."""
+
+
+class TimedOutError(NoAnswerError):
     """Connected, asked, and no answer in time."""
+
+
+class _LostError(OutcomeUnknownError):
+    """The same, of a request that may have arrived."""
 
 
 class GarbledError(UnreachableError):
@@ -63,7 +71,7 @@ class Client:
         try:
             return await self._post(path, body, seconds)
         except OutcomeUnknownError as error:
-            raise UnreachableError(str(error)) from None
+            raise _harmless(error) from None
 
     async def send(self, body: Json) -> Json:
         """``sendmessage``: an answer that did not come leaves its outcome unknown."""
@@ -74,7 +82,7 @@ class Client:
         try:
             body = await self._read("getupdates", {"get_updates_buf": cursor}, seconds)
         except OutcomeUnknownError as error:
-            raise UnreachableError(str(error)) from None
+            raise _harmless(error) from None
         try:
             answer = _answer(body)
             if wire.code_of(answer) == 0:
@@ -220,10 +228,15 @@ def _silence(path: str, error: BaseException) -> UnreachableError | OutcomeUnkno
     # The headers hold the token, so nothing of the cause's text is repeated here.
     reason = f"Weixin did not answer {path} ({type(error).__name__})."
     if isinstance(error, _NEVER_CONNECTED):
-        return UnreachableError(reason)
+        return NoAnswerError(reason)
     if isinstance(error, TimeoutError) and path == "getupdates":
         return TimedOutError(reason)
-    return OutcomeUnknownError(reason)
+    return _LostError(reason)
+
+
+def _harmless(error: OutcomeUnknownError) -> UnreachableError:
+    """Of a request that can simply be made again."""
+    return (NoAnswerError if isinstance(error, _LostError) else UnreachableError)(str(error))
 
 
 def _not_weixin(path: str) -> str:
