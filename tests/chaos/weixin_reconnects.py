@@ -25,6 +25,7 @@ class TroubledWeixin(FakeWeixin):
         super().__init__()
         self.trouble = Trouble.NONE
         self.clock = clock
+        self.hold_seconds = 0.2  # a poll that began between two troubles is soon a good frame
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         match self.trouble:
