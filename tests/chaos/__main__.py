@@ -279,7 +279,12 @@ async def kill_over_weixin(options: Options) -> Told:
         series = Series(world)
         async for kill in series.run(WEIXIN_KILLS):
             if (kill.number + 1) % PROGRESS_EVERY == 0:
-                _tell_progress(series, time.monotonic() - started)
+                verdict, caught = weixin_kills.verdict(series, world.platform)
+                print(
+                    f"{len(series.kills):>4} kills in {time.monotonic() - started:.0f} s: {len(verdict.lost)} lost, "
+                    f"{len(caught)} caught before their commit, {verdict.repeats} repeated",
+                    flush=True,
+                )
         waiting = await series.settle()
     weixin = world.platform
     verdict, caught = weixin_kills.verdict(series, weixin)

@@ -25,8 +25,8 @@ class Said:
 
 
 IN_THE_SOCKET_SECONDS = 0.1
-"""What a process wrote before it was gone may lie so long in the socket before the fake takes it; a successor that could
-write is not there sooner."""
+"""What a process wrote before it was gone may lie so long in the socket before the fake takes it; no successor can
+write so soon."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def login(home: Path, weixin: FakeWeixin) -> Login:
 
         def act() -> int:
             with redirect_stdout(out), redirect_stderr(out):
-                return main(["weixin", "login", *words])
+                return main(list(words or ("weixin", "login")))
 
         environ = {"HERMES_HOME": str(home), "PATH": "/usr/bin:/bin", "WEIXIN_QR_URL": weixin.url}
         with patched_environ(environ):
@@ -85,6 +85,16 @@ async def test_a_login_writes_the_token_for_its_owner_alone_and_lets_them_in(
     )
     assert (home / ".env").read_text() == f"WEIXIN_TOKEN={TOKEN}\n"
     assert set(files(home).values()) == {0o600}
+
+
+async def test_status_lists_how_it_stands_with_the_account(login: Login, weixin: FakeWeixin) -> None:
+    scanned(weixin)
+    await login()
+    _, told = await login("status")
+    [line] = [line for line in told.splitlines() if line.startswith("  weixin ")]
+    assert f"{BOT}; {ANA}; token" in line
+    assert line.endswith(f"direct messages: pairing; groups: disabled; allowed: {ANA}")
+    assert TOKEN not in told
 
 
 async def test_signing_in_again_takes_the_new_token_and_keeps_who_was_let_in(

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.asking import Alone, Asker, home_folder, load_config
 from hermes.cli.words import command_name
 from hermes.core.errors import GatewayError
+from hermes.core.keys import AccountKey
+from hermes.core.secret import Secret
 from hermes.hosting.spans import count
 
 if TYPE_CHECKING:
     import argparse
+
+    from hermes.config import AccountConfig
+
+SHOWN_PEOPLE = 3
 
 EXAMPLES = """\
   hermes status           exit code 0 running, 1 degraded or stalled, 3 not running
@@ -51,6 +57,12 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
         "store": "PostgreSQL" if config.database_url else "state.db",
         "store_bytes": store_bytes(home),
         "counts": _counts(home) if can_ask else None,
+        "accounts": {
+            str(AccountKey(platform, name)): _account(account)
+            for platform, accounts in config.platforms.items()
+            for name, account in accounts.items()
+            if account.is_mentioned
+        },
         "config_problems": [str(problem) for problem in loaded.problems],
     }
 
@@ -65,11 +77,27 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     rows.append(f"store      {overview['store']}{size}{held}")
     if counts and counts["dead_letters"]:
         rows.append(f"dead       {count(counts['dead_letters'], 'letter')} → {command_name()} send --dead")
+    rows += [f"{name:<10} {words}" for name, words in overview["accounts"].items()]
     if not has_model:
         rows.append(f"model      {overview['model_configured']}")
     if problems := overview["config_problems"]:
         rows.append(f"config     {count(len(problems), 'problem')} → {command_name()} config check")
     return [f"  {row}" for row in rows]
+
+
+def _account(account: AccountConfig) -> str:
+    """What the files say of it: who it is, a hint of its token, and who may write."""
+    if account.missing:
+        return f"not signed in: no {', '.join(account.missing)}"
+    ids = [str(value) for key, value in account.values.items() if key.endswith("_id") and value]
+    hints = [f"token {value.hint()}" for value in account.values.values() if isinstance(value, Secret) and value]
+    access, listed = account.access, sorted(account.access.allowed_users)
+    allowed = ", ".join(listed[:SHOWN_PEOPLE]) + (
+        f" and {len(listed) - SHOWN_PEOPLE} more" * (len(listed) > SHOWN_PEOPLE)
+    )
+    rules = [f"direct messages: {access.dm_policy.value}", f"groups: {access.group_policy.value}"]
+    parts = [*ids, *hints, *rules, *([f"allowed: {allowed}"] if listed else [])]
+    return "; ".join(parts if account.enabled else ["switched off", *parts])
 
 
 def store_bytes(home: Path) -> int:
