@@ -95,7 +95,7 @@ class FakeWeixin:
     platform = "weixin"
     capabilities: Capabilities = WeixinAdapter.capabilities
     identity = BOT
-    plays = frozenset({"drop", "outage", "credentials", "hold", "unknown", "broken", "quotes"})
+    plays = frozenset({"drop", "outage", "credentials", "hold", "unknown", "broken", "quotes", "typing"})
 
     def __init__(self, *, port: int = 0) -> None:
         self.port = port
