@@ -113,6 +113,7 @@ class FakeSlack:
         # What happened
         self.connections = 0
         self.acked: list[str] = []
+        self.told: list[str] = []  # every envelope that was acknowledged, those of deliver_raw too
         self.late_acks: list[str] = []
         self.nowhere = 0
         self.statuses: list[Json] = []
@@ -532,6 +533,7 @@ class FakeSlack:
             if message.type is not aiohttp.WSMsgType.TEXT:
                 return
             envelope_id = str(orjson.loads(message.data)["envelope_id"])
+            self.told.append(envelope_id)
             known = socket.unacked.pop(envelope_id, None)
             if known is not None:
                 self.acked.append(envelope_id)

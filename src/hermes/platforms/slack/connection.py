@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -130,11 +131,15 @@ class Links:
 
 
 def loaded(data: str) -> object:
-    """None for what is not JSON."""
+    """None for what is not JSON. The slow reader takes what the quick one does not: half of a surrogate pair."""
+    value: object
     try:
-        value: object = orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return None
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
     return value
 
 

@@ -21,7 +21,7 @@ from hermes.core.messages import (
 COMMAND = "/hermes"
 # A message of a person; every other subtype is a notice (joined, topic changed) or not for us.
 _SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
-_TS = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}")
+_TS = re.compile(r"[0-9]{1,10}\.[0-9]{1,9}")
 _ANGLED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 _GAPS = "\u200b"
 

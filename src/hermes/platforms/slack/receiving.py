@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from hermes.platforms.slack.places import Places
 from hermes.platforms.slack.reading import Me, Place
 
 Item = Frame | CaughtUp
+_ENVELOPE = re.compile(r'"envelope_id"\s*:\s*"([^"\\]{1,100})"')
 _MOVES = ("warning", "refresh_requested")  # Slack wants us on another socket; this one still works for a while
 
 
@@ -76,6 +78,8 @@ class Receiver:
         envelope = loaded(frame.data)
         if envelope is None:
             batch.events.append(wire.kept(frame.data, "not JSON"))
+            if found := _ENVELOPE.search(frame.data):  # it will be no better the next time
+                batch.acks.append((frame.link, found[1]))
             return
         kind = envelope.get("type") if isinstance(envelope, dict) else None
         if kind == "hello":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -43,6 +44,7 @@ MOST_BLOCKS = 50
 LABEL_LIMIT = 75
 ROW_LIMIT = 25
 DEFAULT_RETRY_SECONDS = 30.0
+LONGEST_RETRY_SECONDS = 3600.0
 
 CAPABILITIES = Capabilities(
     # What is left when a repeated message has to carry its mark.
@@ -147,8 +149,10 @@ def _raw_key(raw: object) -> str:
 def _dump(raw: object) -> str:
     try:
         return orjson.dumps(raw).decode()
-    except TypeError:  # lone surrogates, or nested too deeply
-        return repr(raw)
+    except TypeError:  # lone surrogates, or nested too deeply: the upper levels have to do
+        short = reprlib.Repr()
+        short.maxlevel, short.maxdict, short.maxlist, short.maxstring = 20, 100, 100, 10_000
+        return short.repr(raw)
 
 
 # Out
@@ -226,6 +230,6 @@ def refusal(method: str, error: str, status: int, headers: Mapping[str, str], ne
 
 def _seconds(value: str | None) -> float:
     try:
-        return max(0.0, float(value)) if value is not None else DEFAULT_RETRY_SECONDS
+        return min(max(0.0, float(value)), LONGEST_RETRY_SECONDS) if value is not None else DEFAULT_RETRY_SECONDS
     except ValueError:
         return DEFAULT_RETRY_SECONDS

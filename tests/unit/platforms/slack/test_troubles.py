@@ -201,6 +201,27 @@ async def test_a_broken_frame_is_kept_and_the_next_one_arrives(inbox: Inbox) -> 
         await slack.wait_for(lambda: slack.unacked == 0 and said.key in inbox.keys)
 
 
+@pytest.mark.parametrize("depth", [300, 900, 1500, 100_000])
+async def test_an_event_nested_beyond_all_reason_is_kept_and_acknowledged(inbox: Inbox, depth: int) -> None:
+    async with connected(inbox) as (slack, _, running):
+        event = '{"type": "message", "ts": 5, "blocks": ' + "[" * depth + "]" * depth + "}"
+        slack.deliver_raw(f'{{"envelope_id": "deep", "type": "events_api", "payload": {{"event": {event}}}}}')
+        said = slack.user_says("hello")
+        await inbox.until(2)
+        await slack.wait_for(lambda: "deep" in slack.told)
+        assert not running.done()
+    assert inbox.keys[1] == said.key
+
+
+async def test_half_a_character_spoils_no_message(inbox: Inbox) -> None:
+    async with connected(inbox) as (slack, _, _):
+        event = '{"type": "message", "channel": "D1", "user": "U1", "text": "half \\ud83d", "ts": "1700000000.000100"}'
+        slack.deliver_raw(f'{{"envelope_id": "half", "type": "events_api", "payload": {{"event": {event}}}}}')
+        message = await inbox.message()
+        await slack.wait_for(lambda: "half" in slack.told)
+    assert message.text.startswith("half ")
+
+
 async def test_five_hundred_broken_events_harm_no_neighbour(inbox: Inbox) -> None:
     chance = random.Random(3)
     async with connected(inbox) as (slack, _, running):
