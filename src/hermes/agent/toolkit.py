@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from hermes.agent.finding import FIND_TOOLS, names_found
 from hermes.agent.toolsets import EVERYTHING, Access, Where
-from hermes.core.catalogue import ENGLISH
+from hermes.core.catalogue import CATALOGUE, ENGLISH
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
@@ -573,7 +573,7 @@ class Toolbox:
         values = wanted.parse(arguments)
         try:
             need = self._need(wanted, values, context)
-            if need is not None and need != agreed:
+            if need is not None and not self._is_agreed(need, agreed, wanted, values, context):
                 raise ToolError(_NOT_AS_AGREED)
             given = await self._run(wanted, values, context)
         except ToolError as error:
@@ -583,6 +583,20 @@ class Toolbox:
             raise ToolError(self._fit(f"{name} failed: {type(error).__name__}: {error}")) from error
         output = given if isinstance(given, ToolOutput) else ToolOutput(given)
         return replace(output, text=self._fit(output.text))
+
+    def _is_agreed(
+        self,
+        need: ApprovalNeed,
+        agreed: ApprovalNeed | None,
+        wanted: Tool,
+        values: dict[str, Any],
+        context: ToolContext,
+    ) -> bool:
+        """Whether it is the same question, in whichever language it was put: that may have been chosen anew since."""
+        if agreed is None or need == agreed:
+            return agreed is not None
+        spoken = (replace(context, words=words) for words in CATALOGUE.values())
+        return any(self._need(wanted, values, each) == agreed for each in spoken)
 
     async def _run(self, wanted: Tool, values: dict[str, Any], context: ToolContext) -> str | ToolOutput:
         limit = asyncio.timeout(wanted.mark.seconds)

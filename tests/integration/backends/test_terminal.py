@@ -113,6 +113,9 @@ async def test_what_a_command_leaves_behind_is_ended_with_it(house: House, mark:
 async def test_a_cancelled_call_ends_its_whole_group_before_it_returns(house: House, mark: str, command: str) -> None:
     call = asyncio.create_task(house.sh(house.person(role=OWNER), command.format(mark)))
     await until_running(mark)
+    async with asyncio.timeout(5):
+        while not house.groups:  # noqa: ASYNC110 - it runs a moment before its group is noted
+            await asyncio.sleep(0.01)
     began = time.monotonic()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hermes.agent.toolkit import ApprovalNeed, Parts, Tool, Toolbox, ToolContext, tool, tools_of
 from hermes.agent.tools import read_file, search_files
+from hermes.core.catalogue import CHINESE
 from hermes.core.errors import ToolError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
@@ -245,6 +246,22 @@ async def test_a_call_runs_only_as_it_was_looked_at_or_allowed() -> None:
             continue
         with pytest.raises(ToolError, match="Make the call again"):
             await toolbox.call("work", "{}", CONTEXT, asked)
+
+
+async def test_what_was_allowed_runs_also_when_the_person_has_changed_the_language_since() -> None:
+    def look(ctx: ToolContext, path: str) -> ApprovalNeed:
+        return ApprovalNeed(ctx.words.ASK_READ_KEYS.format(path=path))
+
+    @tool(toolset="test", approval=look)
+    async def work(ctx: ToolContext, path: str) -> str:
+        return "worked"
+
+    toolbox, later = box(work), replace(CONTEXT, words=CHINESE)
+    asked = toolbox.approval("work", '{"path": "a"}', CONTEXT)
+    assert asked != toolbox.approval("work", '{"path": "a"}', later)
+    assert (await toolbox.call("work", '{"path": "a"}', later, asked)).text == "worked"
+    with pytest.raises(ToolError, match="Make the call again"):
+        await toolbox.call("work", '{"path": "b"}', later, asked)
 
 
 async def test_a_tool_is_refused_to_a_role_below_its_own() -> None:

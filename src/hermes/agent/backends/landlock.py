@@ -6,6 +6,7 @@ asked whether it exists. There is no /proc, and modes of files cannot be changed
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -36,14 +37,14 @@ class LandlockBackend:
         return (words.WHERE_LANDLOCK if self._network else words.WHERE_LANDLOCK_OFFLINE).format(folder=folder)
 
     async def start(self, work: Work, output: Output) -> Child:
-        workspace = work.workspace.resolve()
+        workspace = await asyncio.to_thread(work.workspace.resolve)
         if self._home.is_relative_to(workspace):
             raise ToolError(
                 "There is no terminal for you: the gateway's own folder lies in your workspace, and Landlock cannot "
                 "keep it closed there. The owner can install bubblewrap, or set agent.workspace to another folder."
             )
         temporary = workspace / TEMPORARY
-        temporary.mkdir(mode=0o700, exist_ok=True)
+        await asyncio.to_thread(temporary.mkdir, mode=0o700, exist_ok=True)
         may = {
             "read": [str(path) for path in (*system.programs(self._home), *system.settings())],
             "write": [str(workspace), *DEVICES],

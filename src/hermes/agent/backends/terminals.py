@@ -181,7 +181,7 @@ class Terminals:
 
     async def _start(self, ctx: ToolContext, command: Command) -> _Job:
         backend = self.backend(ctx)
-        work = self._work(ctx, backend, command)
+        work = await asyncio.to_thread(self._work, ctx, backend, command)
         process_id = new_id("p")
         output = Output(self._home / OUTPUTS / f"{process_id}.log", self._mask)
         running = await backend.start(work, output)
@@ -269,7 +269,7 @@ class Terminals:
         before = self._clock.now() - KEPT_SECONDS
         if not await self._db.read(processes.has_old, host=self._host, before=before):
             return
-        for name in await self._db.write(processes.forget, host=self._host, before=before):
+        for name in await self._db.alone(processes.forget, host=self._host, before=before):
             await asyncio.to_thread((self._home / OUTPUTS / name).unlink, missing_ok=True)
 
 
