@@ -10,15 +10,17 @@ import pytest
 
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
+from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.store import outbox
+from hermes.store import outbox, people
+from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind
 from tests.fakes.clock import FakeClock
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.weixin import ANA, MOST_TEXT, FakeWeixin, Quota
 from tests.integration.conftest import Start
-from tests.integration.watching import SECONDS, outbox_rows, until
+from tests.integration.watching import SECONDS, dangers, outbox_rows, until
 
 WEIXIN = f"weixin:{ANA}"
 NO_MORE = "⏸ I can send no more here until you write again."
@@ -231,6 +233,28 @@ async def test_a_dead_sign_in_is_told_in_another_chat_and_nothing_more_is_asked_
         await rests(gateway)
         assert weixin.counts.total() == calls
     assert not [text for text in weixin.texts() if "login" in text]
+
+
+async def test_an_approval_is_answered_by_its_typed_code_and_by_whoever_was_asked(
+    start: Start, weixin: FakeWeixin, model: FakeModel, tmp_path: Path
+) -> None:
+    model.script([calls_tools(("danger", {"text": "bang"})), "All done."])
+    async with start(**environ(weixin, WEIXIN_ALLOWED_USERS=f"{ANA},o2@im.wechat")) as gateway:
+        await gateway.db.write(_become_owner, now=gateway.clock.now())
+        weixin.user_says("do it")
+        await weixin.wait_for(lambda: any("/approve" in text for text in weixin.texts()), SECONDS)
+        [code] = re.findall(r"/approve (\w+) or", weixin.texts()[-1]) or [""]
+        weixin.user_says(f"/approve {code}", user="o2@im.wechat")
+        await weixin.wait_for(lambda: bool(weixin.texts("o2@im.wechat")), SECONDS)
+        assert dangers(tmp_path) == []
+        weixin.user_says(f"/approve {code}")
+        await weixin.wait_for(lambda: "All done." in "".join(weixin.texts()), SECONDS)
+    assert dangers(tmp_path) == ["bang"]
+
+
+def _become_owner(tx: Tx, *, now: float) -> None:
+    name = f"p_weixin_{ANA}"
+    people.ensure(tx, name, platform="weixin", user_id=ANA, name="Ana", role=PersonRole.OWNER.value, now=now)
 
 
 async def test_files_come_and_go(start: Start, weixin: FakeWeixin, model: FakeModel, tmp_path: Path) -> None:
