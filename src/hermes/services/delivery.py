@@ -32,7 +32,8 @@ from hermes.services.pacing import NO_LIMITS, Pacer, Place
 from hermes.store import claims, codec, outbox, turns
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx
-from hermes.store.outbox import Begun, Notes, OutboxKind, Sending, Terms
+from hermes.store.outbox import Begun, OutboxKind, Sending
+from hermes.store.waiting import Notes, Terms
 
 log = logging.getLogger(__name__)
 

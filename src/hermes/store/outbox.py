@@ -6,16 +6,17 @@ look doubled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 
 from hermes.core.keys import Target
-from hermes.core.messages import OutboundMessage, TextUnit
-from hermes.core.text import length
-from hermes.store import claims, codec, files_out
+from hermes.core.messages import OutboundMessage
+from hermes.store import claims, codec, files_out, waiting
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
+from hermes.store.waiting import Terms
 
 MAX_REPEATS = 3
 LOOKED_AT = 100
@@ -200,25 +201,6 @@ def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True, terms
 # Platforms that count what follows a person's message
 
 
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """Our words around what goes out late: below the last one that may be sent for now, above what is late."""
-
-    last: str
-    late: str
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """``note_room`` is what a message may have beyond ``text_limit`` for our own words."""
-
-    text_limit: int
-    unit: TextUnit
-    note_room: int
-    parked_seconds: float
-    notes: Callable[[Tx, str], Notes]
-
-
 def allow(tx: Tx, target: str, *, sends: int) -> None:
     """Somebody wrote there: so many messages may follow."""
     tx.run(
@@ -252,19 +234,15 @@ def on_terms(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: fl
         return None
     notes = terms.notes(tx, row.turn_id)
     whole = _joined(tx, row, rows, terms, now=now) if row.state == OutboxState.READY else row
-    changed = _with_notes(whole, notes, terms, is_last=left == 1)
-    if changed is None:  # a file, or a text that has no room: the last one is the note itself
-        _set_by(tx, row, SPENT, terms, now=now)
-        changed = _note_alone(tx, row, notes.last, now=now)
-    elif changed is not row:
-        tx.run(
-            "UPDATE outbox SET body = :body, expires_at = :expires_at WHERE id = :id",
-            id=changed.id,
-            body=changed.body,
-            expires_at=changed.expires_at,
-        )
+    is_late = row.reason.startswith(PARKED_BECAUSE) and not row.reason.endswith(SPENT)
+    body = waiting.noted(whole.body, notes, terms, is_last=left == 1, is_late=is_late)
+    if body is None:  # a file, or a text that has no room: the last one is the note itself
+        _set_by(tx, whole, SPENT, terms, now=now)
+        whole = _note_alone(tx, whole, notes.last, now=now)
+    elif body != whole.body:
+        whole = _rewritten(tx, whole, body, whole.expires_at)
     tx.run("UPDATE allowances SET sends_left = sends_left - 1 WHERE target = :target", target=row.target)
-    return changed
+    return whole
 
 
 _LASTING = (OutboxKind.REPLY, OutboxKind.QUESTION)
@@ -293,57 +271,43 @@ def _set_by(tx: Tx, row: _Open, why: str, terms: Terms, *, now: float) -> None:
 
 def _joined(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: float) -> _Open:
     """The row with the texts of those right behind it, as far as they fit into one message."""
-    message = _plain_text(row)
-    if message is None or row.kind == OutboxKind.QUESTION:  # a question may yet be withdrawn
+    message = waiting.plain_text(row.body)
+    if message is None or row.replaces or row.kind == OutboxKind.QUESTION:  # a question may yet be withdrawn
         return row
-    text, expires_at = message.text, row.expires_at
     behind = rows[next(place for place, each in enumerate(rows) if each.id == row.id) + 1 :]
-    for other in behind:
-        more = _plain_text(other) if _may_join(row, other, now) else None
-        longer = f"{text}\n\n{more.text}" if more is not None else ""
-        if not longer or length(longer, terms.unit) > terms.text_limit:
-            break
-        text, expires_at = longer, max(expires_at, other.expires_at)
-        tx.run("UPDATE outbox SET state = 'joined', joined_to = :row WHERE id = :id", id=other.id, row=row.id)
+    may_join = list(takewhile(lambda other: _may_join(row, other, now), behind))
+    text, count = waiting.joined(message.text, [waiting.plain_text(other.body) for other in may_join], terms)
+    for other in may_join[:count]:
         # What was joined to that one goes along.
-        tx.run("UPDATE outbox SET joined_to = :row WHERE joined_to = :id AND joined_to <> ''", id=other.id, row=row.id)
-    if text == message.text:
+        tx.run(
+            """
+            UPDATE outbox SET state = 'joined', joined_to = :row
+            WHERE id = :id OR (joined_to = :id AND joined_to <> '')
+            """,
+            id=other.id,
+            row=row.id,
+        )
+    if not count:
         return row
-    return replace(row, body=codec.dump(replace(message, text=text)), expires_at=expires_at)
+    expires_at = max(each.expires_at for each in (row, *may_join[:count]))
+    return _rewritten(tx, row, codec.dump(replace(message, text=text)), expires_at)
+
+
+def _rewritten(tx: Tx, row: _Open, body: str, expires_at: float) -> _Open:
+    tx.run(
+        "UPDATE outbox SET body = :body, expires_at = :expires_at WHERE id = :id",
+        id=row.id,
+        body=body,
+        expires_at=expires_at,
+    )
+    return replace(row, body=body, expires_at=expires_at)
 
 
 def _may_join(row: _Open, other: _Open, now: float) -> bool:
     fits = other.kind == OutboxKind.NOTICE or row.kind == other.kind == OutboxKind.REPLY
-    return fits and other.state == OutboxState.READY and other.not_before <= now < other.expires_at
-
-
-def _plain_text(row: _Open) -> OutboundMessage | None:
-    """Its message, if it is nothing but a text of its own."""
-    try:
-        message = codec.load_outbound(row.body)
-    except ValueError:  # a damaged row is told so when it is its turn
-        return None
-    is_plain = message.attachment is None and not message.buttons and not row.replaces and bool(message.text)
-    return message if is_plain else None
-
-
-def _with_notes(row: _Open, notes: Notes, terms: Terms, *, is_last: bool) -> _Open | None:
-    """With our words above and below, where they belong. None: the word below has no room in it."""
-    message = _plain_text(row)
-    if message is None:
-        return None if is_last else row
-    text = message.text
-    is_late = row.reason.startswith(PARKED_BECAUSE) and not row.reason.endswith(SPENT)
-    most = terms.text_limit + terms.note_room
-    text = text.removesuffix(f"\n\n{notes.last}")  # of a try that came to nothing
-    below = f"\n\n{notes.last}" if is_last else ""
-    if length(text + below, terms.unit) > most:
-        return None
-    above = f"{notes.late}\n" if is_late and not text.startswith(notes.late) else ""
-    if length(above + text + below, terms.unit) <= most:
-        text = above + text
-    text += below
-    return row if text == message.text else replace(row, body=codec.dump(replace(message, text=text)))
+    return (
+        fits and not other.replaces and other.state == OutboxState.READY and other.not_before <= now < other.expires_at
+    )
 
 
 def _note_alone(tx: Tx, row: _Open, text: str, *, now: float) -> _Open:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage, TextUnit
 from hermes.store import claims, codec, outbox
 from hermes.store.db import Database
-from hermes.store.outbox import Begun, Notes, OutboxKind, OutboxRow, Outgoing, Terms
+from hermes.store.outbox import Begun, OutboxKind, OutboxRow, Outgoing
+from hermes.store.waiting import Notes, Terms
 from tests.contract.store.rows import NOW, OWNER, TARGET
 
 LAST, LATE = "(write for the rest)", "(late:)"
@@ -134,6 +136,17 @@ async def test_where_the_last_has_no_room_for_it_the_word_goes_alone(database: D
     assert await next_text(database) == LAST
     assert await next_text(database) == ""
     assert await states(database, "ob_f", "ob_b") == ["parked", "parked"]
+
+
+async def test_what_was_joined_is_not_lost_when_the_last_has_no_room_for_the_word(database: Database) -> None:
+    terms = replace(TERMS, note_room=0)
+    await put(database, row("ob_a", "some fifteen ch"), row("ob_b", "and ten ch"), row("ob_c", "behind"), sends=1)
+    begun = await database.write(outbox.take, TARGET, owner=OWNER, now=NOW, terms=terms)
+    assert begun is not None
+    assert begun.sending is not None
+    assert codec.load_outbound(begun.sending.body).text == LAST
+    assert codec.load_outbound((await get(database, "ob_a")).body).text == "some fifteen ch\n\nand ten ch"
+    assert await states(database, "ob_a", "ob_b") == ["parked", "joined"]
 
 
 async def test_a_notice_never_takes_the_last(database: Database) -> None:
