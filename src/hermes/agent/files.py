@@ -205,12 +205,6 @@ def read_inside(ctx: ToolContext, path: str, limit: int) -> File:
         return place.read(limit)
 
 
-def open_folder(ctx: ToolContext, path: str) -> int:
-    """A handle of a folder of the workspace, to be closed by the caller; ToolError when it is none."""
-    with place_of(ctx, path) as place:
-        return _open(place.name, place.folder, path)
-
-
 def _open(folder: str | Path, within: int | None, path: str) -> int:
     try:
         return os.open(folder, _FOLDER, dir_fd=within)

@@ -7,7 +7,6 @@ are written in the transaction that ends the question, so they cannot be forgott
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from hermes.core.approval import Scope, button_data
 from hermes.core.catalogue import words_of
@@ -153,8 +152,3 @@ def verdict(words: Words, approval: Approval) -> str:
             return words.CARD_EXPIRED.format(span=words.span(approval.expires_at - approval.created_at))
         case _:
             return words.CARD_WITHDRAWN.format(reason=words.reason(one_line(approval.reason, 200)))
-
-
-def without_quote(message: OutboundMessage, target: Target) -> OutboundMessage:
-    """The same question for another chat, where the message it answers is not."""
-    return replace(message, target=target, reply_to="")
