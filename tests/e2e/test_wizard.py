@@ -62,7 +62,7 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             await pane.shows("Reach it from a chat")
             pane.presses("Enter")
 
-            await pane.shows("Numbers, for example 1 or 1,3 [1]:")
+            await pane.shows("Numbers, for example 1 or 1,3:")
             assert re.search(r"configure:\n +1  Telegram", pane.text)
             pane.types("1")
             await pane.shows("@BotFather")
