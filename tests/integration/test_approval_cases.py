@@ -225,19 +225,19 @@ def _new_call(turn_id: str, case: Case, position: int) -> turns.NewCall:
     approval_id = f"{case.approval_id}x" if is_other else case.approval_id
     target = f"telegram:{case.chat}"
     name = f"ob_{approval_id}"
+    text = "never allowed" if is_other else case.line
     question = approvals.Question(
         approval_id,
         f"X{case.number:05d}" if is_other else case.code,
         _person(case.asked_of),
         case.touches_host,
-        "May I?",
+        f"May I write {text!r}?",
         START + (LATE if case.is_late else 10_000.0),
         "" if is_other else case.subject,
-        "",
+        "on local in the workspace",
         target,
         name,
     )
-    text = "never allowed" if is_other else case.line
     arguments = json.dumps({"text": text, "host": case.touches_host}, ensure_ascii=bool(case.number % 2))
     call = ToolCall(f"call_{position}", "scribble", arguments)
     body = json.dumps({"target": {"platform": "telegram", "chat": str(case.chat)}, "text": "May I?"})

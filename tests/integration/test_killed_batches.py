@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,9 @@ async def _plant(db: Database, index: int, state: str) -> None:
 def _new(begun: Begun, number: int) -> NewCall:
     name, arguments = BATCH[number]
     call = ToolCall(f"call_{number}", name, json.dumps(arguments))
-    asked = rows.question(f"ap_{number}", code=f"CODE{number}", expires_at=4e9) if name in ASKS else None
+    question = rows.question(f"ap_{number}", code=f"CODE{number}", expires_at=4e9)
+    wants = f"May I write {arguments.get('text')!r} into danger.txt?"
+    asked = replace(question, question=wants) if name in ASKS else None
     return NewCall(f"{begun.turn.id}:1:{number}", call, asked)
 
 

@@ -155,6 +155,10 @@ class ApprovalNeed:
     subject: str = ""
     where: str = ""
 
+    def is_as_asked(self, agreed: ApprovalNeed) -> bool:
+        """Whether somebody who said yes to that one has read the same."""
+        return (self.question, self.where, self.touches_host) == (agreed.question, agreed.where, agreed.touches_host)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
@@ -593,10 +597,10 @@ class Toolbox:
         context: ToolContext,
     ) -> bool:
         """Whether it is the same question, in whichever language it was put: that may have been chosen anew since."""
-        if agreed is None or need == agreed:
+        if agreed is None or need.is_as_asked(agreed):
             return agreed is not None
-        spoken = (replace(context, words=words) for words in CATALOGUE.values())
-        return any(self._need(wanted, values, each) == agreed for each in spoken)
+        spoken = (self._need(wanted, values, replace(context, words=words)) for words in CATALOGUE.values())
+        return any(each is not None and each.is_as_asked(agreed) for each in spoken)
 
     async def _run(self, wanted: Tool, values: dict[str, Any], context: ToolContext) -> str | ToolOutput:
         limit = asyncio.timeout(wanted.mark.seconds)
