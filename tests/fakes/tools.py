@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
@@ -87,3 +88,14 @@ async def tally(ctx: ToolContext, name: str) -> ToolOutput:
         tx.run("INSERT INTO meta (key, value) VALUES (:key, :call)", key=f"tally.{name}", call=ctx.call_id)
 
     return ToolOutput(f"Counted {name}.", effect=count)
+
+
+def think_long(_: ToolContext, seconds: float) -> ApprovalNeed | None:
+    time.sleep(seconds)
+    return None
+
+
+@tool(toolset="test", approval=think_long)
+async def weigh(_: ToolContext, seconds: float) -> str:
+    """Do something whose rule takes long to decide."""
+    return f"Weighed for {seconds} s."

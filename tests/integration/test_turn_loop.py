@@ -443,3 +443,18 @@ async def test_what_a_tool_writes_into_our_own_store_is_committed_with_its_resul
         )
         rows = await calls(gateway)
     assert written == [row.id for row in rows]
+
+
+async def test_a_rule_that_thinks_for_long_does_not_hold_up_the_loop(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.script([calls_tools(("weigh", {"seconds": 0.3})), "Weighed."])
+    async with start():
+        telegram.user_says("weigh it")
+        longest = 0.0
+        clock = asyncio.get_running_loop().time
+        while "Weighed." not in telegram.texts():
+            before = clock()
+            await asyncio.sleep(0.005)
+            longest = max(longest, clock() - before)
+    assert longest < 0.25

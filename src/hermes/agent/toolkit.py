@@ -535,6 +535,10 @@ class Toolbox:
             raise ToolError(f"{name} is switched off on {where}. Do without it, and say so if that is not possible.")
         return wanted
 
+    def has_rule(self, name: str) -> bool:
+        """Whether something decides for each call if it is asked about."""
+        return name in self._tools and self._tools[name].mark.approval is not None
+
     def is_repeatable(self, name: str) -> bool:
         """Whether a call that a crash interrupted may run again. What does not exist only says so again."""
         return name not in self._tools or self._tools[name].mark.repeatable
@@ -576,9 +580,8 @@ class Toolbox:
         wanted = self._for(name, context)
         values = wanted.parse(arguments)
         try:
-            need = self._need(wanted, values, context)
-            if need is not None and not self._is_agreed(need, agreed, wanted, values, context):
-                raise ToolError(_NOT_AS_AGREED)
+            if wanted.mark.approval is not None:
+                await asyncio.to_thread(self._check_agreed, wanted, values, context, agreed)
             given = await self._run(wanted, values, context)
         except ToolError as error:
             raise ToolError(self._fit(str(error))) from error
@@ -587,6 +590,13 @@ class Toolbox:
             raise ToolError(self._fit(f"{name} failed: {type(error).__name__}: {error}")) from error
         output = given if isinstance(given, ToolOutput) else ToolOutput(given)
         return replace(output, text=self._fit(output.text))
+
+    def _check_agreed(
+        self, wanted: Tool, values: dict[str, Any], context: ToolContext, agreed: ApprovalNeed | None
+    ) -> None:
+        need = self._need(wanted, values, context)
+        if need is not None and not self._is_agreed(need, agreed, wanted, values, context):
+            raise ToolError(_NOT_AS_AGREED)
 
     def _is_agreed(
         self,

@@ -466,7 +466,7 @@ class TurnRunner:
         message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls, thought=reply.thought)
         theirs = {tool.name for tool in work.options.tools}
         ours = [call for call in reply.tool_calls if call.name not in theirs]
-        new_calls = [self._new_call(work, call, position) for position, call in enumerate(ours)]
+        new_calls = [await self._judged(work, call, position) for position, call in enumerate(ours)]
         work.partial = ""  # from here on the store has it; an interrupt must not write it a second time
         work.calls = await self._db.write(
             turns.add_step,
@@ -484,6 +484,12 @@ class TurnRunner:
         self._tell_questions(work, [new for new in new_calls if self._is_asked(work, new)])
 
     # Tool calls
+
+    async def _judged(self, work: Work, call: ToolCall, position: int) -> NewCall:
+        """A rule may look at files and reads whatever a model wrote, so it never holds up the loop."""
+        if not self._parts.toolbox.has_rule(call.name):
+            return self._new_call(work, call, position)
+        return await asyncio.to_thread(self._new_call, work, call, position)
 
     def _new_call(self, work: Work, call: ToolCall, position: int) -> NewCall:
         row_id = f"{work.turn.id}:{work.steps + 1}:{position}"
