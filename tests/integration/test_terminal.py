@@ -165,9 +165,10 @@ async def test_a_key_is_not_read_through_a_link_made_by_the_call_before(
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:
     (tmp_path / "work" / ".ssh").mkdir(parents=True)
-    (tmp_path / "work" / ".ssh" / "id_rsa").write_text("CANARY")
-    made = ("terminal", {"command": "ln -s .ss? door"})
-    model.script([calls_tools(made, ("read_file", {"path": "door/id_rsa"})), "So be it."])
+    (tmp_path / "work" / ".ssh" / "config").write_text("CANARY")
+    (tmp_path / "work" / "make.sh").write_text("ln -s .ssh door")
+    made = ("terminal", {"command": "sh make.sh"})
+    model.script([calls_tools(made, ("read_file", {"path": "door/config"})), "So be it."])
     async with start() as gateway:
         await make(gateway, USER, PersonRole.OWNER)
         telegram.user_says("go on")
