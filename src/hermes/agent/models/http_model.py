@@ -44,7 +44,8 @@ class HttpModel:
         self._http = http
         self._new_id = new_id
         self._url = URL(dialect.url(endpoint.base_url.rstrip("/")))
-        self._plain_url = self._url.with_user(None)
+        # A header tells who we are, and aiohttp refuses a second login in the address. What is no address has none.
+        self._plain_url = self._url.with_user(None) if self._url.absolute else self._url
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect)
         self._refused: frozenset[str] = frozenset()
         self._crowd = Crowd()
