@@ -257,6 +257,7 @@ async def day(scene: Scene, gateway: GatewayProcess) -> None:
         ("read_file", {"path": "work/server.pem", "first_line": 2}),
         ("read_file", {"path": ".ssh/id_ed25519", "count": 5}),
         ("search_files", {"pattern": "CANARY", "path": "work", "files": "*.txt"}),
+        ("search_files", {"pattern": "CANARY", "path": "work", "files": "*.pem"}),
         ("execute_code", {"code": "import os; print(open('work/notes.txt').read(), dict(os.environ)); 1 / 0"}),
         ("execute_code", {"code": "raise SystemExit(open('work/notes.txt').read())"}),
         ("terminal", {"command": "cat work/notes.txt; sleep 0.2; cat work/notes.txt", "background": True}),

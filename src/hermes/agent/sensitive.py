@@ -23,6 +23,27 @@ IS_A_KEY = (
 )  # fmt: skip
 
 
+HIDDEN_LINE = b"[hidden: a private key]"
+
+
+class KeyCover:
+    """Says of lines, told one after another from the first on, which belong to a private key.
+
+    Read by itself, a line from the middle of a key looks like any other.
+    """
+
+    def __init__(self) -> None:
+        self._is_inside = False
+
+    def covers(self, line: bytes) -> bool:
+        is_edge = b"PRIVATE KEY" in line
+        self._is_inside = self._is_inside or (is_edge and b"-----BEGIN" in line)
+        is_covered = self._is_inside
+        if is_edge and b"-----END" in line:
+            self._is_inside = False
+        return is_covered
+
+
 def why_sensitive(path: str, words: Words) -> str:
     """'' for an ordinary file; otherwise the question that says what is special about it."""
     if _fits(path, RUNS_BY_ITSELF):

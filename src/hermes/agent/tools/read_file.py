@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from hermes.agent.files import open_inside
-from hermes.agent.sensitive import ask_for_keys
+from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.core.errors import ToolError
 
@@ -47,11 +47,12 @@ def _read(ctx: ToolContext, path: str, first_line: int, count: int, from_byte: i
         if b"\0" in file.read(8192):
             raise ToolError(f"{path!r} is not a text file.")
         file.seek(0)
-        _skip_lines(file, first_line - 1, path)
+        cover = KeyCover()
+        _skip_lines(file, first_line - 1, path, cover)
         if not file.peek(1):  # type: ignore[attr-defined]  # opened for reading, it has a buffer to look into
             return _nothing(path, first_line)
         _skip_bytes(file, from_byte, path, first_line)
-        return _shown(_lines(file), first_line, count, from_byte)
+        return _shown(_lines(file), first_line, count, from_byte, cover)
 
 
 def _nothing(path: str, first_line: int) -> str:
@@ -60,11 +61,12 @@ def _nothing(path: str, first_line: int) -> str:
     raise ToolError(f"{path!r} has fewer than {first_line} lines.")
 
 
-def _skip_lines(file: BinaryIO, lines: int, path: str) -> None:
+def _skip_lines(file: BinaryIO, lines: int, path: str, cover: KeyCover) -> None:
     while lines > 0:
         raw = file.readline(1_000_000)
         if not raw:
             return
+        cover.covers(raw)
         lines -= raw.endswith(b"\n")
         if file.tell() > SCANNED_BYTES:
             raise ToolError(f"{path!r} is too large to read that far into it. Use search_files to find the place.")
@@ -100,13 +102,13 @@ def _whole_characters(raw: bytes) -> bytes:
     return raw
 
 
-def _shown(lines: Iterator[_Line], first_line: int, count: int, from_byte: int) -> str:
+def _shown(lines: Iterator[_Line], first_line: int, count: int, from_byte: int, cover: KeyCover) -> str:
     shown: list[str] = []
     notes: list[str] = []
     size, is_damaged = 0, False
     for number, line in enumerate(lines, first_line):
         skipped = from_byte if number == first_line else 0
-        text = line.raw.decode("utf-8", "replace")
+        text = (HIDDEN_LINE if cover.covers(line.raw) else line.raw).decode("utf-8", "replace")
         if number == 1 and not skipped:
             text = text.removeprefix("\ufeff")
         if number - first_line == count or size + len(line.raw) > SHOWN_BYTES:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from hermes.agent.files import NoFileError, place_of, read_inside
-from hermes.agent.sensitive import ask_for_keys
+from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.agent.tools import search_walk
 from hermes.core.errors import ToolError
@@ -194,7 +194,8 @@ class _Reader:
 
     def _line(self, path: str, number: int) -> str:
         if path != self._path:  # results come file by file
-            self._path, self._lines = path, read_inside(self._ctx, path, search_walk.FILE_BYTES).data.split(b"\n")
+            cover, raw = KeyCover(), read_inside(self._ctx, path, search_walk.FILE_BYTES).data.split(b"\n")
+            self._path, self._lines = path, [HIDDEN_LINE if cover.covers(line) else line for line in raw]
         if number > len(self._lines):
             raise NoFileError(f"{path!r} has no line {number} any more.")
         return self._lines[number - 1].decode("utf-8", "replace").strip()[: search_walk.SHOWN_CHARACTERS]

@@ -9,6 +9,7 @@ import pytest
 
 from hermes.agent.toolkit import ToolContext
 from hermes.agent.tools.read_file import read_file
+from hermes.agent.tools.search_files import search_files
 from hermes.core.errors import ToolError
 
 
@@ -95,3 +96,13 @@ async def test_what_cannot_be_read_is_told(workspace: Path, context: ToolContext
 async def test_numbers_out_of_range_are_told(context: ToolContext, first_line: int, count: int) -> None:
     with pytest.raises(ToolError, match="starts at 1"):
         await read_file(context, "notes/plan.txt", first_line, count)
+
+
+async def test_no_line_of_a_private_key_is_shown_by_itself(workspace: Path, context: ToolContext) -> None:
+    key = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBg", "kqhkiG9w0BAQEF", "-----END PRIVATE KEY-----"]
+    (workspace / "server.txt").write_text("\n".join(["before", *key, "after"]))
+    assert await read_file(context, "server.txt", first_line=3, count=1) == (
+        "3\t[hidden: a private key]\n[More lines follow: call again with first_line=4.]"
+    )
+    assert await read_file(context, "server.txt", first_line=5) == "5\t[hidden: a private key]\n6\tafter"
+    assert await search_files(context, "kqhkiG9w|after") == "server.txt:4: [hidden: a private key]\nserver.txt:6: after"
