@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench import machine
 from hermes.hosting import beat, paths
-from tests.fakes.telegram import UNPACED, FakeTelegram
+from tests.fakes.telegram import FakeTelegram
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 60.0
@@ -159,11 +159,12 @@ async def model(*arguments: str) -> AsyncIterator[ModelProcess]:
 
 def settings(telegram: FakeTelegram, provider: ModelProcess, workspace: Path) -> dict[str, str]:
     """What the gateway is told by its environment."""
+    return {**telegram.environ, "TELEGRAM_ALLOW_ALL_USERS": "true", **provided_by(provider, workspace)}
+
+
+def provided_by(provider: ModelProcess, workspace: Path) -> dict[str, str]:
+    """The same without a platform."""
     return {
-        "TELEGRAM_BOT_TOKEN": telegram.token,
-        "TELEGRAM_BASE_URL": telegram.url,
-        **UNPACED,  # what is measured is our own work, not the patience of a platform
-        "TELEGRAM_ALLOW_ALL_USERS": "true",
         "OPENAI_API_KEY": "sk-bench-0123456789",
         "OPENAI_BASE_URL": provider.url,
         "MESSAGING_CWD": str(workspace),

@@ -187,6 +187,11 @@ class FakeTelegram:
     # ---- life ----------------------------------------------------------------------------------------------
 
     @property
+    def environ(self) -> dict[str, str]:
+        """The settings of a gateway that is connected here and waits for no pace of ours."""
+        return {"TELEGRAM_BOT_TOKEN": self.token, "TELEGRAM_BASE_URL": self.url, **UNPACED}
+
+    @property
     def url(self) -> str:
         """What TELEGRAM_BASE_URL is set to."""
         return f"http://127.0.0.1:{self.port}"
