@@ -17,6 +17,7 @@ from yarl import URL
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Redactor, Secret
+from hermes.platforms import files
 from hermes.platforms.qq import media, wire
 from hermes.platforms.qq.config import QQConfig
 
@@ -179,7 +180,8 @@ class Api:
                     raise UnreachableError(f"QQ could not hand out {name} ({response.status})")
                 if response.status != HTTPStatus.OK:
                     raise RejectedError(f"QQ has {name} no longer ({response.status}).")
-                return await media.save(response, into, name, limit)
+                pieces = response.content.iter_chunked(files.CHUNK_BYTES)
+                return await files.save(pieces, into, name, limit)
         except BROKEN as error:
             raise UnreachableError(f"QQ did not hand out {name} ({type(error).__name__})") from None
 

@@ -24,6 +24,7 @@ from hermes.core.messages import (
     Receipt,
 )
 from hermes.core.ports import Alive, Emit
+from hermes.platforms import files
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.catchup import CatchUp
@@ -129,7 +130,8 @@ class SlackAdapter:
         return Receipt(await self._shown_as(answer, files[0]["id"], message.target.chat))
 
     async def _upload(self, attachment: Attachment) -> dict[str, str]:
-        async with media.opened(attachment) as upload:
+        limit = media.UPLOAD_LIMIT
+        async with files.opened(attachment.path, attachment.name, limit=limit, platform="Slack") as upload:
             place = await self._api.ask(
                 "files.getUploadURLExternal", {"filename": upload.name, "length": str(upload.size)}
             )

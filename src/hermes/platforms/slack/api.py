@@ -18,6 +18,7 @@ from yarl import URL
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
+from hermes.platforms import files
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.config import SlackConfig
 
@@ -128,7 +129,8 @@ class Api:
                 if response.content_type == "text/html" and mime != "text/html":
                     # Slack shows a login page, with 200, to whoever may not have the file.
                     raise RejectedError(f"Slack does not hand out {name}: the app lacks the scope files:read.")
-                return await media.save(response, into, name, limit)
+                pieces = response.content.iter_chunked(files.CHUNK_BYTES)
+                return await files.save(pieces, into, name, limit)
         except BROKEN as error:
             raise UnreachableError(f"Slack did not hand out {name} ({type(error).__name__})") from None
 

@@ -1,21 +1,18 @@
-"""Files both ways: what a message carries, uploads by form, downloads to disk."""
+"""Files both ways: what a message carries, and uploads by form."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import re
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any
 
 import aiohttp
 import orjson
 
-from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment, AttachmentKind, Json
+from hermes.platforms import files
+from hermes.platforms.files import OpenFile
 
 UPLOAD_LIMIT = 50_000_000
 PHOTO_LIMIT = 10_000_000
@@ -23,7 +20,6 @@ DOWNLOAD_LIMIT = 20_000_000
 ALBUM_LIMIT = 10
 UPLOAD_SECONDS = 300.0
 DOWNLOAD_SECONDS = 300.0
-_CHUNK = 256 * 1024
 
 # The field of each method that holds the file.
 FIELDS = {
@@ -122,64 +118,15 @@ def _upload(file: Attachment, field: str) -> Upload:
     return Upload(file.path, name, file.mime or "application/octet-stream", field)
 
 
-@asynccontextmanager
-async def opened(upload: Upload) -> AsyncIterator[IO[bytes]]:
-    try:
-        file = await asyncio.to_thread(open, upload.path, "rb")
-    except OSError as error:
-        raise RejectedError(f"{upload.name} cannot be read ({error.strerror}), so it was not sent.") from None
-    try:
-        size = (await asyncio.to_thread(os.stat, file.fileno())).st_size
-        if size > UPLOAD_LIMIT:
-            raise RejectedError(f"{upload.name} has {size} bytes; Telegram takes files up to {UPLOAD_LIMIT}.")
-        yield file
-    finally:
-        file.close()
+def opened(upload: Upload) -> AbstractAsyncContextManager[OpenFile]:
+    return files.opened(upload.path, upload.name, limit=UPLOAD_LIMIT, platform="Telegram")
 
 
-def form(params: Json, files: Sequence[tuple[Upload, IO[bytes]]]) -> aiohttp.FormData:
+def form(params: Json, uploads: Sequence[tuple[Upload, OpenFile]]) -> aiohttp.FormData:
     """A form as the Bot API reads it: plain values as text, nested ones as JSON."""
     data = aiohttp.FormData(quote_fields=False)  # Telegram shows a percent-encoded name as it is
     for name, value in params.items():
         data.add_field(name, value if isinstance(value, str) else orjson.dumps(value).decode())
-    for upload, file in files:
-        data.add_field(upload.field, file, filename=upload.name, content_type=upload.mime)
+    for upload, opened in uploads:
+        data.add_field(upload.field, opened.file, filename=upload.name, content_type=upload.mime)
     return data
-
-
-async def save(response: aiohttp.ClientResponse, into: Path, name: str, limit: int) -> Path:
-    """Write a download to a new file in the folder; a broken or too big one leaves nothing behind."""
-    path, file = await asyncio.to_thread(_create, into, safe_name(name))
-    is_whole = False
-    try:
-        size = 0
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            size += len(chunk)
-            if size > limit:
-                raise RejectedError(f"{name} is larger than {limit} bytes, so it was not fetched.")
-            await asyncio.to_thread(file.write, chunk)
-        is_whole = True
-    finally:
-        file.close()
-        if not is_whole:
-            with suppress(FileNotFoundError):  # somebody else tidied the folder
-                path.unlink()
-    return path
-
-
-def safe_name(name: str) -> str:
-    """A name that stays in its folder: no separators, no leading dot, nothing unprintable, not too long."""
-    base = re.split(r"[\\/]", name)[-1]
-    kept = "".join(letter if letter.isprintable() and letter not in '<>:"|?*' else "_" for letter in base).strip()
-    stem, ending = os.path.splitext(kept.lstrip("."))
-    return f"{stem[:80] or 'file'}{ending[:20]}"
-
-
-def _create(into: Path, name: str) -> tuple[Path, IO[Any]]:
-    into.mkdir(parents=True, exist_ok=True, mode=0o700)
-    stem, ending = os.path.splitext(name)
-    for number in range(10_000):
-        path = into / (name if number == 0 else f"{stem}-{number}{ending}")
-        with suppress(FileExistsError):
-            return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-    raise RejectedError(f"There are too many files called {name} in {into.name}.")

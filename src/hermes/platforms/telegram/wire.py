@@ -32,6 +32,7 @@ from hermes.core.messages import Attachment, InboundEvent, Json, OutboundMessage
 from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable, trim
+from hermes.platforms import files
 from hermes.platforms.telegram import markdown, media
 from hermes.platforms.telegram.reading import Me, parse
 
@@ -305,8 +306,8 @@ class Bot:
 
     async def upload(self, method: str, params: Json, uploads: Sequence[media.Upload]) -> Any:
         async with AsyncExitStack() as stack:
-            files = [(upload, await stack.enter_async_context(media.opened(upload))) for upload in uploads]
-            return await self._post(method, media.form(params, files), {}, media.UPLOAD_SECONDS)
+            opened = [(upload, await stack.enter_async_context(media.opened(upload))) for upload in uploads]
+            return await self._post(method, media.form(params, opened), {}, media.UPLOAD_SECONDS)
 
     async def _post(
         self, method: str, body: bytes | aiohttp.FormData, headers: Mapping[str, str], seconds: float
@@ -350,7 +351,8 @@ class Bot:
                     raise UnreachableError(f"Telegram could not hand out {name} ({response.status})")
                 if response.status != 200:
                     raise RejectedError(f"Telegram has {name} no longer ({response.status}).")
-                return await media.save(response, into, name, limit)
+                pieces = response.content.iter_chunked(files.CHUNK_BYTES)
+                return await files.save(pieces, into, name, limit)
         except (aiohttp.ClientError, TimeoutError, ConnectionError, *_NO_PROXY) as error:
             raise UnreachableError(f"Telegram did not hand out {name} ({type(error).__name__})") from None
 

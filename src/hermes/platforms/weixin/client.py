@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
+from hermes.platforms import files
 from hermes.platforms.weixin import media, wire
 
 CALL_SECONDS = 20.0
@@ -22,7 +24,6 @@ CONNECT_SECONDS = 10.0
 UPLOAD_SECONDS = 120.0
 DOWNLOAD_SECONDS = 300.0
 UPLOAD_TRIES = 3
-_CHUNK = 256 * 1024
 
 # What a SOCKS proxy that could not connect is told as; these share no base.
 _NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
@@ -167,7 +168,9 @@ class Client:
                     raise UnreachableError(f"Weixin could not hand out {name} ({response.status}).")
                 if response.status != 200:
                     raise RejectedError(f"Weixin has {name} no longer ({response.status}).")
-                return await media.save(response.content.iter_chunked(_CHUNK), into, name, handle.key)
+                locked = response.content.iter_chunked(files.CHUNK_BYTES)
+                async with aclosing(media.unlocked(locked, handle.key)) as pieces:
+                    return await files.save(pieces, into, name, media.DOWNLOAD_LIMIT)
         except (aiohttp.ClientError, TimeoutError, ConnectionError, *_NO_PROXY) as error:
             raise UnreachableError(f"{name} could not be fetched ({type(error).__name__}).") from None
 

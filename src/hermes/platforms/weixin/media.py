@@ -7,13 +7,11 @@ import base64
 import binascii
 import hashlib
 import os
-import re
 import secrets
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -289,50 +287,9 @@ def _is_known(url: str, ours: tuple[str, ...]) -> bool:
     return parts.scheme == "https" and host in KNOWN_HOSTS and port in (None, 443)
 
 
-async def save(pieces: AsyncIterator[bytes], into: Path, name: str, key: str) -> Path:
-    """Open a download into a new file of the folder; a broken or too big one leaves nothing behind."""
+async def unlocked(pieces: AsyncIterable[bytes], key: str) -> AsyncGenerator[bytes, None]:
+    """A download as it was before it was locked. Raises RejectedError when key and file do not belong together."""
     lock_of = opener(key)
-    path, file = await asyncio.to_thread(_create, into, safe_name(name))
-    is_whole = False
-    try:
-        size = 0
-        async for piece in pieces:
-            size += len(piece)
-            if size > DOWNLOAD_LIMIT + BLOCK:
-                raise RejectedError(f"{name} is larger than {DOWNLOAD_LIMIT} bytes, so it was not fetched.")
-            await asyncio.to_thread(_add, file, lock_of, piece)
-        await asyncio.to_thread(file.write, lock_of.finish())
-        is_whole = True
-    finally:
-        file.close()
-        if not is_whole:
-            with suppress(FileNotFoundError):  # somebody else tidied the folder
-                path.unlink()
-    return path
-
-
-def _add(file: IO[bytes], lock_of: Unlocked | Plain, piece: bytes) -> None:
-    file.write(lock_of.update(piece))
-
-
-def safe_name(name: str) -> str:
-    """A name that stays in its folder: no separators, no leading dot, nothing unprintable, not too long."""
-    base = re.split(r"[\\/]", name)[-1]
-    kept = "".join(letter if letter.isprintable() and letter not in '<>:"|?*' else "_" for letter in base).strip()
-    stem, ending = os.path.splitext(kept.lstrip("."))
-    return f"{stem[:80] or 'file'}{ending[:20]}"
-
-
-def _create(into: Path, name: str) -> tuple[Path, IO[bytes]]:
-    into.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for path in _candidates(into, name):
-        with suppress(FileExistsError):
-            return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-    raise RejectedError(f"There are too many files called {name} in {into.name}.")
-
-
-def _candidates(into: Path, name: str) -> Iterator[Path]:
-    stem, ending = os.path.splitext(name)
-    yield into / name
-    for number in range(1, 10_000):
-        yield into / f"{stem}-{number}{ending}"
+    async for piece in pieces:
+        yield await asyncio.to_thread(lock_of.update, piece)
+    yield lock_of.finish()

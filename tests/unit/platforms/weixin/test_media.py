@@ -11,6 +11,7 @@ import pytest
 
 from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment, AttachmentKind
+from hermes.platforms import files
 from hermes.platforms.weixin import media
 
 KEY = bytes(range(16))
@@ -63,7 +64,7 @@ async def test_a_file_that_its_key_does_not_open_leaves_nothing_behind(locked: b
         yield locked
 
     with pytest.raises(RejectedError, match="cannot be opened"):
-        await media.save(pieces(), tmp_path / "in", "a.txt", KEY.hex())
+        await files.save(media.unlocked(pieces(), KEY.hex()), tmp_path / "in", "a.txt", 100)
     assert os.listdir(tmp_path / "in") == []
 
 
@@ -71,7 +72,8 @@ async def test_a_picture_without_a_key_is_plain(tmp_path: Path) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"\xff\xd8 plain"
 
-    assert (await media.save(pieces(), tmp_path / "in", "../a.jpg", "")).read_bytes() == b"\xff\xd8 plain"
+    path = await files.save(media.unlocked(pieces(), ""), tmp_path / "in", "../a.jpg", 100)
+    assert path.read_bytes() == b"\xff\xd8 plain"
     assert os.listdir(tmp_path / "in") == ["a.jpg"]
 
 
