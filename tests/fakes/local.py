@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Self
 
@@ -17,10 +17,11 @@ from hermes.core.ports import Adapter, Alive
 from hermes.platforms.local import MANIFEST
 from hermes.platforms.local.adapter import LocalAdapter
 from hermes.platforms.local.hub import LocalHub
-from tests.fakes.server import Changes, Hold, Said, Sent
+from tests.fakes.server import Changes, Said, Sent
+from tests.fakes.site import Unplayed
 
 
-class FakeLocal:
+class FakeLocal(Unplayed):
     """One terminal at chat ``desk``. It submits what was not taken again with the same key, as the CLI does."""
 
     platform = "local"
@@ -28,8 +29,6 @@ class FakeLocal:
     identity = "local"
     plays: frozenset[str] = frozenset({"replies"})
     secrets: tuple[str, ...] = ()
-    polls = 0
-    typings = 0
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
@@ -75,51 +74,6 @@ class FakeLocal:
 
     def redeliver(self, said: Said) -> None:
         self._do(self._submit(said.key))
-
-    def user_edits(self, said: Said, text: str) -> Said:
-        raise NotImplementedError("what was typed in a terminal stays as it is")
-
-    def user_says_in_group(self, text: str, *, to_us: bool) -> Said:
-        raise NotImplementedError("a terminal is nobody's group")
-
-    def user_answers(self, sent: Sent, text: str) -> Said:
-        raise NotImplementedError("a terminal does not quote")
-
-    def user_forwards(self, texts: Sequence[str]) -> list[Said]:
-        raise NotImplementedError("a terminal forwards nothing")
-
-    def user_sends_album(self, files: Sequence[bytes], caption: str = "") -> list[Said]:
-        raise NotImplementedError("a terminal sends no files")
-
-    def user_presses(self, sent: Sent, data: str, *, user: int | None = None, name: str = "Ana") -> Said:
-        raise NotImplementedError("a terminal has no buttons")
-
-    def user_sends(self, data: bytes, name: str, caption: str = "") -> Said:
-        raise NotImplementedError("a terminal sends no files")
-
-    def user_speaks(self, sound: bytes) -> Said:
-        raise NotImplementedError("a terminal sends no voice")
-
-    def user_shows(self, picture: bytes) -> Said:
-        raise NotImplementedError("a terminal sends no pictures")
-
-    def something_unknown_happens(self) -> None:
-        """Nothing but messages comes from a terminal."""
-
-    def something_broken_arrives(self) -> None:
-        """The hub's types leave no room for it."""
-
-    def limit_next_send(self, retry_after: float) -> None:
-        raise NotImplementedError
-
-    def refuse_credentials(self) -> None:
-        raise NotImplementedError
-
-    def hold_sends(self) -> Hold:
-        raise NotImplementedError
-
-    def drop_connection(self) -> None:
-        raise NotImplementedError
 
     @property
     def open_connections(self) -> int:

@@ -7,12 +7,12 @@ import base64
 import hashlib
 import re
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 import orjson
@@ -20,12 +20,13 @@ from aiohttp import web
 
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
-from hermes.core.messages import Button, Capabilities, InboundEvent, Marks
+from hermes.core.messages import Button, Capabilities
 from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.qq.adapter import QQAdapter
 from hermes.platforms.qq.config import QQConfig
-from tests.fakes.server import Changes, Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.site import Site, keeping, session
 
 Json = dict[str, Any]
 _CHINA = timezone(timedelta(hours=8))
@@ -97,14 +98,10 @@ class _RemembersItsPlace(QQAdapter):
         self._kept = marks
 
     async def run(self, emit: Emit) -> None:
-        async def keep(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
-            await emit(events, cursor)
-            self._kept.update(cursor or {})
-
-        await super().run(keep)
+        await super().run(keeping(emit, self._kept))
 
 
-class FakeQQ:
+class FakeQQ(Site):
     """One bot's view of QQ. Person 7 is Ana, who writes to the bot directly.
 
     ``port`` 0 takes a free one at the first start; stop() and start() keep it, which makes an outage. ``now`` is QQ's
@@ -119,18 +116,15 @@ class FakeQQ:
     )
 
     def __init__(self, *, port: int = 0, now: Callable[[], float] = time.time, heartbeat_ms: int = 45_000) -> None:
-        self.port = port
+        super().__init__(port=port)
         self.now = now
         self.heartbeat_ms = heartbeat_ms
         self.app_id = "102000001"
         self.client_secret = "qq-client-secret-0123456789"
         self.identity = self.app_id
         self.secrets: tuple[str, ...] = (self.client_secret,)
-        self.sent: list[Sent] = []
         self.calls: list[Call] = []
-        self.counts: Counter[str] = Counter()
         self.marks: dict[str, str] = {}
-        self.menus: dict[str, dict[str, str]] = {}  # QQ has no menu of commands that a bot could write
         # What this bot may do
         self.granted_intents = ALL_INTENTS
         self.markdown_allowed = True
@@ -169,20 +163,11 @@ class FakeQQ:
         self._infos: dict[str, tuple[str, str, bytes, int]] = {}
         self._uploads: dict[str, _Upload] = {}
         self._refusals: dict[str, deque[Refused]] = {}
-        self._holds: dict[str, Hold] = {}
         self._audits: deque[tuple[int, Json]] = deque()
         self._sockets: set[web.WebSocketResponse] = set()
         self._numbers = 0
-        self._changes = Changes()
-        self._server: web.Server | None = None
-        self._runner: web.ServerRunner | None = None
 
     # ---- life ----------------------------------------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        """What QQ_BASE_URL is set to."""
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def token_url(self) -> str:
@@ -196,30 +181,6 @@ class FakeQQ:
             "QQ_BASE_URL": self.url,
             "QQ_TOKEN_URL": self.token_url,
         }
-
-    async def start(self) -> None:
-        self._server = web.Server(self._answer, request_factory=_large_request)
-        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.01)  # 0 would mean for ever
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """The outage: nothing listens, every connection is cut. Sessions stay."""
-        if self._runner is None:
-            return
-        self.release_all()
-        self.drop_connection()
-        await self._runner.cleanup()
-        self._runner = self._server = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
 
     def settings(self, **more: Any) -> Json:
         secret = Secret(self.client_secret)
@@ -235,13 +196,9 @@ class FakeQQ:
     async def adapter(
         self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None, **settings: Any
     ) -> AsyncIterator[Adapter]:
-        own = http or aiohttp.ClientSession()
-        try:
+        async with session(http) as own:
             parts = AdapterParts("main", self.settings(**settings), own, alive, self.marks, self.now)
             yield _RemembersItsPlace(parts, self.marks)
-        finally:
-            if http is None:
-                await own.close()
 
     # ---- people --------------------------------------------------------------------------------------------
 
@@ -385,21 +342,8 @@ class FakeQQ:
         """Tokens die before their time, as people have seen."""
         self._tokens.clear()
 
-    def hold(self, what: str) -> Hold:
-        hold = self._holds[what] = Hold(what)
-        return hold
-
     def hold_sends(self) -> Hold:
         return self.hold("messages")
-
-    def release_all(self) -> None:
-        for what in list(self._holds):
-            self._holds.pop(what).release()
-
-    def drop_connection(self) -> None:
-        for connection in self._server.connections if self._server else ():
-            if connection.transport is not None:
-                connection.transport.abort()
 
     async def close(self, code: int, reason: str = "") -> None:
         """Close every WebSocket with this code, after what was said before."""
@@ -430,10 +374,6 @@ class FakeQQ:
         return [call.body for call in self.calls if call.path.endswith(path_ends)]
 
     @property
-    def open_connections(self) -> int:
-        return len(self._server.connections) if self._server else 0
-
-    @property
     def sockets(self) -> int:
         return len(self._sockets)
 
@@ -449,9 +389,6 @@ class FakeQQ:
     def is_listening(self) -> bool:
         """Somebody is connected to the session of now."""
         return self._session is not None and self._session.socket is not None
-
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
-        await self._changes.wait_for(predicate, deadline)
 
     # ---- making events -------------------------------------------------------------------------------------
 
@@ -641,8 +578,7 @@ class FakeQQ:
             self._changes.tell()
             return _failure(refused)
         self._changes.tell()
-        if hold := self._holds.get(what):
-            await hold.keep_back()
+        await self._kept_back(what)
         return web.Response(status=status, body=orjson.dumps(result), content_type="application/json")
 
     async def _give_token(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -915,8 +851,3 @@ def _failure(refused: Refused) -> web.Response:
     return web.Response(
         status=refused.status, body=orjson.dumps(body), content_type="application/json", headers=headers
     )
-
-
-def _large_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=150_000_000)

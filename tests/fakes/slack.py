@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl
 
 import aiohttp
@@ -18,11 +18,12 @@ from aiohttp import web
 
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
-from hermes.core.messages import Button, Capabilities, InboundEvent, Marks
+from hermes.core.messages import Button, Capabilities
 from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.slack.wire import CAPABILITIES
-from tests.fakes.server import Changes, Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.site import Site, keeping, session
 
 Json = dict[str, Any]
 TEAM, BOT, BOT_ID = "T0TEAM", "U0BOT", "B0BOT"
@@ -84,7 +85,7 @@ def direct(chat: int | str) -> str:
     return f"D{chat:08d}" if isinstance(chat, int) else chat
 
 
-class FakeSlack:
+class FakeSlack(Site):
     """One workspace with one app in it. Person 7 is Ana, who writes to the app directly.
 
     ``port`` 0 takes a free one at the first start; stop() and start() keep it, which makes an outage. What is said
@@ -98,16 +99,13 @@ class FakeSlack:
     plays = frozenset({"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "edits", "groups"})
 
     def __init__(self, *, port: int = 0) -> None:
-        self.port = port
+        super().__init__(port=port)
         self.bot_token = "xoxb-1111-2222-secretsecret"
         self.app_token = "xapp-1-A0APP-3333-secretsecret"
         self.identity = f"{TEAM}/{BOT}"
         self.secrets: tuple[str, ...] = (self.bot_token, self.app_token)
-        self.sent: list[Sent] = []
         self.calls: list[Call] = []
-        self.counts: Counter[str] = Counter()
         self.marks: dict[str, str] = {}
-        self.menus: dict[str, dict[str, str]] = {}  # commands stand in the app's manifest, not in a menu of ours
         self.history: dict[str, list[Json]] = {}
         self.hidden: set[str] = set()  # channels that are not listed
         # What happened
@@ -130,19 +128,11 @@ class FakeSlack:
         self._sockets: list[_Socket] = []
         self._files: dict[str, _File] = {}
         self._refusals: dict[str, deque[Refused]] = {}
-        self._holds: dict[str, Hold] = {}
         self._sending: set[asyncio.Future[None]] = set()
         self._numbers = 0
         self._last_ts = 0
-        self._changes = Changes()
-        self._server: web.Server | None = None
-        self._runner: web.ServerRunner | None = None
 
     # ---- life ----------------------------------------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def api_url(self) -> str:
@@ -156,30 +146,6 @@ class FakeSlack:
             "SLACK_APP_TOKEN": self.app_token,
             "SLACK_BASE_URL": self.api_url,
         }
-
-    async def start(self) -> None:
-        self._server = web.Server(self._answer, request_factory=_large_request)
-        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.01)  # 0 would mean for ever
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """The outage: nothing listens, every connection is cut."""
-        if self._runner is None:
-            return
-        self.release_all()
-        self.drop_connection()
-        await self._runner.cleanup()
-        self._runner = self._server = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
 
     def settings(self, **more: Any) -> Json:
         tokens = {"bot_token": Secret(self.bot_token), "app_token": Secret(self.app_token)}
@@ -199,19 +165,11 @@ class FakeSlack:
             """The real adapter; what it asks to be stored is handed to the next one, as the gateway's store does."""
 
             async def run(self, emit: Emit) -> None:
-                async def keep(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
-                    await emit(events, cursor)
-                    kept.update(cursor or {})
+                await super().run(keeping(emit, kept))
 
-                await super().run(keep)
-
-        own = http or aiohttp.ClientSession()
-        try:
+        async with session(http) as own:
             config = SlackConfig.of(AdapterParts("main", self.settings(**settings), own, alive, kept))
             yield RemembersItsPlace(config, own, alive, kept)
-        finally:
-            if http is None:
-                await own.close()
 
     # ---- people --------------------------------------------------------------------------------------------
 
@@ -386,21 +344,8 @@ class FakeSlack:
     def accept_credentials(self) -> None:
         self._credentials_are_good = True
 
-    def hold(self, method: str) -> Hold:
-        hold = self._holds[method] = Hold(method)
-        return hold
-
     def hold_sends(self) -> Hold:
         return self.hold("chat.postMessage")
-
-    def release_all(self) -> None:
-        for what in list(self._holds):
-            self._holds.pop(what).release()
-
-    def drop_connection(self) -> None:
-        for connection in self._server.connections if self._server else ():
-            if connection.transport is not None:
-                connection.transport.abort()
 
     async def close_sockets(self, code: int = 1000, reason: str = "") -> None:
         for socket in list(self._sockets):
@@ -426,10 +371,6 @@ class FakeSlack:
         return [call.body for call in self.calls if call.method == method]
 
     @property
-    def open_connections(self) -> int:
-        return len(self._server.connections) if self._server else 0
-
-    @property
     def sockets(self) -> int:
         return len(self._sockets)
 
@@ -444,9 +385,6 @@ class FakeSlack:
     @property
     def typings(self) -> int:
         return sum(bool(status["status"]) for status in self.statuses)
-
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
-        await self._changes.wait_for(predicate, deadline)
 
     def _number(self) -> int:
         self._numbers += 1
@@ -570,8 +508,7 @@ class FakeSlack:
             return _failure(refused)
         finally:
             self._changes.tell()
-        if hold := self._holds.get(method):
-            await hold.keep_back()
+        await self._kept_back(method)
         return web.Response(body=orjson.dumps({"ok": True, **answer}), content_type="application/json")
 
     def _check_token(self, method: str, header: str) -> None:
@@ -783,8 +720,3 @@ def _failure(refused: Refused) -> web.Response:
     return web.Response(
         status=refused.status, body=orjson.dumps(body), content_type="application/json", headers=refused.headers
     )
-
-
-def _large_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=150_000_000)

@@ -6,11 +6,11 @@ import asyncio
 import re
 import struct
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 import orjson
@@ -24,7 +24,8 @@ from hermes.core.secret import Secret
 from hermes.platforms.telegram import MANIFEST
 from hermes.platforms.telegram.adapter import TelegramAdapter
 from tests.fakes import markdown_v2
-from tests.fakes.server import Changes, Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.site import Site, session
 
 Json = dict[str, Any]
 
@@ -119,7 +120,7 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-class FakeTelegram:
+class FakeTelegram(Site):
     """One bot's view of Telegram. Chat 7 is a private chat with Ana; others come to be when a user speaks there.
 
     ``port`` 0 takes a free one at the first start; stop() and start() keep it, which makes an outage.
@@ -147,8 +148,8 @@ class FakeTelegram:
     )
 
     def __init__(self, *, token: str = "42:TEST-token", port: int = 0, username: str = "test_bot") -> None:  # noqa: S107 - no secret
+        super().__init__(port=port)
         self.token = token
-        self.port = port
         self.username = username
         self.language = "en"  # of the telephones of whoever writes from now on
         self.secrets: tuple[str, ...] = (token,)
@@ -156,11 +157,8 @@ class FakeTelegram:
         self.any_chat = False  # True: sends to chats that nobody spoke in are taken too
         self.webhook_is_set = False
         self.limits: Limits | None = None  # None: endless patience
-        self.sent: list[Sent] = []
         self.calls: list[Call] = []
-        self.counts: Counter[str] = Counter()
         self.answered_presses: dict[str, str] = {}
-        self.menus: dict[str, dict[str, str]] = {}  # what the "/" button shows: everywhere (""), and in one chat
         self._accepted_token = token
         self._pending: deque[_Update] = deque()
         self._said: dict[tuple[str, str], Json] = {}
@@ -173,15 +171,11 @@ class FakeTelegram:
         self._files: dict[str, tuple[str, bytes]] = {}
         self._presses: set[str] = set()
         self._refusals: dict[str, deque[Refused]] = {}
-        self._holds: dict[str, Hold] = {}
         self._next_update = 101
         self._next_message = 1
         self._next_press = 999
         self._next_album = 13000
         self._poll: asyncio.Future[None] | None = None
-        self._changes = Changes()
-        self._server: web.Server | None = None
-        self._runner: web.ServerRunner | None = None
         self.private_chat(7, "Ana")
 
     # ---- life ----------------------------------------------------------------------------------------------
@@ -191,36 +185,10 @@ class FakeTelegram:
         """The settings of a gateway that is connected here and waits for no pace of ours."""
         return {"TELEGRAM_BOT_TOKEN": self.token, "TELEGRAM_BASE_URL": self.url, **UNPACED}
 
-    @property
-    def url(self) -> str:
-        """What TELEGRAM_BASE_URL is set to."""
-        return f"http://127.0.0.1:{self.port}"
-
-    async def start(self) -> None:
-        self._server = web.Server(self._answer, request_factory=_large_request)
-        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.01)  # 0 would mean for ever
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
     async def stop(self) -> None:
-        """The outage: nothing listens, every connection is cut. What is pending stays."""
-        if self._runner is None:
-            return
-        self.release_all()
-        self.drop_connection()
         if self._poll is not None and not self._poll.done():
             self._poll.cancel()
-        await self._runner.cleanup()
-        self._runner = self._server = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        await super().stop()
 
     def settings(self, **more: Any) -> Json:
         return {"token": Secret(self.token), "base_url": self.url, "poll_seconds": 1, **more}
@@ -229,12 +197,8 @@ class FakeTelegram:
     async def adapter(
         self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None
     ) -> AsyncIterator[Adapter]:
-        own = http or aiohttp.ClientSession()
-        try:
+        async with session(http) as own:
             yield MANIFEST.build(AdapterParts("main", self.settings(), own, alive, {}))
-        finally:
-            if http is None:
-                await own.close()
 
     # ---- people --------------------------------------------------------------------------------------------
 
@@ -388,27 +352,8 @@ class FakeTelegram:
     def accept_credentials(self) -> None:
         self._accepted_token = self.token
 
-    def hold(self, method: str) -> Hold:
-        """From now on requests are taken and acted on, and their answers kept back until release()."""
-        hold = self._holds[method] = Hold(method)
-        return hold
-
     def hold_sends(self) -> Hold:
         return self.hold("sendMessage")
-
-    def release(self, method: str) -> None:
-        if hold := self._holds.pop(method, None):
-            hold.release()
-
-    def release_all(self) -> None:
-        for method in list(self._holds):
-            self.release(method)
-
-    def drop_connection(self) -> None:
-        """Cut every open connection, whatever is going over it."""
-        for connection in self._server.connections if self._server else ():
-            if connection.transport is not None:
-                connection.transport.abort()
 
     def block(self, chat: int) -> None:
         self._blocked.add(str(chat))
@@ -433,10 +378,6 @@ class FakeTelegram:
         return [call.params for call in self.calls if call.method == method]
 
     @property
-    def open_connections(self) -> int:
-        return len(self._server.connections) if self._server else 0
-
-    @property
     def polls(self) -> int:
         return self.counts["getUpdates"]
 
@@ -448,9 +389,6 @@ class FakeTelegram:
     def unconfirmed(self) -> int:
         """Updates that the bot has not confirmed yet."""
         return len(self._pending)
-
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
-        await self._changes.wait_for(predicate, deadline)
 
     # ---- making updates ------------------------------------------------------------------------------------
 
@@ -522,8 +460,7 @@ class FakeTelegram:
             self._changes.tell()
             return _failure(refused)
         self._changes.tell()
-        if hold := self._holds.get(method):
-            await hold.keep_back()
+        await self._kept_back(method)
         return web.Response(body=b'{"ok":true,"result":' + result + b"}", content_type="application/json")
 
     async def _act(self, method: str, params: Json) -> bytes:
@@ -787,11 +724,6 @@ _REAL_KINDS = frozenset(
         "chat_join_request",
     ]
 )
-
-
-def _large_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=60_000_000)
 
 
 async def _params(request: web.BaseRequest) -> Json:

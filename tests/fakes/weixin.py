@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 import orjson
@@ -24,7 +24,8 @@ from hermes.core.ports import Adapter, Alive
 from hermes.core.secret import Secret
 from hermes.platforms.weixin import MANIFEST
 from hermes.platforms.weixin.adapter import WeixinAdapter
-from tests.fakes.server import Changes, Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.site import Site, session
 
 Json = dict[str, Any]
 
@@ -86,7 +87,7 @@ class Quota:
         return True
 
 
-class FakeWeixin:
+class FakeWeixin(Site):
     """One bot's view of Weixin. Ana writes unless another user is named.
 
     ``port`` 0 takes a free one at the first start; stop() and start() keep it, which makes an outage.
@@ -98,12 +99,9 @@ class FakeWeixin:
     plays = frozenset({"drop", "outage", "credentials", "hold", "unknown", "broken", "quotes", "typing"})
 
     def __init__(self, *, port: int = 0) -> None:
-        self.port = port
+        super().__init__(port=port)
         self.token = TOKEN
         self.secrets: tuple[str, ...] = (TOKEN,)
-        self.sent: list[Sent] = []
-        self.menus: dict[str, dict[str, str]] = {}
-        self.counts: Counter[str] = Counter()
         self.bodies: dict[str, list[Json]] = {}
         self.wrong: list[str] = []  # requests that the real server would not take
         self.quota: Quota | None = None  # None: endless patience
@@ -116,7 +114,6 @@ class FakeWeixin:
         self.typing_signs: list[tuple[str, int]] = []
         self._accepted_token = TOKEN
         self._answers: dict[str, deque[Answer]] = {}
-        self._holds: dict[str, Hold] = {}
         self._pending: deque[bytes] = deque()
         self._said: dict[str, Json] = {}
         self._by_number: dict[str, str] = {}
@@ -132,9 +129,6 @@ class FakeWeixin:
         self._tick = 1_760_000_000_000
         self._contexts: Counter[str] = Counter()
         self._poll: asyncio.Future[None] | None = None
-        self._changes = Changes()
-        self._server: web.Server | None = None
-        self._runner: web.ServerRunner | None = None
         # The login
         self.statuses: deque[Mapping[str, Any]] = deque()
         self.codes: list[str] = []
@@ -144,11 +138,6 @@ class FakeWeixin:
         self.takes_qr_post = True
 
     # ---- life ----------------------------------------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        """What WEIXIN_BASE_URL is set to."""
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def cdn_url(self) -> str:
@@ -166,28 +155,10 @@ class FakeWeixin:
             **UNPACED,
         }
 
-    async def start(self) -> None:
-        self._server = web.Server(self._answer, request_factory=_large_request)
-        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.01)  # 0 would mean for ever
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
     async def stop(self) -> None:
-        """The outage: nothing listens, every connection is cut. What was not handed out stays."""
-        if self._runner is None:
-            return
-        self.release_all()
-        self.drop_connection()
         if self._poll is not None and not self._poll.done():
             self._poll.cancel()
-        await self._runner.cleanup()
-        self._runner = self._server = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
+        await super().stop()
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
@@ -215,12 +186,8 @@ class FakeWeixin:
         now: Callable[[], float] = time.time,
         **more: Any,
     ) -> AsyncIterator[Adapter]:
-        own = http or aiohttp.ClientSession()
-        try:
+        async with session(http) as own:
             yield MANIFEST.build(AdapterParts("main", self.settings(**more), own, alive, cursor or {}, now))
-        finally:
-            if http is None:
-                await own.close()
 
     # ---- people --------------------------------------------------------------------------------------------
 
@@ -367,27 +334,6 @@ class FakeWeixin:
     def hold_sends(self) -> Hold:
         return self.hold("sendmessage")
 
-    def hold(self, path: str) -> Hold:
-        self._holds[path] = Hold(path)
-        return self._holds[path]
-
-    def release_all(self) -> None:
-        for hold in self._holds.values():
-            hold.release()
-        self._holds.clear()
-
-    def drop_connection(self) -> None:
-        if self._server is None:
-            return
-        for protocol in list(self._server.connections):
-            transport = getattr(protocol, "transport", None)
-            if transport is not None:
-                transport.abort()
-
-    @property
-    def open_connections(self) -> int:
-        return 0 if self._server is None else len(self._server.connections)
-
     @property
     def polls(self) -> int:
         return self.counts["getupdates"]
@@ -395,9 +341,6 @@ class FakeWeixin:
     @property
     def typings(self) -> int:
         return sum(status == 1 for _, status in self.typing_signs)
-
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
-        await self._changes.wait_for(predicate, deadline)
 
     # ---- the server ----------------------------------------------------------------------------------------
 
@@ -437,8 +380,7 @@ class FakeWeixin:
         if name == "getupdates":
             return await self._get_updates(request, body)
         answered = acts[name](body)
-        if (hold := self._holds.get(name)) is not None:
-            await hold.keep_back()
+        await self._kept_back(name)
         return _json(answered)
 
     def _check_envelope(self, request: web.BaseRequest, name: str, body: Json) -> None:
@@ -625,11 +567,6 @@ class FakeWeixin:
             "baseurl": self.url,
             **more,
         }
-
-
-def _large_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=60_000_000)
 
 
 def _loaded(body: bytes) -> Json:

@@ -1,10 +1,14 @@
-"""What every adapter promises. A new platform joins by adding its fake to FAKES."""
+"""What every adapter promises. A new platform joins by adding its fake to FAKES.
+
+A platform of another package is asked the same, in place of ours, by ``--fake module:Class`` (docs/platforms.md).
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pkgutil import resolve_name
 
 import pytest
 import pytest_asyncio
@@ -22,11 +26,30 @@ from tests.fakes.weixin import FakeWeixin
 FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeQQ, FakeSlack, FakeLocal, FakeWeixin)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fake",
+        action="append",
+        default=[],
+        metavar="MODULE:CLASS",
+        help="ask the promises of an adapter of this fake of yours, in place of ours (may be given again)",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "plays(*what): what the fake must be able to act out for this test")
 
 
-@pytest_asyncio.fixture(params=FAKES, ids=lambda fake: fake.platform)
+def fakes(config: pytest.Config) -> Sequence[Callable[[], FakeServer]]:
+    return [resolve_name(name) for name in config.getoption("--fake", [])] or FAKES
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "server" in metafunc.fixturenames:
+        metafunc.parametrize("server", fakes(metafunc.config), indirect=True, ids=lambda fake: fake.platform)
+
+
+@pytest_asyncio.fixture
 async def server(request: pytest.FixtureRequest) -> AsyncIterator[FakeServer]:
     """A fake that is up. Tests that need it to play something it cannot are skipped, with the reason."""
     fake: FakeServer = request.param()
