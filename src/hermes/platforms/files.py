@@ -1,6 +1,6 @@
 """Files on disk, the same for every platform: what goes out is opened and measured, what comes in is saved.
 
-The one module that platforms share besides ``hermes.core``, which does no I/O. Those of other packages may use it too.
+With ``calls``, all that platforms share besides ``hermes.core``, which does no I/O. Other packages may use both too.
 """
 
 from __future__ import annotations

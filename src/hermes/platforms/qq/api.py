@@ -11,33 +11,23 @@ from typing import Any
 
 import aiohttp
 import orjson
-from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Redactor, Secret
 from hermes.platforms import files
+from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
 from hermes.platforms.qq import media, wire
 from hermes.platforms.qq.config import QQConfig
 
 CALL_SECONDS = 20.0
-CONNECT_SECONDS = 10.0
 # In its last minute a token is exchanged for a new one, and stays good for that minute.
 RENEW_SECONDS = 60.0
 LONGEST_TOKEN_SECONDS = 7200.0
 _LARGE_BYTES = 256 * 1024
 _USER_AGENT = "hermes-gateway"
 _JSON = {"Content-Type": "application/json", "User-Agent": _USER_AGENT}
-# What a SOCKS proxy that could not connect is told as; these share no base.
-_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
-BROKEN = (aiohttp.ClientError, OSError, *_NO_PROXY)  # a TimeoutError is an OSError
-
-
-def nothing_was_sent(error: BaseException) -> bool:
-    """True when the connection never came to be: refused, no such host, a proxy that said no."""
-    never_connected = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
-    return isinstance(error, (*never_connected, *_NO_PROXY))
 
 
 class Api:
@@ -69,7 +59,7 @@ class Api:
         asked_at = asyncio.get_running_loop().time()
         try:
             async with self._http.post(
-                self._config.token_url, data=orjson.dumps(wanted), headers=_JSON, timeout=_timeout(CALL_SECONDS)
+                self._config.token_url, data=orjson.dumps(wanted), headers=_JSON, timeout=within(CALL_SECONDS)
             ) as response:
                 status, said = response.status, await response.read()
         except BROKEN as error:
@@ -127,7 +117,7 @@ class Api:
                 f"{self._config.base_url}{path}",
                 data=None if body is None else _payload(orjson.dumps(body)),
                 headers=headers,
-                timeout=_timeout(seconds),
+                timeout=within(seconds),
                 allow_redirects=False,
             ) as response:
                 status, said, told = response.status, await response.read(), response.headers
@@ -155,7 +145,7 @@ class Api:
     async def put_part(self, url: str, data: bytes) -> None:
         """One part of a large file, to the address that QQ gave for it."""
         try:
-            async with self._http.put(url, data=_payload(data), timeout=_timeout(media.UPLOAD_SECONDS)) as response:
+            async with self._http.put(url, data=_payload(data), timeout=within(media.UPLOAD_SECONDS)) as response:
                 status = response.status
         except (*BROKEN, ValueError) as error:
             raise UnreachableError(f"A part of the file could not be uploaded ({type(error).__name__})") from None
@@ -174,7 +164,7 @@ class Api:
             headers["Authorization"] = f"QQBot {await self.token()}"
         try:
             async with self._http.get(
-                url, headers=headers, timeout=_timeout(media.DOWNLOAD_SECONDS), allow_redirects=False
+                url, headers=headers, timeout=within(media.DOWNLOAD_SECONDS), allow_redirects=False
             ) as response:
                 if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                     raise UnreachableError(f"QQ could not hand out {name} ({response.status})")
@@ -182,17 +172,13 @@ class Api:
                     raise RejectedError(f"QQ has {name} no longer ({response.status}).")
                 pieces = response.content.iter_chunked(files.CHUNK_BYTES)
                 return await files.save(pieces, into, name, limit)
-        except BROKEN as error:
+        except CUT as error:
             raise UnreachableError(f"QQ did not hand out {name} ({type(error).__name__})") from None
 
 
 def _payload(data: bytes) -> bytes | io.BytesIO:
     """A large body is written piece by piece, so that nothing else has to wait for it."""
     return io.BytesIO(data) if len(data) > _LARGE_BYTES else data
-
-
-def _timeout(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
 def _object(said: bytes) -> Json | None:

@@ -12,8 +12,8 @@ import orjson
 
 from hermes.core.errors import UnreachableError
 from hermes.core.messages import Json
+from hermes.platforms.calls import BROKEN
 from hermes.platforms.qq import session, wire
-from hermes.platforms.qq.api import BROKEN
 from hermes.platforms.qq.session import End
 
 CONNECT_SECONDS = 15.0

@@ -10,7 +10,6 @@ from typing import IO, Any
 
 import aiohttp
 import orjson
-from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 from yarl import URL
@@ -19,21 +18,12 @@ from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms import files
+from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.config import SlackConfig
 
 CALL_SECONDS = 20.0
-CONNECT_SECONDS = 10.0
-# What a SOCKS proxy that could not connect is told as; these share no base.
-_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
-BROKEN = (aiohttp.ClientError, OSError, *_NO_PROXY)  # a TimeoutError is an OSError
 _OWN_HOSTS = (".slack.com", ".slack-edge.com", ".slack-files.com")
-
-
-def nothing_was_sent(error: BaseException) -> bool:
-    """True when the connection never came to be: refused, no such host, a proxy that said no."""
-    never_connected = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
-    return isinstance(error, (*never_connected, *_NO_PROXY))
 
 
 class Api:
@@ -93,7 +83,7 @@ class Api:
                 address,
                 data=orjson.dumps(body),
                 headers={"Content-Type": "application/json"},
-                timeout=_timeout(10.0),
+                timeout=within(10.0),
                 allow_redirects=False,
             ) as response:
                 status = response.status
@@ -107,7 +97,7 @@ class Api:
         headers = {"Content-Type": "application/octet-stream"}
         try:
             async with self._http.post(
-                address, data=file, headers=headers, timeout=_timeout(media.UPLOAD_SECONDS)
+                address, data=file, headers=headers, timeout=within(media.UPLOAD_SECONDS)
             ) as response:
                 status = response.status
         except (*BROKEN, ValueError) as error:
@@ -120,7 +110,7 @@ class Api:
         headers = {"Authorization": f"Bearer {self._config.bot_token.reveal()}"}
         try:
             async with self._http.get(
-                url, headers=headers, timeout=_timeout(media.DOWNLOAD_SECONDS), allow_redirects=False
+                url, headers=headers, timeout=within(media.DOWNLOAD_SECONDS), allow_redirects=False
             ) as response:
                 if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                     raise UnreachableError(f"Slack could not hand out {name} ({response.status})")
@@ -131,7 +121,7 @@ class Api:
                     raise RejectedError(f"Slack does not hand out {name}: the app lacks the scope files:read.")
                 pieces = response.content.iter_chunked(files.CHUNK_BYTES)
                 return await files.save(pieces, into, name, limit)
-        except BROKEN as error:
+        except CUT as error:
             raise UnreachableError(f"Slack did not hand out {name} ({type(error).__name__})") from None
 
     def _own(self, address: str, name: str) -> URL:
@@ -160,7 +150,3 @@ def _refusal(method: str, error: SlackApiError) -> PlatformError:
 def _softened(error: PlatformError, shows: bool) -> PlatformError:
     """What nobody sees can be repeated as often as one likes."""
     return UnreachableError(str(error)) if isinstance(error, OutcomeUnknownError) and not shows else error
-
-
-def _timeout(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))

@@ -13,7 +13,8 @@ import orjson
 from hermes.core.errors import ConflictError, PlatformError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
-from hermes.platforms.slack.api import BROKEN, Api
+from hermes.platforms.calls import BROKEN
+from hermes.platforms.slack.api import Api
 
 HEARTBEAT_SECONDS = 10.0
 HELLO_SECONDS = 10.0

@@ -15,7 +15,6 @@ from typing import Any
 
 import aiohttp
 import orjson
-from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from yarl import URL
 
 from hermes.core.errors import (
@@ -33,6 +32,7 @@ from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable, trim
 from hermes.platforms import files
+from hermes.platforms.calls import BROKEN, CUT, NO_PROXY, nothing_was_sent, within
 from hermes.platforms.telegram import markdown, media
 from hermes.platforms.telegram.reading import Me, parse
 
@@ -45,15 +45,11 @@ _COMMAND_NAME = re.compile(r"[a-z0-9_]{1,32}")
 CALL_SECONDS = 20.0
 # A poll that is this late hangs. With the usual 20 s of waiting, a dead connection is noticed within 30 s.
 POLL_GRACE_SECONDS = 8.0
-CONNECT_SECONDS = 10.0
 REPEAT_MARK = "↻ "
 GENERAL_TOPIC = "1"
 UNFORMATTED = "sent without formatting"
 GARBLED = "garbled"  # where an update that is not JSON keeps its text
 
-# What a SOCKS proxy that could not connect is told as; these share no base.
-_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
-_BROKEN = (aiohttp.ClientError, OSError, *_NO_PROXY)  # a TimeoutError is an OSError
 _JSON = {"Content-Type": "application/json"}
 _NOT_TELEGRAM = frozenset(
     {
@@ -257,12 +253,6 @@ def _retry_after(parameters: Mapping[str, Any]) -> float:
     return float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else 5.0
 
 
-def nothing_was_sent(error: BaseException) -> bool:
-    """True when the connection never came to be: refused, no such host, a proxy that said no."""
-    never_connected = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
-    return isinstance(error, (*never_connected, *_NO_PROXY))
-
-
 class GarbledError(UnreachableError):
     """An answer came whole, and it is not JSON."""
 
@@ -317,12 +307,12 @@ class Bot:
                 self._url(method),
                 data=body,
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds)),
+                timeout=within(seconds),
                 allow_redirects=False,
             ) as response:
                 said = await response.read()
                 is_page = _is_page(response.status, said)
-        except (*_BROKEN, ValueError) as error:
+        except (*BROKEN, ValueError) as error:
             # The URL holds the token, so neither it nor the cause's text is repeated here.
             raise _silence(method, error, _unanswered(method, error)) from None
         try:
@@ -344,7 +334,7 @@ class Bot:
 
     async def download(self, path: str, into: Path, name: str, limit: int) -> Path:
         url = URL(f"{self.root}/file/bot{self.token.reveal()}/") / path.lstrip("/")
-        timeout = aiohttp.ClientTimeout(total=media.DOWNLOAD_SECONDS, connect=CONNECT_SECONDS)
+        timeout = within(media.DOWNLOAD_SECONDS)
         try:
             async with self.http.get(url, timeout=timeout, allow_redirects=False) as response:
                 if response.status >= 500:
@@ -353,7 +343,7 @@ class Bot:
                     raise RejectedError(f"Telegram has {name} no longer ({response.status}).")
                 pieces = response.content.iter_chunked(files.CHUNK_BYTES)
                 return await files.save(pieces, into, name, limit)
-        except (aiohttp.ClientError, TimeoutError, ConnectionError, *_NO_PROXY) as error:
+        except CUT as error:
             raise UnreachableError(f"Telegram did not hand out {name} ({type(error).__name__})") from None
 
     def _url(self, method: str) -> URL:
@@ -365,7 +355,7 @@ class Bot:
 
 def _unanswered(method: str, error: BaseException) -> str:
     reason = f"Telegram did not answer {method} ({type(error).__name__})"
-    if isinstance(error, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, *_NO_PROXY)):
+    if isinstance(error, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, *NO_PROXY)):
         return f"{reason}: the proxy on the way refuses. Check TELEGRAM_PROXY, HTTPS_PROXY and ALL_PROXY."
     return reason
 

@@ -11,29 +11,20 @@ from urllib.parse import quote
 
 import aiohttp
 import orjson
-from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms import files
+from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
 from hermes.platforms.weixin import media, wire
 
 CALL_SECONDS = 20.0
-CONNECT_SECONDS = 10.0
 UPLOAD_SECONDS = 120.0
 DOWNLOAD_SECONDS = 300.0
 UPLOAD_TRIES = 3
 
-# What a SOCKS proxy that could not connect is told as; these share no base.
-_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
-_NEVER_CONNECTED = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.ClientHttpProxyError,
-    *_NO_PROXY,
-)
-_BROKEN = (aiohttp.ClientError, OSError, ValueError, *_NO_PROXY)  # a TimeoutError is an OSError
+_BROKEN = (*BROKEN, ValueError)
 
 
 class NoAnswerError(UnreachableError):
@@ -112,7 +103,7 @@ class Client:
                 f"{self.base_url}/ilink/bot/{path}",
                 data=content,
                 headers=wire.headers(self.token.reveal(), secrets.randbits(32)),
-                timeout=_within(seconds),
+                timeout=within(seconds),
                 allow_redirects=False,
             ) as response:
                 said = await response.read()
@@ -147,7 +138,7 @@ class Client:
         headers = {"Content-Type": "application/octet-stream"}
         try:
             async with self.http.post(
-                url, data=package.locked, headers=headers, timeout=_within(UPLOAD_SECONDS), allow_redirects=False
+                url, data=package.locked, headers=headers, timeout=within(UPLOAD_SECONDS), allow_redirects=False
             ) as response:
                 await response.read()
                 status, found = response.status, response.headers.get("x-encrypted-param", "")
@@ -163,7 +154,7 @@ class Client:
     async def download(self, handle: media.Handle, into: Path, name: str) -> Path:
         url = media.download_url(handle, self.cdn_url, self.base_url)
         try:
-            async with self.http.get(url, timeout=_within(DOWNLOAD_SECONDS), allow_redirects=False) as response:
+            async with self.http.get(url, timeout=within(DOWNLOAD_SECONDS), allow_redirects=False) as response:
                 if response.status >= 500:
                     raise UnreachableError(f"Weixin could not hand out {name} ({response.status}).")
                 if response.status != 200:
@@ -171,7 +162,7 @@ class Client:
                 locked = response.content.iter_chunked(files.CHUNK_BYTES)
                 async with aclosing(media.unlocked(locked, handle.key)) as pieces:
                     return await files.save(pieces, into, name, media.DOWNLOAD_LIMIT)
-        except (aiohttp.ClientError, TimeoutError, ConnectionError, *_NO_PROXY) as error:
+        except CUT as error:
             raise UnreachableError(f"{name} could not be fetched ({type(error).__name__}).") from None
 
 
@@ -188,9 +179,9 @@ class QrClient:
         body = orjson.dumps({"local_token_list": known_tokens[:10]})
         headers = wire.headers("", secrets.randbits(32))
         try:
-            return await self._asked(self._http.post(path, data=body, headers=headers, timeout=_within(CALL_SECONDS)))
+            return await self._asked(self._http.post(path, data=body, headers=headers, timeout=within(CALL_SECONDS)))
         except _OldServerError:
-            return await self._asked(self._http.get(path, headers=wire.APP_HEADERS, timeout=_within(CALL_SECONDS)))
+            return await self._asked(self._http.get(path, headers=wire.APP_HEADERS, timeout=within(CALL_SECONDS)))
 
     async def status(self, root: str, code: str, verify_code: str, seconds: float) -> Json:
         """How it stands with a code; waits up to ``seconds``."""
@@ -198,7 +189,7 @@ class QrClient:
             f"&verify_code={quote(verify_code, safe='')}" if verify_code else ""
         )
         url = f"{root or self._root}/ilink/bot/get_qrcode_status?{query}"
-        return await self._asked(self._http.get(url, headers=wire.APP_HEADERS, timeout=_within(seconds)))
+        return await self._asked(self._http.get(url, headers=wire.APP_HEADERS, timeout=within(seconds)))
 
     async def _asked(self, request: Any) -> Json:
         try:
@@ -216,10 +207,6 @@ class _OldServerError(UnreachableError):
     """A server from before codes were asked for by POST."""
 
 
-def _within(seconds: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
-
-
 def _answer(body: bytes) -> Json:
     answer = wire.decode(body)
     if not isinstance(answer, dict):
@@ -230,7 +217,7 @@ def _answer(body: bytes) -> Json:
 def _silence(path: str, error: BaseException) -> UnreachableError | OutcomeUnknownError:
     # The headers hold the token, so nothing of the cause's text is repeated here.
     reason = f"Weixin did not answer {path} ({type(error).__name__})."
-    if isinstance(error, _NEVER_CONNECTED):
+    if nothing_was_sent(error):
         return NoAnswerError(reason)
     if isinstance(error, TimeoutError) and path == "getupdates":
         return TimedOutError(reason)

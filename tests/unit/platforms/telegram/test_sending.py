@@ -28,6 +28,7 @@ from hermes.core.errors import (
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, Button, Json, OutboundMessage
 from hermes.core.secret import Secret
+from hermes.platforms.calls import nothing_was_sent
 from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.adapter import TelegramAdapter
 from hermes.platforms.telegram.config import TelegramConfig
@@ -259,8 +260,8 @@ async def test_a_proxy_that_is_down_means_nothing_was_sent(unused_tcp_port: int)
 
 
 def test_a_proxy_error_counts_as_nothing_sent() -> None:
-    assert wire.nothing_was_sent(ProxyConnectionError(111, "refused"))
-    assert not wire.nothing_was_sent(aiohttp.ServerDisconnectedError())
+    assert nothing_was_sent(ProxyConnectionError(111, "refused"))
+    assert not nothing_was_sent(aiohttp.ServerDisconnectedError())
 
 
 async def test_a_call_has_a_deadline(fake: FakeTelegram, adapter: TelegramAdapter) -> None:

@@ -1,0 +1,34 @@
+"""Web calls that come to nothing, the same for every platform: what that is told as, and whether anything had left."""
+
+from __future__ import annotations
+
+import aiohttp
+from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
+
+CONNECT_SECONDS = 10.0
+
+NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
+"""What a SOCKS proxy that could not connect is told as; these share no base."""
+
+BROKEN = (aiohttp.ClientError, OSError, *NO_PROXY)
+"""No answer came, or not all of it. A TimeoutError is an OSError."""
+
+CUT = (aiohttp.ClientError, TimeoutError, ConnectionError, *NO_PROXY)
+"""The same while a download is saved: a disk that is full is an OSError too, and not the platform's."""
+
+_NEVER_CONNECTED = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    *NO_PROXY,
+)
+
+
+def nothing_was_sent(error: BaseException) -> bool:
+    """True when the connection never came to be: refused, no such host, a proxy that said no."""
+    return isinstance(error, _NEVER_CONNECTED)
+
+
+def within(seconds: float) -> aiohttp.ClientTimeout:
+    """The whole call within so many seconds, the connection within ten of them."""
+    return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
