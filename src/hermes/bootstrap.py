@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -36,6 +36,7 @@ from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
+from hermes.core.values import dataclass
 from hermes.equipment import COMMANDS, TOOLS, Equipment
 from hermes.hosting import locks, paths
 from hermes.platforms.local.hub import LocalHub

@@ -13,7 +13,6 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.agent.files import File, NoFileError, place_of, refuse_unwritable
@@ -22,6 +21,7 @@ from hermes.config.schema import CheckpointsConfig
 from hermes.core.catalogue import Said
 from hermes.core.errors import ToolError
 from hermes.core.ports import Clock
+from hermes.core.values import dataclass
 from hermes.store import checkpoints as rows
 from hermes.store.checkpoints import ABSENT, Checkpoint
 from hermes.store.db import Database

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from hermes.core.keys import SessionKey
+from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

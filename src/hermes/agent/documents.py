@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from hermes.agent.web.guarded import Fetched
 from hermes.agent.web.readable import WORD, Reader, StartedGroup
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 LONGEST_SHOWN = 6000
 LARGEST = 20_000_000

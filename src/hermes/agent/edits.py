@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 SHOWN_LINES = 12
 SHOWN_CHARACTERS = 200

@@ -16,12 +16,12 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from hermes.agent.toolkit import ToolContext
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 from hermes.store.home import make_private_folder
 
 Identity = tuple[int, int]

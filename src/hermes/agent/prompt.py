@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from hermes.agent.compress import summary_message
@@ -14,6 +13,7 @@ from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
 from hermes.core.people import PersonRole, at_least
 from hermes.core.requests import AgentRequest, TurnOptions
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
 from hermes.store.turns import Prompt

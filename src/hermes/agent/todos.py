@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Literal
 
 from hermes.core.errors import ToolError
 from hermes.core.ports import Clock
+from hermes.core.values import dataclass
 from hermes.store import todos
 from hermes.store.db import Database, Tx
 

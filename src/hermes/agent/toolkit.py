@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -27,6 +27,7 @@ from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.store.db import Tx
 

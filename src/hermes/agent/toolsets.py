@@ -7,11 +7,11 @@ another toolset, add to it and take away from it, and define toolsets of its own
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from hermes.config.schema import NO_CHOICE, Config
 from hermes.core.keys import SessionKey
+from hermes.core.values import dataclass
 
 Where = SessionKey | str
 """A chat, or a platform as a whole by its id."""

@@ -7,13 +7,14 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hermes.cli.asking import Alone, Asker, load_config
 from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
+from hermes.core.values import dataclass
 from hermes.hosting import banner, lifecycle, status
 from hermes.hosting.spans import count, span
 from hermes.store.home import Whose, inspect_home

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from hermes.cli.main import COMMANDS, load, parser_of
+from hermes.core.values import dataclass
 
 EXAMPLES = """\
   hermes completion bash >> ~/.bashrc

@@ -8,11 +8,11 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from hermes.cli.asking import home_folder
 from hermes.cli.spans import seconds_of
+from hermes.core.values import dataclass
 from hermes.hosting import paths
 
 if TYPE_CHECKING:

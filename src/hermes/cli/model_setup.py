@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from hermes.cli.questions import Choice, Questions
 from hermes.config import EMBEDDED, KNOWN
 from hermes.core.errors import ConfigError
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.config import Loaded, ProviderConfig

@@ -6,7 +6,7 @@ import json
 import secrets
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from hermes.cli.asking import home_folder, load_config
 from hermes.cli.words import command_name
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey, Target
+from hermes.core.values import dataclass
 from hermes.hosting import control
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TextIO
+
+from hermes.core.values import dataclass
 
 LONGEST_LABEL = 15
 

@@ -6,9 +6,11 @@ import asyncio
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.config import Loaded

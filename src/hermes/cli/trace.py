@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.asking import Alone, Asker, home_folder
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 from hermes.hosting.spans import count, span
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hermes.core.errors import ConfigError, ConflictError, CredentialsError, GatewayError, PlatformError, RejectedError
+from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.config import Config

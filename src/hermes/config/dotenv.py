@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hermes.config.schema import Problem
+from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

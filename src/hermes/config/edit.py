@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.config.dotenv import parse_dotenv
@@ -14,6 +13,7 @@ from hermes.config.layers import Loaded, Rank
 from hermes.config.trees import Items, Leaf, Table, Tree, read_yaml
 from hermes.config.values import Key, Kind, looks_unfilled, parse
 from hermes.core.errors import ConfigError
+from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +11,7 @@ from hermes.config.providers import KNOWN
 from hermes.config.values import Key, Kind, Raw
 from hermes.core.errors import ConfigError
 from hermes.core.secret import HIDDEN, Secret
+from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from hermes.config.providers import env_prefix
 from hermes.config.schema import BusyMode, OthersTerminal, OwnerTerminal, ResetMode
@@ -13,6 +13,7 @@ from hermes.config.values import Key, Kind, proxy_address, web_address
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.languages import LANGUAGES
 from hermes.core.manifest import Manifest, Setting, SettingKind
+from hermes.core.values import dataclass
 
 Path = tuple[str, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from hermes.config.schema import Config, Problem
 from hermes.config.trees import Items, Leaf, Table, Tree, read_json, read_yaml
 from hermes.config.values import Key, Kind, Raw, looks_unfilled, parse
 from hermes.core.manifest import Manifest
+from hermes.core.values import dataclass
 
 Names = Mapping[str, list[Key]]
 """The keys that each environment name means."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.config.dotenv import parse_dotenv
 from hermes.config.schema import ProviderConfig
 from hermes.config.values import is_placeholder
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 EMBEDDED = "embedded"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from hermes.core.lane import BusyMode as BusyMode
 from hermes.core.renewal import ResetMode as ResetMode
 from hermes.core.renewal import ResetPolicy as ResetPolicy
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 
 def _nothing() -> Mapping[str, Any]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from hermes.config.dotenv import decode
 from hermes.config.schema import Problem
+from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     import yaml

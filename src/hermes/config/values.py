@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 Raw = str | tuple[str, ...]
 """A value as it was written: the text, or the texts of a list."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
 from hermes.core.keys import ChatKind
 from hermes.core.people import PersonRole
+from hermes.core.values import dataclass
 
 EVERYBODY = "*"
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NoReturn
 
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 IpAddress = IPv4Address | IPv6Address
 

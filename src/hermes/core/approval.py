@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from hermes.core.people import PersonRole
 from hermes.core.roles import Action, may
+from hermes.core.values import dataclass
 
 ALLOW, DENY = "allow", "deny"
 ALL = "all"

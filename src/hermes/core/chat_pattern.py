@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
 from hermes.core.keys import MAIN, AccountKey, SessionKey, Target, unquote
+from hermes.core.values import dataclass
 
 ANY = "*"
 

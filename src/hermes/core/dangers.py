@@ -11,7 +11,7 @@ import fnmatch
 import posixpath
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from hermes.core import danger_rules as rules
@@ -19,6 +19,7 @@ from hermes.core import shell
 from hermes.core.danger_rules import CLASSES as CLASSES
 from hermes.core.danger_rules import Danger as Danger
 from hermes.core.shell import Redirect, Simple, Word
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 
 DEEPEST = 8

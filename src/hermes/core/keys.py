@@ -6,10 +6,12 @@ passed as a value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Self
+
+from hermes.core.values import dataclass
 
 MAIN = "main"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Protocol
 
 from hermes.core.messages import Marks
 from hermes.core.ports import Adapter, Alive
+from hermes.core.values import dataclass
 
 
 class SettingKind(StrEnum):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.core.messages import AttachmentKind
+from hermes.core.values import dataclass
 
 HEAD_BYTES = 512
 MARKER = "MEDIA:"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from hermes.core.keys import SessionKey, Target
+from hermes.core.values import dataclass
 
 
 class AttachmentKind(StrEnum):

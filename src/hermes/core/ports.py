@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -20,6 +20,7 @@ from hermes.core.messages import (
     ToolSpec,
     Usage,
 )
+from hermes.core.values import dataclass
 
 Alive = Callable[[], None]
 """Called by an adapter for every good frame: an update, an empty poll, a pong."""

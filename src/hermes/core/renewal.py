@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
+
+from hermes.core.values import dataclass
 
 
 class ResetMode(StrEnum):

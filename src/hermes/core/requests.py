@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, ToolCall, ToolSpec, Usage
+from hermes.core.values import dataclass
 
 
 class RequestKind(StrEnum):

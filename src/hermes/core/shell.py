@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice, pairwise
+
+from hermes.core.values import dataclass
 
 DEEPEST = 12
 LONGEST = 30_000  # a longer one is asked about: judging must not hold up the event loop

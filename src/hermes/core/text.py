@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hermes.core.messages import TextUnit
+from hermes.core.values import dataclass
 
 SMALLEST_LIMIT = 4  # the longest character takes four bytes
 _ELLIPSIS = "…"

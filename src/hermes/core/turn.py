@@ -6,8 +6,9 @@ That is why a turn can be resumed after a crash at any point: the same rows lead
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from hermes.core.values import dataclass
 
 MAX_DEATHS = 3
 """A turn that was in hand when the process died this often is set aside: it may be what kills it."""

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hermes.core.values import dataclass
 from hermes.hosting import beat, control, launch, locks, paths, processes, status
 from hermes.hosting.spans import span
 

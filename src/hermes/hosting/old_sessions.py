@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.store import codec
 from hermes.store.imports import ImportedLine, ImportedSession
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hermes.config import ToolProgress
 from hermes.core.errors import GatewayError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import OutboundMessage
+from hermes.core.values import dataclass
 from hermes.hosting.control_server import Reply
 from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from hermes.core.values import dataclass
 from hermes.hosting.beat import Beat
 from hermes.hosting.spans import count, span
 

@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
+from hermes.core.values import dataclass
 from hermes.hosting import notify, processes
 from hermes.hosting.heartbeat import Heartbeat
 from hermes.hosting.keeper import who_keeps_us_up

@@ -10,11 +10,11 @@ import os
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from hermes.core.errors import RejectedError
+from hermes.core.values import dataclass
 
 CHUNK_BYTES = 256 * 1024
 """Large enough that a thread is worth its while, small enough that many downloads fit into memory."""

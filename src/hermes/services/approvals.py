@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from hermes.core.approval import Scope, may_answer, was_written_after
@@ -12,6 +11,7 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line, storable
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.store import approvals, grants, outbox, people
 from hermes.store.approvals import Approval, ApprovalState

@@ -11,7 +11,7 @@ import base64
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hermes.agent import documents
@@ -26,6 +26,7 @@ from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, ChatMessage, Image, Role
 from hermes.core.ports import Adapter, FetchesFiles
 from hermes.core.text import one_line, visible
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 
 FOLDER = "hermes-files"

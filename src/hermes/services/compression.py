@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hermes.agent import compress
@@ -22,6 +21,7 @@ from hermes.core.errors import GatewayError, ModelError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage
 from hermes.core.ports import Clock, Model, ModelRequest
+from hermes.core.values import dataclass
 from hermes.store import revisions, rewind, sessions
 from hermes.store.db import Database
 from hermes.store.rewind import Shorter

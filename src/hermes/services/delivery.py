@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.config import Config
 from hermes.core.catalogue import words_of
@@ -25,6 +25,7 @@ from hermes.core.keys import Target
 from hermes.core.languages import pick
 from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.services import media
 from hermes.services.orphans import Orphans

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hermes.core.requests import TurnResult
+from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
+from hermes.core.values import dataclass
 from hermes.services.approvals import Approvals
 from hermes.services.delivery import Delivery
 from hermes.services.door import Door

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,6 +13,7 @@ import orjson
 from yarl import URL
 
 from hermes.config import ProxyConfig
+from hermes.core.values import dataclass
 
 _LOOPBACK = ("localhost", "127.0.0.0/8", "::1")
 _SECURE = frozenset({"https", "wss"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from hermes.config import Config
@@ -34,6 +34,7 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.services.lanes import Lanes, give_back
 from hermes.services.lately import Lately

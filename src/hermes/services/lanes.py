@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hermes.config import Config
 from hermes.core.catalogue import words_of
@@ -19,6 +19,7 @@ from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
 from hermes.core.languages import pick as pick_language
 from hermes.core.ports import Clock
 from hermes.core.renewal import ResetMode, renewal, renewal_reason
+from hermes.core.values import dataclass
 from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import orjson
 
 from hermes.config import KNOWN, Config
+from hermes.core.values import dataclass
 from hermes.services.http import make_session
 
 LOOK_SECONDS = 2.0

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from hermes.agent.files import place_of
@@ -24,6 +24,7 @@ from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import length, one_line, visible
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.services.letters import Letters
 from hermes.services.spool import Spool, TooBigError

@@ -6,10 +6,11 @@ Only in memory, and only where the owner asked for it: a group's talk is nobody'
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hermes.core.messages import InboundMessage, Quote
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 
 MOST_PLACES = 500
 MOST_PEOPLE = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from hermes.core.messages import Button, InboundMessage, OutboundMessage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.services.intake import person_id_of
 from hermes.services.letters import Letters

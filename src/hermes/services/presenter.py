@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hermes.config import Config
@@ -22,6 +22,7 @@ from hermes.core.lane import DOORS
 from hermes.core.media import without_files
 from hermes.core.messages import Capabilities, OutboundMessage
 from hermes.core.ports import Adapter, EndsTyping, ShowsTyping
+from hermes.core.values import dataclass
 from hermes.services import progress
 from hermes.services.events import (
     EventBus,

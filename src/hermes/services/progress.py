@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from hermes.config.schema import ToolProgress
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 
 COMMAND_SHOWN = 50
 ARGUMENTS_SHOWN = 200

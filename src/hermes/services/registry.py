@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from hermes.core.manifest import Manifest
+from hermes.core.values import dataclass
 
 log = logging.getLogger(__name__)
 

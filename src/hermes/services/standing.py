@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from hermes.config import AccountConfig, Config
 from hermes.core.access import Allowed, DmPolicy, RefusalReason, Refused, judge
 from hermes.core.keys import AccountKey, ChatKind
 from hermes.core.pairing import LIVE_SECONDS
+from hermes.core.values import dataclass
 from hermes.store import inbox, pairings, people
 from hermes.store.db import Tx
 from hermes.store.pairings import Pairing, PairingState

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -31,6 +30,7 @@ from hermes.core.keys import AccountKey, Target
 from hermes.core.manifest import AdapterParts, Manifest
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
+from hermes.core.values import dataclass
 from hermes.services.http import ProxyRules, make_session
 from hermes.services.time_zone import zone_of
 from hermes.store import people

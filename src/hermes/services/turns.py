@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -33,6 +33,7 @@ from hermes.core.ports import Clock, Model, ModelReply, ModelRequest
 from hermes.core.requests import TurnOptions, TurnResult
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.services import attachments, cards
 from hermes.services.alerts import home_channels

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 from hermes.store.db import Tx
 from hermes.store.home import write_private
 

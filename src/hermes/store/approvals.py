@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
+from hermes.core.values import dataclass
 from hermes.store import claims
 from hermes.store.db import Tx
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
 ABSENT = "absent"

@@ -7,9 +7,9 @@ what keeps a lane from falling asleep with a message in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
 Table = Literal["lanes", "targets"]

@@ -15,9 +15,10 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+
+from hermes.core.values import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

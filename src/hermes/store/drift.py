@@ -6,8 +6,8 @@ import contextlib
 import functools
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from hermes.core.values import dataclass
 from hermes.store import migrate
 from hermes.store.sqlite_file import apply_migrations, transaction
 

@@ -10,12 +10,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
 
 from hermes.core.errors import ConfigError, ForeignHomeError
+from hermes.core.values import dataclass
 
 MARKER = ".hermes-home"
 APPLICATION = "hermes-gateway"

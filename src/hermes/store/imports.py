@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from hermes.core.keys import SessionKey
+from hermes.core.values import dataclass
 from hermes.store import people, sessions
 from hermes.store.db import Tx
 

@@ -14,13 +14,14 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
+from hermes.core.values import dataclass
 from hermes.store import home, revisions
 from hermes.store.db import Tx
 

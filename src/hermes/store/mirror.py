@@ -13,12 +13,13 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from hermes.core.values import dataclass
 from hermes.store import drift, home
 from hermes.store.db import Tx
 

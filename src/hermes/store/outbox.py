@@ -7,12 +7,13 @@ look doubled.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
 
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
+from hermes.core.values import dataclass
 from hermes.store import claims, codec, files_out, waiting
 from hermes.store.claims import Claim
 from hermes.store.db import Tx

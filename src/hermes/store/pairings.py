@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
 

@@ -18,11 +18,12 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hermes.core.values import dataclass
 from hermes.store import backup, drift, home, journal, migrate, mirror, rawpages, wal
 from hermes.store.sqlite_file import MAGIC, SUFFIXES, apply_migrations, beside, set_aside, transaction
 

@@ -6,13 +6,13 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from hermes.core.errors import GatewayError
+from hermes.core.values import dataclass
 from hermes.store import migrate
 from hermes.store.db import Database, Limits, OnTrouble, Tx, open_database
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
 REVISION = "revision"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from hermes.core.messages import Role
+from hermes.core.values import dataclass
 from hermes.store import revisions, sessions
 from hermes.store.db import Tx
 from hermes.store.revisions import REVISION, UNDO, Revision

@@ -10,10 +10,10 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.core.errors import GatewayError
+from hermes.core.values import dataclass
 from hermes.store.sqlite_file import APPLICATION_ID
 
 FILE = "search.db"

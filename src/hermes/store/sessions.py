@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hermes.core.messages import ChatMessage
+from hermes.core.values import dataclass
 from hermes.store import codec, revisions
 from hermes.store.db import Tx
 

@@ -11,11 +11,11 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from hermes.core.errors import ForeignHomeError
+from hermes.core.values import dataclass
 from hermes.store import home, migrate, wal
 from hermes.store.db import SQLITE, Limits, Tx
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from hermes.core.values import dataclass
 from hermes.store import approvals, inbox, outbox, sessions, turns
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx

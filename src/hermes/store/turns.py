@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from hermes.core.languages import guess
 from hermes.core.messages import Attachment, ChatMessage, Image, Role, ToolCall, Usage
 from hermes.core.people import PersonRole
 from hermes.core.requests import TurnOptions
+from hermes.core.values import dataclass
 from hermes.store import approvals, claims, files_out, grants, inbox, outbox, people, sessions
 from hermes.store.choices import NO_CHOICES, Choices
 from hermes.store.claims import Claim

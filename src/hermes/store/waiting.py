@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.core.messages import OutboundMessage, TextUnit
 from hermes.core.text import length
+from hermes.core.values import dataclass
 from hermes.store import codec
 from hermes.store.db import Tx
 

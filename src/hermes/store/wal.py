@@ -16,9 +16,10 @@ import struct
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from hermes.core.values import dataclass
 
 _HEADER = 32
 _FRAME_HEADER = 24

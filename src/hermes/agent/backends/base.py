@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
 from hermes.agent.backends.output import Output
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 
 

@@ -8,13 +8,13 @@ import logging
 import os
 import signal
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hermes.agent.backends.groups import is_alive, signal_group
 from hermes.agent.backends.output import Output
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 log = logging.getLogger(__name__)
 

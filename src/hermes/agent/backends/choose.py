@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from hermes.agent.backends.base import BackendName
 from hermes.config.schema import OthersTerminal, OwnerTerminal, TerminalConfig
 from hermes.core.people import PersonRole
+from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
@@ -23,6 +23,7 @@ from hermes.config.schema import TerminalConfig
 from hermes.core.errors import StoreIsDownError, ToolError
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Clock
+from hermes.core.values import dataclass
 from hermes.store import processes
 from hermes.store.db import Database
 from hermes.store.ids import new_id

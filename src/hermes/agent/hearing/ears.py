@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from hermes.agent.voice.voices import ENDINGS
 from hermes.config import Config, SttConfig
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 LONGEST_SOUND = 25_000_000
 LONGEST_WORDS = 20_000

@@ -7,7 +7,7 @@ import itertools
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.agent.models import words
 from hermes.agent.models.errors import what_happened
@@ -22,6 +22,7 @@ from hermes.core.ports import (
     ReasoningDelta,
     TextDelta,
 )
+from hermes.core.values import dataclass
 
 PASSING = frozenset({Kind.TRANSIENT, Kind.RATE, Kind.EMPTY})
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hermes.core.errors import ModelError
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

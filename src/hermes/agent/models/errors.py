@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from hermes.core.catalogue import Said, told
 from hermes.core.errors import ModelError
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.secret import HIDDEN, Redactor
+from hermes.core.values import dataclass
 
 LONGEST_DETAIL = 200
 

@@ -19,12 +19,12 @@ import sysconfig
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from hermes.core.catalogue import Said
 from hermes.core.errors import GatewayError
+from hermes.core.values import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from hermes.core.messages import ToolCall
+from hermes.core.values import dataclass
 
 
 @dataclass(slots=True)

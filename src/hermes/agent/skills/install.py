@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.agent.skills.files import alone_in, from_trash, move_in, read_json, staging_in, to_trash
@@ -14,6 +13,7 @@ from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, read_skill, 
 from hermes.agent.skills.scan import Finding, RefusedError, Report, copy_checked, scan
 from hermes.agent.skills.sources import bring, find_one
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 from hermes.store.home import make_private_folder, write_private
 
 ORIGINS = ".installed.json"

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from hermes.core.command import nearest
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Secret
 from hermes.core.text import one_line, storable
+from hermes.core.values import dataclass
 from hermes.store.home import write_private
 
 log = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import GatewayError
+from hermes.core.values import dataclass
 
 FILE_NAME = "SKILL.md"
 MAX_BYTES = 64 * 1024

@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import hermes
 from hermes.agent.skills.files import alone_in, move_in, read_json, staging_in, sweep, to_trash
 from hermes.agent.skills.parse import FILE_NAME, SkillError
+from hermes.core.values import dataclass
 from hermes.store.home import make_private_folder, write_private
 
 BUNDLED = Path(hermes.__file__).parent / "bundled_skills"

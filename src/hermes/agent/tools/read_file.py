@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from hermes.agent.files import open_inside
 from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 MOST_LINES = 2000
 LINE_BYTES = 4000

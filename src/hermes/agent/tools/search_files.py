@@ -12,7 +12,6 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +20,7 @@ from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.agent.tools import search_walk
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 Kind = Literal["text", "names"]
 MOST_RESULTS = 200

@@ -14,7 +14,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from xml.sax.saxutils import escape
 
@@ -25,6 +24,7 @@ from hermes.agent.voice.asking import MOST_BYTES, UNREACHED, OpenSession
 from hermes.core.errors import ToolError
 from hermes.core.messages import TextUnit
 from hermes.core.text import split
+from hermes.core.values import dataclass
 
 ROOT = "https://speech.platform.bing.com"
 PATH = "/consumer/speech/synthesize/readaloud/edge/v1"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from hermes.agent.voice.asking import OpenSession, ask, sendable
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 ROOT = "https://api.elevenlabs.io"
 VOICE = "21m00Tcm4TlvDq8ikWAM"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hermes.agent.voice.asking import OpenSession, ask, sendable
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 VOICE = "alloy"
 MODEL = "gpt-4o-mini-tts"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from hermes.agent.voice import opus
@@ -17,6 +16,7 @@ from hermes.agent.voice.programs import StartedGroup
 from hermes.config import Config
 from hermes.core import media
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 LONGEST = 4000
 ENDINGS = {

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from hermes.core.values import dataclass
 
 MOST_NODES = 400_000
 MOST_CHARACTERS = 2_000_000

@@ -12,7 +12,6 @@ import socket
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -26,6 +25,7 @@ from hermes.agent.models.errors import retry_after_of
 from hermes.config import WebConfig
 from hermes.core.addresses import NO_HOSTS, AllowedHosts, IpAddress, WebAddress, check_answers, read_url
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

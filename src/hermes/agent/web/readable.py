@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from hermes.agent.web import child
 from hermes.agent.web.frame import without_unseen
 from hermes.agent.web.guarded import Fetched
 from hermes.core.errors import ToolError
+from hermes.core.values import dataclass
 
 TYPES = (
     "text/",

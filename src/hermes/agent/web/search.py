@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import unescape
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from hermes.agent.models.errors import retry_after_of
 from hermes.config import WebConfig
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 MOST_RESULTS = 20
 LONGEST_QUERY = 400

@@ -6,11 +6,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hermes.core.errors import UnreachableError, WindowClosedError
 from hermes.core.messages import OutboundMessage, Receipt
+from hermes.core.values import dataclass
 
 REMEMBERED_SENDS = 1000
 SUBMIT_SECONDS = 10.0

@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +30,7 @@ from hermes.core.messages import (
     Unreadable,
 )
 from hermes.core.ports import Alive, Emit
+from hermes.core.values import dataclass
 from hermes.platforms.qq import media, reading, session, wire
 from hermes.platforms.qq.api import Api
 from hermes.platforms.qq.config import QQConfig

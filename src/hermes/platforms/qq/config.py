@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Self
 
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://api.sgroup.qq.com"
 DEFAULT_TOKEN_URL = "https://bots.qq.com/app/getAppAccessToken"  # noqa: S105 - an address

@@ -9,10 +9,10 @@ from __future__ import annotations
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from hermes.core.messages import Marks
+from hermes.core.values import dataclass
 
 MESSAGE, EVENT = "msg_id", "event_id"
 _MARKS = {MESSAGE: "answers:", EVENT: "follows:"}

@@ -6,10 +6,10 @@ import base64
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import IO
 
 from hermes.core.messages import Attachment, AttachmentKind
+from hermes.core.values import dataclass
 from hermes.platforms import files
 
 MB = 1_000_000

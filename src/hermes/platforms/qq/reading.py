@@ -7,7 +7,6 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 
@@ -23,6 +22,7 @@ from hermes.core.messages import (
     Quote,
 )
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 
 LONGEST_ID = 512
 _CHINA = timezone(timedelta(hours=8))

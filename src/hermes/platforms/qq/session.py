@@ -6,11 +6,12 @@ Everything here is decided from values, so that every close code can be shown in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Self
 
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json, Marks
+from hermes.core.values import dataclass
 
 GROUP_AND_C2C = 1 << 25
 INTERACTION = 1 << 26

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -23,6 +23,7 @@ from hermes.core.errors import (
 )
 from hermes.core.messages import InboundEvent, Json, OutboundMessage, Unreadable, read
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.platforms.qq import markdown
 from hermes.platforms.qq.reading import Me, Place, Scene, parse
 from hermes.platforms.qq.session import WAIT_SECONDS

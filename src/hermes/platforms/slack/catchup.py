@@ -6,10 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, RejectedError
 from hermes.core.messages import Json
+from hermes.core.values import dataclass
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.places import Places
 from hermes.platforms.slack.reading import order

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import aiohttp
 import orjson
@@ -13,6 +13,7 @@ import orjson
 from hermes.core.errors import ConflictError, PlatformError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
+from hermes.core.values import dataclass
 from hermes.platforms.calls import BROKEN
 from hermes.platforms.slack.api import Api
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hermes.core.keys import ChatKind, SessionKey
@@ -17,6 +16,7 @@ from hermes.core.messages import (
     Json,
     Press,
 )
+from hermes.core.values import dataclass
 
 COMMAND = "/hermes"
 # A message of a person; every other subtype is a notice (joined, topic changed) or not for us.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Rate, Rates
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://api.telegram.org"
 DEFAULT_POLL_SECONDS = 20

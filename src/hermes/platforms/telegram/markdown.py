@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hermes.core.values import dataclass
 
 _RESERVED = {ord(character): f"\\{character}" for character in "_*[]()~`>#+-=|{}.!\\"}
 _RESERVED_IN_CODE = {ord(character): f"\\{character}" for character in "`\\"}

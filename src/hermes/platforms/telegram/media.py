@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 
 import aiohttp
 import orjson
 
 from hermes.core.messages import Attachment, AttachmentKind, Json
+from hermes.core.values import dataclass
 from hermes.platforms import files
 from hermes.platforms.files import OpenFile
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -31,6 +31,7 @@ from hermes.core.messages import Attachment, InboundEvent, Json, OutboundMessage
 from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable, trim
+from hermes.core.values import dataclass
 from hermes.platforms import files
 from hermes.platforms.calls import BROKEN, CUT, NO_PROXY, nothing_was_sent, within
 from hermes.platforms.telegram import markdown, media

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import Emit
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.platforms.weixin import client, media, reading, wire
 from hermes.platforms.weixin.breaker import Breaker
 from hermes.platforms.weixin.client import Client

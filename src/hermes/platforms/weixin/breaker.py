@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from hermes.core.values import dataclass
 
 LONGEST_SECONDS = 3600.0
 

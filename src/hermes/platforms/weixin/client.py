@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +14,7 @@ import orjson
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 from hermes.platforms import files
 from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
 from hermes.platforms.weixin import media, wire

@@ -9,7 +9,6 @@ import hashlib
 import os
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -18,6 +17,7 @@ import orjson
 
 from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment, AttachmentKind, Json
+from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext

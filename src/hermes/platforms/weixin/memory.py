@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from hermes.core.messages import InboundMessage, Marks
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.platforms.weixin.reading import Remembered
 
 CURSOR = "get_updates_buf"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Json, Quote, Unreadable, read
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.platforms.weixin import media, wire
 
 LONGEST_NAME = 200

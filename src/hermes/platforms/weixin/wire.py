@@ -7,7 +7,6 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,6 +15,7 @@ from hermes import __version__
 from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
 from hermes.core.messages import Json, OutboundMessage
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.platforms.weixin.config import LOGIN
 
 TEXT_LIMIT = 2000  # code points in a bubble

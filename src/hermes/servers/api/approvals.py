@@ -6,7 +6,6 @@ A key of a user sees and answers what was asked of it; what touches the host tak
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -17,6 +16,7 @@ from hermes.core.keys import SessionKey
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.servers.api import parse
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.parts import CALLER, ApiParts, Caller

@@ -10,12 +10,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from aiohttp import web
 
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
+from hermes.core.values import dataclass
 from hermes.servers.api import parse, results
 from hermes.servers.api.chunks import Telling
 from hermes.servers.api.closing import OpenCalls

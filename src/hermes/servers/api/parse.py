@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -17,6 +16,7 @@ from aiohttp import web
 
 from hermes.core.messages import ChatMessage, Json, Role, TextUnit, ToolCall, ToolSpec
 from hermes.core.text import length, one_line, storable
+from hermes.core.values import dataclass
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import ApiError, bad_request
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -11,6 +10,7 @@ from aiohttp import web
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
 from hermes.core.roles import Action, may
+from hermes.core.values import dataclass
 from hermes.servers.api.errors import bad_request
 from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -19,6 +19,7 @@ from hermes.agent.prompt import unanswered
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import TurnResult
+from hermes.core.values import dataclass
 from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api import results
 from hermes.servers.api.errors import ApiError

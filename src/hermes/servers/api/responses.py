@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -21,6 +21,7 @@ from hermes.agent.prompt import unanswered
 from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import Action, may
+from hermes.core.values import dataclass
 from hermes.servers.api import parse, results
 from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api.closing import OpenCalls

@@ -10,13 +10,14 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import orjson
 
 from hermes.core.messages import Json
 from hermes.core.ports import Clock
+from hermes.core.values import dataclass
 from hermes.servers.api.following import BATCH_SECONDS
 from hermes.servers.api.transcripts import message_id, trimmed
 from hermes.services.events import (

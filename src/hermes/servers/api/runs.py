@@ -10,7 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -19,6 +19,7 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.text import storable
+from hermes.core.values import dataclass
 from hermes.servers.api import approvals, parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request, not_found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -21,6 +21,7 @@ from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line, storable
+from hermes.core.values import dataclass
 from hermes.servers.api import parse, results
 from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import hermes
 from hermes.core.keys import SessionKey
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.services.commands.base import Command, CommandContext, command
 from hermes.services.commands.busy import meaning

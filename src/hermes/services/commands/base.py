@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hermes.agent.skills.library import SkillLibrary
@@ -21,6 +21,7 @@ from hermes.core.pairing import read_button as read_pairing_button
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Adapter, AnswersPresses, Clock
 from hermes.core.roles import Action, may
+from hermes.core.values import dataclass
 from hermes.core.words import Words
 from hermes.services.approvals import Approvals
 from hermes.services.intake import lane_key

@@ -1,0 +1,163 @@
+"""Our dataclass is the standard library's in all that a reader of the code expects of it."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hermes.core import values
+
+DECORATORS = pytest.mark.parametrize("made_by", [dataclasses.dataclass, values.dataclass], ids=["theirs", "ours"])
+
+
+@values.dataclass(frozen=True, slots=True)
+class Place:
+    """One that can be found by its name, as pickle does."""
+
+    city: str
+    street: str = "Main"
+    tags: tuple[str, ...] = ()
+
+
+def shown(made_by: Callable[..., Any]) -> Any:
+    @made_by(frozen=True, slots=True)
+    class Point:
+        x: int
+        y: int = 2
+        names: list[str] = dataclasses.field(default_factory=list)
+        secret: str = dataclasses.field(default="hidden", repr=False)
+        note: str = dataclasses.field(default="", compare=False)
+
+        @property
+        def sum(self) -> int:
+            return self.x + self.y
+
+    return Point
+
+
+@DECORATORS
+def test_a_value_is_made_shown_and_compared_as_its_fields_say(made_by: Callable[..., Any]) -> None:
+    point = shown(made_by)
+    one = point(1, names=["a"])
+    assert (one.x, one.y, one.names, one.sum) == (1, 2, ["a"], 3)
+    assert repr(one).endswith("Point(x=1, y=2, names=['a'], note='')")
+    assert one == point(1, 2, ["a"], note="not compared")
+    assert one != point(2, names=["a"])
+    assert one != (1, 2, ["a"], "hidden")
+    assert point(1).names is not point(1).names
+    assert [field.name for field in dataclasses.fields(point)] == ["x", "y", "names", "secret", "note"]
+    assert dataclasses.replace(one, x=5).x == 5
+    assert dataclasses.asdict(one)["names"] == ["a"]
+    assert list(inspect.signature(point).parameters) == ["x", "y", "names", "secret", "note"]
+    assert not hasattr(one, "__dict__")
+
+
+@DECORATORS
+def test_what_is_frozen_cannot_be_changed(made_by: Callable[..., Any]) -> None:
+    one = shown(made_by)(1)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+        one.x = 2
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
+        del one.x
+
+
+@DECORATORS
+def test_a_wrong_call_names_the_class(made_by: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"Point\.__init__\(\) missing 1 required positional argument: 'x'"):
+        shown(made_by)()
+
+
+@DECORATORS
+def test_frozen_values_are_keys_and_the_others_are_not(made_by: Callable[..., Any]) -> None:
+    @made_by(frozen=True, slots=True)
+    class Key:
+        name: str
+
+    @made_by(frozen=True, slots=True)
+    class Nothing:
+        pass
+
+    @made_by(slots=True)
+    class Box:
+        name: str
+
+        def __post_init__(self) -> None:
+            self.name = self.name.upper()
+
+    assert {Key("a"): 1}[Key("a")] == 1
+    assert hash(Nothing()) == hash(Nothing())
+    assert Nothing() == Nothing()
+    assert Nothing() != Key("a")
+    box = Box("a")
+    assert box == Box("a")
+    box.name = "b"
+    assert box.name == "b"
+    assert Box("a").name == "A"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(box)
+
+
+@DECORATORS
+def test_what_a_class_writes_itself_stays(made_by: Callable[..., Any]) -> None:
+    @made_by(frozen=True, slots=True)
+    class Loud:
+        name: str
+
+        def __repr__(self) -> str:
+            return "loud"
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Loud) and other.name.lower() == self.name.lower()
+
+    assert repr(Loud("a")) == "loud"
+    assert Loud("A") == Loud("a")
+    assert hash(Loud("a")) == hash(Loud("a"))
+
+
+@DECORATORS
+def test_a_value_may_grow_out_of_another_and_be_matched(made_by: Callable[..., Any]) -> None:
+    @made_by(frozen=True, slots=True)
+    class Event:
+        at: float
+
+    @made_by(frozen=True, slots=True)
+    class Said(Event):
+        text: str = ""
+
+    said = Said(1.0, "hello")
+    assert said != Event(1.0)
+    match said:
+        case Said(at, text):
+            assert (at, text) == (1.0, "hello")
+
+
+@DECORATORS
+def test_one_that_holds_itself_is_shown(made_by: Callable[..., Any]) -> None:
+    @made_by(slots=True)
+    class Node:
+        next: Any = None
+
+    node = Node()
+    node.next = node
+    assert repr(node).endswith("Node(next=...)")
+
+
+def test_a_copy_is_equal() -> None:
+    place = Place("Bern", tags=("old",))
+    assert copy.copy(place) == place
+    assert copy.deepcopy(place) == place
+    assert pickle.loads(pickle.dumps(place)) == place  # noqa: S301 - our own bytes
+
+
+def test_one_that_is_ordered_is_left_to_the_standard_library() -> None:
+    @values.dataclass(frozen=True, slots=True, order=True)
+    class Version:
+        major: int
+
+    assert Version(1) < Version(2)
