@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 PYTHON = sys.executable
-CODE = ("src", "tests", "bench", "scripts/_venv.py", "scripts/_checks.py")
+CODE = ("src", "tests", "bench", "examples", "scripts/_venv.py", "scripts/_checks.py")
 STATIC: dict[str, list[str]] = {
     "format": [PYTHON, "-m", "ruff", "format", "--check", "--quiet", "--diff", *CODE],
     "lint": [PYTHON, "-m", "ruff", "check", "--quiet", *CODE],

@@ -236,6 +236,8 @@ class _Builder:
     def _platforms(self) -> Mapping[str, Manifest]:
         found = find_platforms()
         self.troubles.extend(found.broken.values())
+        for line in found.broken.values():
+            log.error("%s", line)
         only = self._setting.only
         return {name: manifest for name, manifest in found.manifests.items() if only is None or name in only}
 

@@ -17,6 +17,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.values import dataclass
 from hermes.hosting import banner, lifecycle, status
 from hermes.hosting.spans import count, span
+from hermes.services.registry import find_platforms
 from hermes.store.home import Whose, inspect_home
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Finding:
 def examine(home: Path, command: str) -> list[Finding]:
     loaded = load_config(home)
     facts = lifecycle.look(home, command)
-    findings = [home_check(home), config_check(loaded)]
+    findings = [home_check(home), config_check(loaded), *platforms_check(find_platforms().broken)]
     if inspect_home(home).whose is Whose.FOREIGN:
         findings += _outside_checks(home, loaded, command, facts)
     else:
@@ -95,6 +96,12 @@ def config_check(loaded: Loaded) -> Finding:
         return Finding("config", "good", f"{count(set_by_owner, 'value')} set, all understood")
     level: Level = "trouble" if problems[0].level == "error" else "hint"
     return Finding("config", level, str(problems[0]), tuple(str(problem) for problem in problems[1:]))
+
+
+def platforms_check(broken: Mapping[str, str]) -> list[Finding]:
+    """Nothing to say where all that are installed could be loaded."""
+    lines = tuple(broken.values())
+    return [Finding("platforms", "trouble", lines[0], lines[1:])] if lines else []
 
 
 # The store

@@ -63,12 +63,14 @@ def _examine(home: Path, name: str, to: str, report: Report) -> None:
     from hermes.services.registry import find_platforms
 
     key = AccountKey.parse(name)
-    manifest = find_platforms().manifests.get(key.platform)
+    found = find_platforms()
+    manifest = found.manifests.get(key.platform)
     config: Config = load_config(home).config
     account = config.account(key.platform, key.account)
     if manifest is None or manifest.always_on or account is None:
         known = ", ".join(sorted(config.platforms.keys() - {"local"}))
-        report.bad(f"There is no platform {name!r}. Known: {known}.", code=USAGE_ERROR)
+        why = found.broken.get(key.platform, f"There is no platform {name!r}. Known: {known}.")
+        report.bad(why, code=USAGE_ERROR)
         return
     if not account.is_ready:
         report.bad(f"{key} is not set up.", f"{command_name()} gateway setup {key.platform}")

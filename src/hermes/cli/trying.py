@@ -75,6 +75,7 @@ async def _adapter(
 ) -> AsyncIterator[Adapter]:
     from hermes.core.manifest import AdapterParts
     from hermes.services.http import ProxyRules, make_session
+    from hermes.services.registry import missing_package
 
     known = config.account(manifest.id, account) or config.account(manifest.id)
     rules = ProxyRules.of(config.proxies, known.proxy if known else "")
@@ -83,6 +84,5 @@ async def _adapter(
         try:
             adapter = manifest.build(AdapterParts(account, whole, http, lambda: None, {}))
         except ImportError as error:
-            cure = f" Install it: pip install 'hermes-gateway[{manifest.extra}]'" if manifest.extra else ""
-            raise ConfigError(f"{manifest.title} needs a package that is missing ({error.name}).{cure}") from error
+            raise ConfigError(missing_package(manifest, error)) from error
         yield adapter

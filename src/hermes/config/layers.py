@@ -214,7 +214,10 @@ class _TreeWalk:
     def _unknown(self, node: Node, path: KeyPath, line: int) -> None:
         meant = nearest(path[-1], node.children)
         hint = f"→ {'.'.join((*path[:-1], meant))}?" if meant else ""
-        what = "names no platform that is installed here." if path[:-1] == ("platforms",) else "is unknown."
+        what = "is unknown."
+        if path[:-1] == ("platforms",):
+            what = "names no platform that is installed here."
+            hint = hint or "→ install the package that brings it, or take this out"
         self._say("warning", path, line, what, hint)
 
     def _say(self, level: Any, path: KeyPath, line: int, text: str, hint: str = "") -> None:

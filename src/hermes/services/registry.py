@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import logging
+import re
+import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
-from hermes.core.manifest import Manifest
+import hermes
+from hermes.core.manifest import Manifest, Setting
 from hermes.core.values import dataclass
 
-log = logging.getLogger(__name__)
-
 GROUP = "hermes.platforms"
+_ID = re.compile(r"[a-z][a-z0-9_]*")  # it stands in keys, targets and environment names
 
 # Ours stand here by module name, so that they are found in a clone too, where no entry point is installed.
 BUILT_IN: Mapping[str, str] = {
@@ -41,11 +43,12 @@ def find_platforms(built_in: Mapping[str, str] = BUILT_IN) -> Registry:
     def take(name: str, origin: str, load: Callable[[], Any]) -> None:
         try:
             manifest = load()
-        except Exception as error:  # noqa: BLE001 - the edge "supervisor": whatever a plugin does, the others start
-            broken[name] = f"Platform {name} ({origin}) could not be loaded: {type(error).__name__}: {error}"
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge "supervisor": the others start all the same
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            broken[name] = f"Platform {name} ({origin}) could not be loaded: {reason}"
             return
-        if not isinstance(manifest, Manifest):
-            broken[name] = f"Platform {name} ({origin}) could not be loaded: it is not a Manifest."
+        if flaw := _flaw(manifest):
+            broken[name] = f"Platform {name} ({origin}) could not be loaded: {flaw}."
         elif manifest.id in manifests:
             broken[name] = f"Platform {name} ({origin}) was left out: there is already a platform {manifest.id}."
         else:
@@ -55,9 +58,18 @@ def find_platforms(built_in: Mapping[str, str] = BUILT_IN) -> Registry:
         take(name, "built in", lambda module=module: importlib.import_module(module).MANIFEST)  # type: ignore[misc]
     for entry in _third_party(built_in):
         take(entry.name, entry.value, lambda entry=entry: _manifest_of(entry.load()))  # type: ignore[misc]
-    for line in broken.values():
-        log.error("%s", line)
     return Registry(manifests, broken)
+
+
+def _flaw(manifest: Any) -> str:
+    """What the configuration would stumble over; '' when there is nothing."""
+    if not isinstance(manifest, Manifest):
+        return "it is not a Manifest"
+    if not isinstance(manifest.id, str) or not _ID.fullmatch(manifest.id):
+        return f"its id {manifest.id!r} is not made of a-z, 0-9 and _"
+    if not all(isinstance(setting, Setting) for setting in manifest.settings):
+        return "its settings are not all Settings"
+    return "" if callable(manifest.build) else "its build cannot be called"
 
 
 def _third_party(built_in: Mapping[str, str]) -> list[EntryPoint]:
@@ -69,3 +81,20 @@ def _third_party(built_in: Mapping[str, str]) -> list[EntryPoint]:
 def _manifest_of(loaded: Any) -> Any:
     """An entry point may name the manifest itself, or a module that holds it."""
     return getattr(loaded, "MANIFEST", loaded)
+
+
+def missing_package(manifest: Manifest, error: ImportError) -> str:
+    """One line: what is missing, and the command that installs it into the Python that runs us."""
+    line = f"{manifest.title} needs a package that is missing ({error.name})."
+    return f"{line} Install it: {_install(manifest.extra)}" if manifest.extra else line
+
+
+def _install(extra: str) -> str:
+    import shlex
+    import tomllib
+
+    wanted = [f"hermes-gateway[{extra}]"]
+    project = Path(hermes.__file__).parents[2] / "pyproject.toml"
+    if project.is_file():  # a clone: we are not installed ourselves, and no index need know us
+        wanted = tomllib.loads(project.read_text("utf-8"))["project"]["optional-dependencies"][extra]
+    return shlex.join([sys.executable, "-m", "pip", "install", *wanted])

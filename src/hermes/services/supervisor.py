@@ -32,6 +32,7 @@ from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.values import dataclass
 from hermes.services.http import ProxyRules, make_session
+from hermes.services.registry import missing_package
 from hermes.services.time_zone import zone_of
 from hermes.store import people
 from hermes.store.db import Database
@@ -314,11 +315,7 @@ class Supervisor:
         try:
             return account.manifest.build(parts)
         except ImportError as error:
-            extra = account.manifest.extra
-            cure = f" Install it: pip install 'hermes-gateway[{extra}]'" if extra else ""
-            raise ConfigError(
-                f"{account.manifest.title} needs a package that is missing ({error.name}).{cure}"
-            ) from error
+            raise ConfigError(missing_package(account.manifest, error)) from error
 
     async def _watch(self, account: _Account, running: asyncio.Task[None]) -> None:
         """Wait for the adapter to end; end it when no good frame came for too long. Half-open sockets die here."""

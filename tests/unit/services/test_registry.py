@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from hermes.core.manifest import Manifest
-from hermes.services.registry import find_platforms
+from hermes.services.registry import find_platforms, missing_package
 
 PLUGIN = """
 from hermes.core.manifest import Manifest
@@ -37,18 +37,33 @@ def test_a_platform_of_another_package_joins_by_its_entry_point(
     assert found.broken == {}
 
 
-@pytest.mark.parametrize("code", ["raise RuntimeError('no pigeons')", "MANIFEST = 5", "x = 1", "import nowhere_at_all"])
+IMPORTED = "from hermes.core.manifest import Manifest\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "raise RuntimeError('no\\npigeons')",
+        "raise SystemExit(3)",
+        "MANIFEST = 5",
+        "x = 1",
+        "import nowhere_at_all",
+        f"{IMPORTED}MANIFEST = Manifest('Mail:Pigeon@home', 'Pigeons', (), build=print)",
+        f"{IMPORTED}MANIFEST = Manifest('', 'Pigeons', (), build=print)",
+        f"{IMPORTED}MANIFEST = Manifest('pigeon', 'Pigeons', ('token',), build=print)",
+        f"{IMPORTED}MANIFEST = Manifest('pigeon', 'Pigeons', (), build=None)",
+    ],
+)
 def test_a_broken_one_is_one_line_and_the_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     install(tmp_path, monkeypatch, "broken", "broken_for_hermes", code)
     (tmp_path / "second").mkdir()
     install(tmp_path / "second", monkeypatch, "carrier", "carrier_for_hermes", PLUGIN)
-    with caplog.at_level(logging.ERROR):
-        found = find_platforms({})
+    found = find_platforms({})
     assert list(found.manifests) == ["carrier"]
     assert found.broken["broken"].startswith("Platform broken (broken_for_hermes:MANIFEST) could not be loaded")
-    assert len(caplog.records) == 1
+    assert "\n" not in found.broken["broken"]
 
 
 def test_an_id_that_is_taken_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,6 +73,25 @@ def test_an_id_that_is_taken_is_left_out(tmp_path: Path, monkeypatch: pytest.Mon
     found = find_platforms({})
     assert len(found.manifests) == 1
     assert "there is already a platform carrier" in next(iter(found.broken.values()))
+
+
+def test_none_takes_the_place_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from dataclasses import replace\nfrom hermes.platforms.telegram import MANIFEST as OURS\n"
+    install(tmp_path, monkeypatch, "telegram", "thief_for_hermes", f"{code}MANIFEST = replace(OURS, title='Thief')")
+    found = find_platforms()
+    assert found.manifests["telegram"].title == "Telegram"
+    assert "there is already a platform telegram" in found.broken["telegram"]
+
+
+def test_a_missing_package_is_told_with_the_command_that_installs_it_here() -> None:
+    """In a clone that is the package itself, with our own bounds: nothing else is installed by it."""
+    extras = [manifest for manifest in find_platforms().manifests.values() if manifest.extra]
+    assert "slack" in {manifest.extra for manifest in extras}
+    for manifest in extras:
+        line = missing_package(manifest, ModuleNotFoundError(name="sdk"))
+        start = f"{manifest.title} needs a package that is missing (sdk). Install it: {sys.executable} -m pip install "
+        assert line.startswith(start)
+        assert re.fullmatch(r"'[A-Za-z_.-]+>=[0-9.]+,<[0-9]+'", line.removeprefix(start)), line
 
 
 def test_ours_are_found_in_a_clone() -> None:

@@ -69,4 +69,4 @@ async def test_without_the_sdk_it_is_one_line_with_the_command_that_installs_it(
         await db.close()
     assert "\n" not in account["note"]
     assert account["note"].startswith("Slack needs a package that is missing (slack_sdk")
-    assert account["note"].endswith("Install it: pip install 'hermes-gateway[slack]'")
+    assert account["note"].endswith(f"Install it: {sys.executable} -m pip install 'slack_sdk>=3.35,<4'")
