@@ -137,6 +137,8 @@ class FakeQQ(Site):
         self.identified = 0
         self.resumed = 0
         self.heartbeats = 0
+        self.heard_of: int | None = None  # the last event that a heartbeat told of
+        self.downloads = 0
         self.tokens_given = 0
         self.tokens_asked = 0
         self.identify_frames: list[Json] = []
@@ -146,7 +148,10 @@ class FakeQQ(Site):
         # Troubles
         self.answers_heartbeats = True
         self.says_hello = True
+        self.refuses_files = False
         self.gateway_answer: Json | None = None
+        self.token_answer: Json | None = None
+        self.page_for_next: tuple[int, bytes] | None = None  # somebody else answers the next call, with this page
         self.resume_answers: deque[str] = deque()  # "silence", "invalid", "invalid resumable" or a close code
         self.identify_answers: deque[str] = deque()
         self.on_send: Callable[[], None] = lambda: None
@@ -477,6 +482,7 @@ class FakeQQ(Site):
             match frame.get("op"):
                 case 1:
                     self.heartbeats += 1
+                    self.heard_of = frame.get("d")
                     if self.answers_heartbeats:
                         await _send(socket, _dump({"op": 11}))
                 case 2:
@@ -562,9 +568,14 @@ class FakeQQ(Site):
         raw = await request.read()
         if path.startswith("/part/"):
             return self._take_part(path, raw)
-        if not self._is_token(request.headers.get("Authorization", "")):
+        if self.page_for_next is not None:
+            (status, page), self.page_for_next = self.page_for_next, None
+            return web.Response(status=status, body=page, content_type="text/html")
+        is_refused = self.refuses_files and path.startswith("/download/")
+        if is_refused or not self._is_token(request.headers.get("Authorization", "")):
             return _failure(Refused(11244, "token is invalid or expired", 401))
         if path.startswith("/download/"):
+            self.downloads += 1
             _, data = self._files.get(path.removeprefix("/download/"), ("", b""))
             return web.Response(body=data) if data else web.Response(status=404)
         body = orjson.loads(raw) if raw else {}
@@ -588,6 +599,8 @@ class FakeQQ(Site):
         if waiting := self._refusals.get("token"):
             refused = waiting.popleft()
             return _ok({"code": refused.code, "message": refused.message})
+        if self.token_answer is not None:
+            return _ok(self.token_answer)
         if request.content_type != "application/json":
             return _ok({"code": 100007, "message": "appid invalid"})
         body = orjson.loads(raw)
@@ -670,7 +683,9 @@ class FakeQQ(Site):
                 owner, sent.file_name, sent.file, _ = self._infos.get(info, ("", "", b"", 0))
                 if owner != scene:
                     raise Refused(304080, "file_info is invalid")
-                sent.text = str(body.get("content") or "").strip()
+                if not body.get("content"):  # it wants at least a space
+                    raise Refused(50006, "message is empty")
+                sent.text = str(body["content"]).strip()
             case _:
                 raise Refused(304010, "no such msg_type")
         self._use(ticket, seq)

@@ -118,6 +118,7 @@ class FakeSlack(Site):
         self.responses: list[Json] = []
         # Troubles
         self.says_hello = True
+        self.ping_seconds: float | None = None  # how often Slack pings; who does not answer is cut off
         self.retries = True  # False: as if the minutes between them were longer than anybody waits
         self.shows_login_page = False
         self.page_size = 0
@@ -128,6 +129,7 @@ class FakeSlack(Site):
         self._sockets: list[_Socket] = []
         self._files: dict[str, _File] = {}
         self._refusals: dict[str, deque[Refused]] = {}
+        self._strangers: dict[str, deque[tuple[bytes, int, str]]] = {}
         self._sending: set[asyncio.Future[None]] = set()
         self._numbers = 0
         self._last_ts = 0
@@ -332,6 +334,10 @@ class FakeSlack(Site):
         waiting = self._refusals.setdefault(method, deque())
         waiting.extend(Refused(error, status, headers, **more) for _ in range(times))
 
+    def answer_next(self, method: str, body: bytes, *, status: int = 200, kind: str = "text/html") -> None:
+        """Somebody else answers the next request in Slack's place."""
+        self._strangers.setdefault(method, deque()).append((body, status, kind))
+
     def limit_next(self, method: str, retry_after: float) -> None:
         self.refuse_next(method, "ratelimited", status=429, headers={"Retry-After": f"{retry_after:.0f}"})
 
@@ -437,7 +443,7 @@ class FakeSlack(Site):
         task.add_done_callback(self._sending.discard)
 
     async def _websocket(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = web.WebSocketResponse(timeout=0.5)
+        response = web.WebSocketResponse(timeout=0.5, heartbeat=self.ping_seconds)
         await response.prepare(request)
         socket = _Socket(response)
         try:
@@ -499,6 +505,9 @@ class FakeSlack(Site):
         body = orjson.loads(data) if is_json and data else dict(parse_qsl(data.decode(), keep_blank_values=True))
         self.counts[method] += 1
         self.calls.append(Call(method, body))
+        if strangers := self._strangers.get(method):
+            page, status, kind = strangers.popleft()
+            return web.Response(body=page, status=status, content_type=kind)
         try:
             self._check_token(method, request.headers.get("Authorization", ""))
             if waiting := self._refusals.get(method):

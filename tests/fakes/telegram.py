@@ -156,6 +156,7 @@ class FakeTelegram(Site):
         self.identity = token.partition(":")[0]
         self.any_chat = False  # True: sends to chats that nobody spoke in are taken too
         self.webhook_is_set = False
+        self.waits_for_news = True  # False: a poll without news is answered at once
         self.limits: Limits | None = None  # None: endless patience
         self.calls: list[Call] = []
         self.answered_presses: dict[str, str] = {}
@@ -501,7 +502,7 @@ class FakeTelegram(Site):
                 Refused(409, "Conflict: terminated by other getUpdates request; make sure that only one bot is running")
             )
         loop = asyncio.get_running_loop()
-        until = loop.time() + float(params.get("timeout") or 0)
+        until = loop.time() + (float(params.get("timeout") or 0) if self.waits_for_news else 0.0)
         while not self._wanted(params, 1) and (left := until - loop.time()) > 0:
             poll = self._poll = loop.create_future()
             with suppress(TimeoutError):

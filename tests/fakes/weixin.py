@@ -106,7 +106,7 @@ class FakeWeixin(Site):
         self.wrong: list[str] = []  # requests that the real server would not take
         self.quota: Quota | None = None  # None: endless patience
         self.is_throttled = False  # True: every send is refused with -2
-        self.hold_seconds = 35.0
+        self.hold_seconds = 35.0  # 0: a poll without news is answered at once
         self.latency_seconds = 0.0  # between a message and the answer to a poll that waits for it
         self.hold_ms: int | None = 35_000
         self.batch_size = 50

@@ -5,16 +5,24 @@ The loop's clock jumps, so a minute of waiting costs nothing.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from hermes.core.errors import UnreachableError
+from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Unreadable
+from hermes.platforms.qq import session
+from hermes.platforms.qq.api import Api
+from hermes.platforms.qq.config import QQConfig
+from hermes.platforms.qq.connection import MOST_WAITING, connected
 from hermes.platforms.qq.session import ALL_INTENTS, FEWER_INTENTS
 from hermes.services.supervisor import Link
 from tests.contract.adapters.conftest import Inbox, saying
@@ -237,8 +245,6 @@ def test_five_hundred_strange_frames_cost_no_neighbour_its_place(tmp_path: Path)
 
 
 def strange(chance: random.Random, number: int) -> Callable[[int], str]:
-    import json
-
     def text(seq: int) -> str:
         if number % 5 == 0:
             whole = json.dumps(FRAMES[number % len(FRAMES)])
@@ -269,6 +275,90 @@ def test_a_routine_end_is_logged_once_in_the_words_that_people_search_for(
     assert [(record.levelname, getattr(record, "platform", ""), getattr(record, "reason", "")) for record in told] == [
         ("WARNING", "qq", "WebSocket closed: code=4009 reason=Session timed out")
     ]
+
+
+def test_a_heartbeat_tells_of_the_last_stored_event_and_is_sent_when_it_is_asked_for(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        await held.hears("one")
+        await held.hears("two")
+        await held.qq.tell({"op": 1, "d": None})
+        await held.qq.wait_for(lambda: held.qq.heartbeats == 1)
+        assert held.qq.heard_of == 3, "READY and two messages"
+
+    play(tmp_path, story)
+
+
+def test_failed_resumes_far_apart_do_not_add_up(tmp_path: Path) -> None:
+    async def story(held: Line) -> None:
+        for number in range(3):
+            await held.hears(f"number {number}")
+            await held.loop.sleep(60)
+            held.qq.resume_answers.append("silence")
+            await held.qq.time_out()
+            await held.is_away()
+            await held.listens()
+        await held.hears("after")
+
+    qq = play(tmp_path, story)
+    assert (qq.identified, qq.resumed) == (1, 3)
+
+
+def test_a_gateway_that_answers_heartbeats_and_no_identify_is_not_taken_for_a_connection() -> None:
+    signs: list[None] = []
+
+    async def main(loop: JumpingLoop, clock: LoopClock) -> None:
+        async with FakeQQ(now=clock.now, heartbeat_ms=2000) as qq:
+            qq.identify_answers.append("silence")
+            async with qq.adapter(alive=lambda: signs.append(None)) as adapter:
+                with pytest.raises(UnreachableError, match="Identify"):
+                    await adapter.run(Inbox())
+            assert qq.heartbeats >= 3
+
+    run_in_jumps(main)
+    assert signs == []
+
+
+async def test_while_the_store_is_away_no_more_is_held_than_there_is_room_for() -> None:
+    async with FakeQQ() as qq, aiohttp.ClientSession() as http:
+        config = QQConfig.of(AdapterParts("main", qq.settings(), http, lambda: None, {}))
+        token = await Api(config, http).token()
+        address = f"ws://127.0.0.1:{qq.port}/websocket/"
+        async with connected(http, address, lambda: None) as link:
+            await link.begin(session.identify(token, ALL_INTENTS), await link.hello())
+            await qq.wait_for(lambda: qq.is_listening)
+            for number in range(MOST_WAITING + 500):
+                qq.user_says(f"number {number}")
+            await qq.wait_for(lambda: len(link._waiting) >= MOST_WAITING)
+            await asyncio.gather(*qq._sending)  # all is written; whoever reads on would have read it by now
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert len(link._waiting) == MOST_WAITING
+            taken: list[object] = []
+            while len(taken) < MOST_WAITING + 501:
+                taken += await link.frames()
+        texts = [frame["d"]["content"] for frame in taken if isinstance(frame, dict) and frame["t"] != "READY"]
+    assert texts == [f"number {number}" for number in range(MOST_WAITING + 500)]
+
+
+@pytest.mark.parametrize("session_id", ["", "\x00", "s" * 5000, 5, None])
+def test_a_session_without_a_name_that_can_be_kept_is_lived_in_and_not_resumed(
+    tmp_path: Path, session_id: object
+) -> None:
+    class Nameless(FakeQQ):
+        async def _catch_up(self, socket: Any, session: Any, seq: int) -> None:
+            number, ready = session.log[0]
+            session.log[0] = (number, ready.replace(f'"{session.id}"', json.dumps(session_id)))
+            await super()._catch_up(socket, session, seq)
+
+    async def story(held: Line) -> None:
+        await held.hears("before")
+        await held.qq.time_out()
+        await held.is_away()
+        await held.listens()
+        await held.hears("after")
+
+    qq = play(tmp_path, story, Nameless)
+    assert (qq.identified, qq.resumed) == (2, 0)
 
 
 async def test_an_address_that_is_no_gateway_is_unreachable_in_words() -> None:

@@ -175,9 +175,9 @@ class QQAdapter:
         match event:
             case InboundMessage() if event.is_addressed:
                 return self._ledger.note(event.session_key.chat, MESSAGE, event.message_id)
-            case Press() if isinstance(frame_id, str):
+            case Press() if reading.is_id(frame_id):
                 return self._ledger.note(event.session_key.chat, EVENT, frame_id)
-            case _ if isinstance(frame, dict) and isinstance(frame_id, str):
+            case _ if isinstance(frame, dict) and reading.is_id(frame_id):
                 place = reading.place_of(frame)
                 return self._ledger.note(place.chat, EVENT, frame_id) if place is not None else {}
             case _:
@@ -201,7 +201,11 @@ class QQAdapter:
             return
         _remember(self._acked, press_id, None)
         path = f"/interactions/{quote(press_id, safe='')}"
-        await self._api.call("PUT", path, {"code": code}, what="a press", seconds=ACK_SECONDS)
+        try:
+            await self._api.call("PUT", path, {"code": code}, what="a press", seconds=ACK_SECONDS)
+        except UnreachableError:  # its answer may still stop the spinner
+            self._acked.pop(press_id, None)
+            raise
 
     async def answer_press(self, press_id: str, text: str) -> None:  # noqa: ARG002 - see below
         """Stop the spinner, unless that was done. QQ shows no text there: the answer itself is a message."""
@@ -356,7 +360,7 @@ def _moved(known: Session, frame: object) -> Session:
     if not isinstance(seq, int) or isinstance(seq, bool) or not 0 < seq < SEQ_LIMIT:
         seq = 0
     data = frame.get("d")
-    if frame.get("t") == "READY" and isinstance(data, dict) and isinstance(data.get("session_id"), str):
+    if frame.get("t") == "READY" and isinstance(data, dict) and reading.is_id(data.get("session_id")):
         return known.begun(data["session_id"], seq)
     return replace(known, seq=seq) if seq > known.seq else known
 

@@ -70,9 +70,7 @@ class Api:
         token = answer.get("access_token")
         if not isinstance(token, str) or not token:
             refused = wire.token_refusal({**answer, "message": self._hide(str(answer.get("message") or ""))})
-            if isinstance(refused, OutcomeUnknownError) or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-                raise UnreachableError(str(refused))
-            raise refused
+            raise UnreachableError(str(refused)) if status >= HTTPStatus.INTERNAL_SERVER_ERROR else refused
         self._token = Secret(token)
         self._hide.learn([self._token])
         self._good_until = asked_at + max(_seconds(answer.get("expires_in")) - RENEW_SECONDS, 1.0)
@@ -159,13 +157,24 @@ class Api:
                 raise RejectedError(f"QQ does not say where {name} is.")
         except ValueError:
             raise RejectedError(f"QQ does not say where {name} is.") from None
-        headers = {"User-Agent": _USER_AGENT}
-        if media.is_own(url.host, URL(self._config.base_url).host or ""):
-            headers["Authorization"] = f"QQBot {await self.token()}"
+        token = await self.token() if media.is_own(url.host, URL(self._config.base_url).host or "") else ""
+        try:
+            return await self._download(url, token, into, name, limit)
+        except wire.TokenRefusedError:
+            self.drop_token(token)
+        try:
+            return await self._download(url, await self.token(), into, name, limit)
+        except wire.TokenRefusedError as refused:  # it is this file that we may not have
+            raise RejectedError(str(refused)) from None
+
+    async def _download(self, url: URL, token: str, into: Path, name: str, limit: int) -> Path:
+        headers = {"User-Agent": _USER_AGENT} | ({"Authorization": f"QQBot {token}"} if token else {})
         try:
             async with self._http.get(
                 url, headers=headers, timeout=within(media.DOWNLOAD_SECONDS), allow_redirects=False
             ) as response:
+                if response.status == HTTPStatus.UNAUTHORIZED and token:
+                    raise wire.TokenRefusedError(f"QQ does not hand out {name} ({response.status}).")
                 if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                     raise UnreachableError(f"QQ could not hand out {name} ({response.status})")
                 if response.status != HTTPStatus.OK:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
+from typing import TypeGuard
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import (
@@ -89,9 +90,9 @@ def place_of(frame: Json) -> Place | None:
         return None
     match frame.get("t"):
         case "FRIEND_ADD" | "C2C_MSG_RECEIVE":
-            return Place(Scene.C2C, data["openid"]) if _is_id(data.get("openid")) else None
+            return Place(Scene.C2C, data["openid"]) if is_id(data.get("openid")) else None
         case "GROUP_ADD_ROBOT" | "GROUP_MSG_RECEIVE":
-            return Place(Scene.GROUP, data["group_openid"]) if _is_id(data.get("group_openid")) else None
+            return Place(Scene.GROUP, data["group_openid"]) if is_id(data.get("group_openid")) else None
         case _:
             return None
 
@@ -281,20 +282,22 @@ def _text(holder: Json, name: str) -> str:
     return value
 
 
-def _is_id(value: object) -> bool:
+def is_id(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value == storable(value)
 
 
 def _id(holder: Json, name: str) -> str:
     """An id as text. Anything else would make keys that nobody can look up."""
     value = holder[name]
-    if not _is_id(value):
+    if not is_id(value):
         raise TypeError(f"{name} is not an id")
     return str(value)
 
 
 def _time(value: object, now: datetime) -> datetime:
     try:
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) > len("20261231"):
+            value = int(value)
         if isinstance(value, str):
             told = datetime.fromisoformat(value)
             return (told if told.tzinfo else told.replace(tzinfo=_CHINA)).astimezone(UTC)

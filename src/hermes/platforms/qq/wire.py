@@ -19,6 +19,7 @@ from hermes.core.errors import (
     PlatformError,
     RateLimitedError,
     RejectedError,
+    UnreachableError,
     WindowClosedError,
 )
 from hermes.core.messages import InboundEvent, Json, OutboundMessage, Unreadable, read
@@ -32,6 +33,7 @@ REPEAT_MARK = "↻ "
 TEXT_LIMIT = 4000
 TEXT, MARKDOWN, TYPING, MEDIA = 0, 2, 6, 7
 TYPING_SECONDS = 60
+LONGEST_WAIT_SECONDS = 3600.0
 _MOST_BUTTONS = 5  # in a row, and rows
 
 ALREADY_SENT = 40054005
@@ -48,6 +50,7 @@ MEDIA_FAILED = frozenset({304082, 304083})
 PART_NOT_READY, QUOTA_SPENT = 40093001, 40093002
 _RATE = frozenset({22009, 20028, 100001})
 _BANNED = frozenset({11253, 11254, 11265})
+_WRONG_CREDENTIALS = frozenset({10004, 100007, 100016})
 _MEANT = NO_MARKDOWN | NO_KEYBOARD | MEDIA_FAILED | {ALREADY_SENT, NO_ADDRESS, PART_NOT_READY, QUOTA_SPENT, 304025}
 
 
@@ -212,7 +215,7 @@ def _code(body: Mapping[str, Any]) -> int:
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     told = headers.get("Retry-After", "")
-    return float(told) if told.isascii() and told.isdigit() else WAIT_SECONDS
+    return min(float(told), LONGEST_WAIT_SECONDS) if told.isascii() and told.isdigit() else WAIT_SECONDS
 
 
 def _phrase(status: int) -> str:
@@ -234,10 +237,10 @@ def token_refusal(body: Json) -> PlatformError:
     match code:
         case 100001:
             return RateLimitedError(reason, WAIT_SECONDS, in_all=True)
-        case 100002:
-            return OutcomeUnknownError(reason)
-        case _:
+        case _ if code in _WRONG_CREDENTIALS:
             return CredentialsError(f"{reason}. Check QQ_APP_ID and QQ_CLIENT_SECRET.")
+        case _:  # something of QQ's own (100002), or a number that nobody has seen: neither is a reason to give up
+            return UnreachableError(f"{reason}. If it stays so, check QQ_APP_ID and QQ_CLIENT_SECRET.")
 
 
 # Mending

@@ -28,6 +28,7 @@ LARGEST_FRAME = 16 * 1024 * 1024
 class Link:
     socket: aiohttp.ClientWebSocketResponse
     is_leaving: bool = False
+    has_successor: bool = False
     reader: asyncio.Task[None] | None = None
 
     async def ack(self, envelope_id: str) -> None:
@@ -49,13 +50,22 @@ class Frame:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The next socket is open, and all that came over the old one was put before this; or ``error``: there is none."""
+
+    old: Link
+    error: PlatformError | None = None
+
+
 @dataclass(slots=True)
 class Links:
     api: Api
     http: aiohttp.ClientSession
     alive: Alive
-    put: Callable[[Frame], None]
+    put: Callable[[Frame | Moved], None]
     _open: set[Link] = field(default_factory=set)
+    _moves: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def open(self) -> None:
         """Connect and wait for the hello; from then on frames are put."""
@@ -114,13 +124,25 @@ class Links:
         except BROKEN as error:
             self.put(Frame(link, None, f"The socket to Slack broke ({type(error).__name__})"))
 
-    async def replace(self, old: Link) -> None:
-        """Slack closes a socket every few hours and says so before: the next one is open first, so nothing is lost."""
-        old.is_leaving = True
-        await self.open()
-        await self._close(old)
+    def replace(self, old: Link) -> None:
+        """Slack closes a socket every few hours and says so before: the next one is opened beside it, and what comes
+        meanwhile does not have to wait for that. Ends with a ``Moved``."""
+        if not old.is_leaving:
+            old.is_leaving = True
+            task = asyncio.create_task(self._move(old))
+            self._moves.add(task)
+            task.add_done_callback(self._moves.discard)
 
-    async def _close(self, link: Link) -> None:
+    async def _move(self, old: Link) -> None:
+        try:
+            await self.open()
+        except PlatformError as error:
+            self.put(Moved(old, error))
+        else:
+            old.has_successor = True
+            self.put(Moved(old))
+
+    async def leave(self, link: Link) -> None:
         self._open.discard(link)
         if link.reader is not None:
             link.reader.cancel()
@@ -128,8 +150,11 @@ class Links:
         await link.socket.close()
 
     async def close(self) -> None:
+        for move in list(self._moves):
+            move.cancel()
+            await asyncio.wait({move})
         for link in list(self._open):
-            await self._close(link)
+            await self.leave(link)
 
 
 def loaded(data: str) -> object:

@@ -15,6 +15,7 @@ from hermes.core.messages import (
     InboundMessage,
     Json,
     Press,
+    Quote,
 )
 from hermes.core.values import dataclass
 
@@ -117,11 +118,18 @@ def _edit(raw: Json, me: Me) -> InboundEvent:
     return _spoken(whole, me, (f"edit:{me.team}:{channel}:{ts}:{stamp(edited['ts'])}",), is_edit=True)
 
 
-def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) -> InboundMessage:
+def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) -> InboundEvent:
     channel, ts, user = text_of(raw, "channel"), stamp(raw["ts"]), text_of(raw, "user")
     words = raw.get("text") or ""
     if not isinstance(words, str):
         raise TypeError("text is not text")
+    files = tuple(_attachment(file) for file in raw.get("files") or ())
+    shared = _shared(raw, me)
+    text = readable(words, me)
+    if not text.strip() and not files and shared is None:
+        text = _shown(words, me).strip()  # who calls us by our name and says no more wants to be heard too
+        if not text:
+            return Ignored("empty message")
     root = stamp(raw["thread_ts"]) if raw.get("thread_ts") else ""
     thread = root if root != ts else ""
     is_direct = _is_direct(channel, raw.get("channel_type"))
@@ -143,11 +151,12 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
             account=me.account,
         ),
         sender_id=user,
-        text=readable(words, me),
+        text=text,
         sent_at=_when(ts),
         sender_name=str(profile.get("display_name") or profile.get("real_name") or ""),
         message_id=ts,
-        attachments=tuple(_attachment(file) for file in raw.get("files") or ()),
+        attachments=files,
+        quote=shared,
         is_addressed=is_addressed,
         is_edit=is_edit,
     )
@@ -164,7 +173,10 @@ def _when(ts: str) -> datetime:
 def readable(words: str, me: Me) -> str:
     """Slack's notation as people read it; our own name at an end is no part of what is said to us."""
     mine = re.escape(f"<@{me.user}") + r"(?:\|[^<>]*)?>"
-    words = re.sub(rf"^(?:\s*{mine}[\s,:]*)+|(?:\s*{mine})+\s*$", "", words)
+    return _shown(re.sub(rf"^(?:\s*{mine}[\s,:]*)+|(?:\s*{mine})+\s*$", "", words), me)
+
+
+def _shown(words: str, me: Me) -> str:
     plain = _ANGLED.sub(lambda found: _angled(found[1], found[2], found[3] or "", me), words)
     return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace(_GAPS, "")
 
@@ -181,6 +193,18 @@ def _angled(mark: str, what: str, label: str, me: Me) -> str:
             address = what.removeprefix("mailto:").removeprefix("tel:")
             bare = address.partition("://")[2]
             return address if not label or label in (address, bare, what) else f"{label} ({address})"
+
+
+def _shared(raw: Json, me: Me) -> Quote | None:
+    """A message that somebody handed on: it stands beside their own words."""
+    beside = raw.get("attachments")
+    for each in beside if isinstance(beside, list) else ():
+        is_message = isinstance(each, dict) and bool(each.get("is_share") or each.get("is_msg_unfurl"))
+        if is_message and isinstance(each.get("text"), str) and each["text"].strip():
+            author = str(each.get("author_name") or "")
+            from_us = each.get("author_id") == me.user
+            return Quote(_shown(each["text"], me), author, str(each.get("ts") or ""), from_us=from_us)
+    return None
 
 
 def _attachment(file: Json) -> Attachment:

@@ -12,11 +12,11 @@ from hermes.core.messages import InboundEvent, InboundMessage
 from hermes.core.values import dataclass
 from hermes.platforms.slack import reading, wire
 from hermes.platforms.slack.catchup import CatchUp, CaughtUp
-from hermes.platforms.slack.connection import Frame, Link, Links, farewell, loaded
+from hermes.platforms.slack.connection import Frame, Link, Links, Moved, farewell, loaded
 from hermes.platforms.slack.places import Places
 from hermes.platforms.slack.reading import Me, Place
 
-Item = Frame | CaughtUp
+Item = Frame | Moved | CaughtUp
 _ENVELOPE = re.compile(r'"envelope_id"\s*:\s*"([^"\\]{1,100})"')
 _MOVES = ("warning", "refresh_requested")  # Slack wants us on another socket; this one still works for a while
 
@@ -29,6 +29,7 @@ class Batch:
     marks: dict[str, str] = field(default_factory=dict)
     acks: list[tuple[Link, str]] = field(default_factory=list)
     leaving: list[Link] = field(default_factory=list)
+    left: list[Link] = field(default_factory=list)
     ended: PlatformError | None = None
 
     async def settle(self, links: Links) -> None:
@@ -37,8 +38,9 @@ class Batch:
         if self.ended is not None:
             raise self.ended
         for link in self.leaving:
-            if not link.is_leaving:
-                await links.replace(link)
+            links.replace(link)
+        for link in self.left:
+            await links.leave(link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,22 @@ class Receiver:
     def gather(self, items: Sequence[Item]) -> Batch:
         batch = Batch()
         for item in items:
-            if isinstance(item, Frame):
-                self._frame(item, batch)
-            else:
-                self._caught_up(item, batch)
+            match item:
+                case Frame():
+                    self._frame(item, batch)
+                case Moved(old, error):
+                    batch.left.append(old)
+                    batch.ended = error
+                case CaughtUp():
+                    self._caught_up(item, batch)
             if batch.ended is not None:
                 break  # what came before is stored and acknowledged; the rest is handed out again
         return batch
 
     def _frame(self, frame: Frame, batch: Batch) -> None:
         if frame.data is None:
-            batch.ended = None if frame.link.is_leaving else UnreachableError(frame.reason)
+            # Without another one nobody listens now: whatever is said meanwhile is caught up with at the next start.
+            batch.ended = None if frame.link.has_successor else UnreachableError(frame.reason)
             return
         envelope = loaded(frame.data)
         if envelope is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -180,7 +181,8 @@ def post(message: OutboundMessage) -> tuple[str, Json]:
 
 def blocks(text: str, buttons: tuple[tuple[Button, ...], ...]) -> list[Json]:
     rows = [row[at : at + ROW_LIMIT] for row in buttons for at in range(0, len(row), ROW_LIMIT)]
-    parts = _sections(text)[: MOST_BLOCKS - len(rows)]
+    parts, rows = _sections(text), rows[: MOST_BLOCKS - 1]
+    parts = parts[: MOST_BLOCKS - len(rows)]
     return [
         *({"type": "section", "text": {"type": "mrkdwn", "text": part}} for part in parts),
         *(
@@ -220,7 +222,10 @@ def refusal(method: str, error: str, status: int, headers: Mapping[str, str], ne
     if error in _THEIRS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return OutcomeUnknownError(reason)
     if not error:
-        return UnreachableError(f"What answered {method} is not Slack ({status}). Check SLACK_BASE_URL and the proxy.")
+        reason = f"What answered {method} is not Slack ({status}). Check SLACK_BASE_URL and the proxy."
+        # A page in Slack's place (a captive portal, a proxy) took nothing; of anything else nobody knows.
+        is_page = "html" in headers.get("Content-Type", "")
+        return UnreachableError(reason) if is_page else OutcomeUnknownError(reason)
     if error == "missing_scope" and method == "apps.connections.open":
         return CredentialsError(f"{reason}. SLACK_APP_TOKEN needs the scope connections:write.")
     scope = f" (it lacks {needed})" if needed else ""
@@ -230,6 +235,7 @@ def refusal(method: str, error: str, status: int, headers: Mapping[str, str], ne
 
 def _seconds(value: str | None) -> float:
     try:
-        return min(max(0.0, float(value)), LONGEST_RETRY_SECONDS) if value is not None else DEFAULT_RETRY_SECONDS
+        seconds = float(value) if value is not None else math.nan
     except ValueError:
-        return DEFAULT_RETRY_SECONDS
+        seconds = math.nan
+    return DEFAULT_RETRY_SECONDS if math.isnan(seconds) else min(max(0.0, seconds), LONGEST_RETRY_SECONDS)

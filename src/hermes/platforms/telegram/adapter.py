@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +22,8 @@ from hermes.platforms.telegram.reading import Me
 
 _WANTED = ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"]
 _MOST_TRIES = 5  # one as asked, and one for each thing that can be mended
+# Who answers a poll with nothing, and at once, does not wait for news; without a pause they would be asked for ever.
+_AT_ONCE_SECONDS, _PAUSE_SECONDS = 0.1, 1.0
 
 
 class TelegramAdapter:
@@ -57,7 +60,9 @@ class TelegramAdapter:
         me = Me(self.identity, await self._username(), self._config.account)
         offset = 0
         wait = 0.0  # the first poll returns at once: a bad token or a second process shows itself now
+        loop = asyncio.get_running_loop()
         while True:
+            asked_at = loop.time()
             updates = await self._updates(offset, wait)
             self._alive()  # an empty poll is a good frame too
             if updates:
@@ -66,6 +71,8 @@ class TelegramAdapter:
                 now = datetime.now(UTC)
                 await emit([wire.understand(update, me, now) for update in updates])
                 offset = _after(updates)
+            elif wait and loop.time() - asked_at < _AT_ONCE_SECONDS:
+                await asyncio.sleep(_PAUSE_SECONDS)
             wait = self._config.poll_seconds
 
     async def _updates(self, offset: int, wait: float) -> list[Json]:

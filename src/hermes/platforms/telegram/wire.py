@@ -48,6 +48,8 @@ CALL_SECONDS = 20.0
 POLL_GRACE_SECONDS = 8.0
 REPEAT_MARK = "↻ "
 GENERAL_TOPIC = "1"
+DEFAULT_RETRY_SECONDS = 5.0
+LONGEST_RETRY_SECONDS = 86400.0
 UNFORMATTED = "sent without formatting"
 GARBLED = "garbled"  # where an update that is not JSON keeps its text
 
@@ -229,9 +231,12 @@ def _without(call: Call, name: str) -> Call:
 def refusal(method: str, body: Json) -> PlatformError:
     """What Telegram's answer means for us."""
     description = str(body.get("description") or "no reason given")
-    code, parameters = body.get("error_code"), body.get("parameters") or {}
+    code, told = body.get("error_code"), body.get("parameters")
+    parameters: Mapping[str, Any] = told if isinstance(told, dict) else {}
     reason = f"Telegram refused {method}: {description}"
     match code:
+        case 404 if "method not found" in description.lower():  # an older server of somebody's own
+            return RefusedError(reason, description, parameters)
         case 401 | 404:
             return CredentialsError(f"{reason}. Check the bot token (TELEGRAM_BOT_TOKEN).")
         case 409 if "webhook" in description.lower():
@@ -251,7 +256,9 @@ def refusal(method: str, body: Json) -> PlatformError:
 
 def _retry_after(parameters: Mapping[str, Any]) -> float:
     seconds = parameters.get("retry_after")
-    return float(seconds) if isinstance(seconds, int | float) and seconds >= 0 else 5.0
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
+        return DEFAULT_RETRY_SECONDS
+    return float(min(seconds, LONGEST_RETRY_SECONDS))
 
 
 class GarbledError(UnreachableError):

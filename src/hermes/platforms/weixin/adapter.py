@@ -51,6 +51,8 @@ STOP_SECONDS = 1.0
 NOTE_SECONDS = 5.0
 TICKET_SECONDS = 600.0
 FIRST_TICKET_PAUSE = 2.0
+# Who answers a poll with nothing, and at once, does not wait for news; without a pause they would be asked for ever.
+AT_ONCE_SECONDS, PAUSE_SECONDS = 0.1, 1.0
 LONGEST_TICKET_PAUSE = 3600.0
 
 
@@ -121,8 +123,9 @@ class WeixinAdapter:
             self._emit = None
 
     async def _receive(self, emit: Emit) -> None:
-        hold = HOLD_SECONDS
+        hold, loop = HOLD_SECONDS, asyncio.get_running_loop()
         while True:
+            asked_at = loop.time()
             try:
                 batch = await self._poll(hold)
             except client.TimedOutError:
@@ -138,6 +141,8 @@ class WeixinAdapter:
             marks = self._memory.take_marks(batch.cursor)
             if events or marks:
                 await emit(events, marks)
+            if not events and loop.time() - asked_at < AT_ONCE_SECONDS:
+                await asyncio.sleep(PAUSE_SECONDS)
 
     def _heard(self) -> None:
         self._heard_at = self._now()

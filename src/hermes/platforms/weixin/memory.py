@@ -18,6 +18,7 @@ from hermes.core.messages import InboundMessage, Marks
 from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.platforms.weixin.reading import Remembered
+from hermes.platforms.weixin.wire import number
 
 CURSOR = "get_updates_buf"
 BREAKER = "breaker"
@@ -116,8 +117,8 @@ class Memory:
 
     def told_twice(self, message: InboundMessage, raw: Mapping[str, Any]) -> InboundMessage:
         """A text that was handed out before under another number gets that number as a further key."""
-        at_ms = raw.get("create_time_ms")
-        if not isinstance(at_ms, int) or not 0 < at_ms < 2**53 or not message.text or message.attachments:
+        at_ms = number(raw.get("create_time_ms"))
+        if not 0 < at_ms < 2**53 or not message.text or message.attachments:
             return message
         digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         peer = f"{message.session_key.chat}/{message.sender_id}"

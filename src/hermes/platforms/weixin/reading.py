@@ -101,8 +101,9 @@ def _name(value: Any) -> str:
 
 
 def _sent_at(milliseconds: Any, now: float) -> datetime:
-    if isinstance(milliseconds, int) and 0 < milliseconds < 4_102_444_800_000:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    told = wire.number(milliseconds)
+    if 0 < told < 4_102_444_800_000:
+        return datetime.fromtimestamp(told / 1000, UTC)
     return datetime.fromtimestamp(now, UTC)
 
 

@@ -87,10 +87,17 @@ class QuotaError(PlatformError):
 def code_of(answer: Mapping[str, Any]) -> int:
     """0 for a success: fields that are not there mean one, ``{}`` is one."""
     for name in ("ret", "errcode"):
-        value = answer.get(name)
-        if isinstance(value, int) and value != 0:
+        if value := number(answer.get(name)):
             return value
     return 0
+
+
+def number(value: object) -> int:
+    """A whole number, also one that was written as text; 0 for everything else."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    digits = value.removeprefix("-") if isinstance(value, str) else ""
+    return int(str(value)) if digits.isascii() and digits.isdigit() and len(digits) < 20 else 0
 
 
 def refusal(call: str, answer: Mapping[str, Any]) -> PlatformError:
@@ -128,7 +135,7 @@ def read_batch(answer: Mapping[str, Any]) -> Batch:
         messages = []
     if not isinstance(messages, list):
         raise ValueError("msgs is no list")  # noqa: TRY004 - the same as any other answer that cannot be read
-    seconds = hold / 1000 if isinstance(hold, int) and 0 < hold <= 600_000 else 0.0
+    seconds = number(hold) / 1000 if 0 < number(hold) <= 600_000 else 0.0
     return Batch(messages, cursor if isinstance(cursor, str) else "", seconds)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hermes.core.errors import OutcomeUnknownError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import AttachmentKind, Ignored, InboundEvent, InboundMessage, Press, Unreadable
 from hermes.platforms.qq import reading, wire
@@ -178,6 +179,10 @@ def test_a_time_that_cannot_be_read_does_not_cost_the_message() -> None:
     assert message(changed(0, timestamp="soon")).sent_at == NOW
     assert message(changed(0, timestamp=1e300)).sent_at == NOW
     assert message(changed(0, timestamp="2026-03-01T10:00:00")).sent_at.hour == 2, "QQ's own time zone"
+    told = datetime(2025, 10, 9, 8, 53, 20, tzinfo=UTC)
+    assert message(changed(0, timestamp=1760000000)).sent_at == told
+    assert message(changed(0, timestamp="1760000000")).sent_at == told
+    assert message(changed(0, timestamp="9" * 400)).sent_at == NOW
 
 
 @pytest.mark.parametrize(
@@ -202,6 +207,31 @@ def test_what_cannot_be_read_is_kept_with_a_key(frame: object) -> None:
     assert event.raw
     assert event.keys == read(frame).keys
     assert event.keys[0].startswith("raw:")
+
+
+def test_two_frames_that_cannot_be_read_have_two_keys() -> None:
+    assert read(changed(0, id=5)).keys != read(changed(0, id=6)).keys
+    assert read("{one").keys != read("{two").keys
+
+
+def test_an_id_stays_one_part_of_its_address() -> None:
+    assert wire.path_of(Place(Scene.C2C, "A/../B?x=1#y")) == "/v2/users/A%2F..%2FB%3Fx%3D1%23y"
+
+
+@pytest.mark.parametrize(
+    "body, status, kind",
+    [
+        ({"code": 500, "err_code": 40034024}, 400, wire.TicketSpentError),
+        ({"code": 40034024}, 400, wire.TicketSpentError),
+        ({"err_code": True, "code": "x"}, 400, wire.RefusedError),
+        ({"code": 304036}, 500, wire.RefusedError),  # meant as such, whatever the status says
+        ({}, 500, OutcomeUnknownError),
+        ({}, 999, OutcomeUnknownError),
+        ({}, 418, wire.RefusedError),
+    ],
+)
+def test_the_closer_number_of_a_refusal_counts(body: dict[str, Any], status: int, kind: type[Exception]) -> None:
+    assert type(wire.refusal("a message", status, body, {})) is kind
 
 
 def test_an_unknown_kind_is_ignored() -> None:

@@ -22,7 +22,7 @@ from hermes.core.errors import (
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Attachment, AttachmentKind, Button, OutboundMessage
-from hermes.core.ports import Adapter, AnswersPresses, ShowsTyping
+from hermes.core.ports import Adapter, AnswersPresses, FetchesFiles, ShowsTyping
 from hermes.platforms.qq.api import Api
 from hermes.platforms.qq.config import QQConfig
 from hermes.platforms.qq.ledger import MESSAGE, Ledger, Ticket
@@ -114,6 +114,14 @@ async def test_a_message_that_nobody_asked_for_is_parked_when_it_is_refused(qq: 
     async with qq.adapter() as adapter:
         with pytest.raises(WindowClosedError):
             await adapter.send(to_ana("hello"))
+
+
+async def test_words_that_are_blocked_are_refused_for_good_though_nobody_asked(qq: FakeQQ) -> None:
+    qq.refuse_next("messages", 304025, "content blocked")
+    async with qq.adapter() as adapter:
+        with pytest.raises(RejectedError, match="content blocked") as refused:
+            await adapter.send(to_ana("hello"))
+    assert not isinstance(refused.value, WindowClosedError)
 
 
 async def test_the_right_to_answer_outlives_the_process(qq: FakeQQ, inbox: Inbox) -> None:
@@ -309,6 +317,28 @@ async def test_where_markdown_is_not_allowed_words_are_sent_and_that_is_remember
     assert len(qq.called("/messages")) == 4
 
 
+async def test_after_a_day_markdown_is_tried_again(qq: FakeQQ, clock: FakeClock, inbox: Inbox) -> None:
+    qq.refuse_next("messages", 50056)
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("a **bold** word"))
+        await heard(qq, adapter, inbox)
+    clock.advance(86_000)
+    async with qq.adapter() as adapter:
+        assert not adapter.capabilities.buttons
+    clock.advance(1_000)
+    async with qq.adapter() as adapter:
+        assert adapter.capabilities.buttons
+        await adapter.send(to_ana("a **bold** word"))
+    assert qq.sent[-1].raw == "a **bold** word"
+
+
+async def test_words_without_marks_are_sent_as_plain_words(qq: FakeQQ) -> None:
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("2 * 3 is 6"))
+        await adapter.send(to_ana("**six**"))
+    assert [body["msg_type"] for body in qq.called("/messages")] == [0, 2]
+
+
 @pytest.mark.parametrize("code", [304037, 304038, 304039, 304040])
 async def test_where_buttons_are_not_allowed_the_question_is_sent_without(qq: FakeQQ, code: int) -> None:
     qq.refuse_next("messages", code)
@@ -343,17 +373,56 @@ async def test_many_buttons_are_put_into_rows_of_five(qq: FakeQQ) -> None:
     assert [len(each) for each in qq.sent[0].buttons] == [5, 2]
 
 
+async def test_of_far_too_many_buttons_the_first_are_shown(qq: FakeQQ) -> None:
+    rows = tuple((Button(f"b{number}", f"d{number}"),) for number in range(40))
+    async with qq.adapter() as adapter:
+        await adapter.send(to_ana("Which?", buttons=rows))
+    assert [button.label for row in qq.sent[0].buttons for button in row] == [f"b{number}" for number in range(25)]
+
+
 async def test_nothing_can_be_changed_afterwards(qq: FakeQQ) -> None:
     async with qq.adapter() as adapter:
         with pytest.raises(RejectedError, match="cannot change"):
             await adapter.send(to_ana("new", replaces="ROBOT1.0_1"))
 
 
-async def test_a_page_in_qqs_place_took_nothing(qq: FakeQQ) -> None:
+async def test_an_address_that_is_none_of_qqs_is_refused(qq: FakeQQ) -> None:
     async with qq.adapter(base_url=f"{qq.url}/portal") as adapter:
         with pytest.raises(RejectedError):
             await adapter.send(to_ana("hello"))
     assert qq.sent == []
+
+
+@pytest.mark.parametrize(
+    "status, page, error",
+    [
+        (200, b"<html>Sign in to the hotel</html>", UnreachableError),  # a page took nothing
+        (403, b"<html>no</html>", UnreachableError),
+        (502, b"<html>oops</html>", OutcomeUnknownError),  # this may be QQ's own front
+        (200, b"[]", OutcomeUnknownError),
+        (200, b'{"id": "ROBO', OutcomeUnknownError),
+    ],
+)
+async def test_something_else_than_qq_answering_is_not_mistaken_for_it(
+    qq: FakeQQ, status: int, page: bytes, error: type[PlatformError]
+) -> None:
+    async with qq.adapter() as adapter:
+        qq.page_for_next = (status, page)
+        with pytest.raises(error, match="QQ_BASE_URL"):
+            await adapter.send(to_ana("hello"))
+        qq.page_for_next = (status, page)
+        with pytest.raises(UnreachableError):
+            await adapter.run(Inbox())
+    assert qq.sent == []
+
+
+async def test_a_wait_is_as_long_as_qq_says_within_reason(qq: FakeQQ) -> None:
+    async with qq.adapter() as adapter:
+        for told, seconds in (("7", 7.0), ("9" * 400, 3600.0), ("soon", 60.0)):
+            qq.refuse_next("messages", 20028, status=429, headers={"Retry-After": told})
+            with pytest.raises(RateLimitedError) as limited:
+                await adapter.send(to_ana("hello"))
+            assert limited.value.retry_after == seconds
 
 
 # The token
@@ -367,6 +436,7 @@ async def test_a_page_in_qqs_place_took_nothing(qq: FakeQQ) -> None:
         (100016, CredentialsError),
         (10004, CredentialsError),
         (100002, UnreachableError),
+        (100999, UnreachableError),  # a number that nobody has seen is no reason to give up for good
     ],
 )
 async def test_no_token_says_who_acts(qq: FakeQQ, code: int, error: type[PlatformError]) -> None:
@@ -375,7 +445,35 @@ async def test_no_token_says_who_acts(qq: FakeQQ, code: int, error: type[Platfor
         with pytest.raises(error, match=str(code)) as refused:
             await adapter.send(to_ana("hello"))
         assert qq.client_secret not in str(refused.value)
+        if isinstance(refused.value, RateLimitedError):
+            assert (refused.value.retry_after, refused.value.in_all) == (60, True)
         await adapter.send(to_ana("hello"))
+
+
+@pytest.mark.parametrize("answer", [{}, {"access_token": ""}, {"access_token": 5, "expires_in": "7200"}])
+async def test_an_answer_without_a_token_is_no_reason_to_give_up(qq: FakeQQ, answer: dict[str, object]) -> None:
+    qq.token_answer = answer
+    async with qq.adapter() as adapter:
+        with pytest.raises(UnreachableError):
+            await adapter.send(to_ana("hello"))
+        qq.token_answer = None
+        await adapter.send(to_ana("hello"))
+
+
+@pytest.mark.parametrize(
+    "expires_in, asked", [("7200", 1), (7200, 1), ("soon", 1), (None, 1), ("0", 2), ("60", 2), ("-5", 2)]
+)
+def test_a_token_is_renewed_in_its_last_minute_however_its_life_is_told(expires_in: object, asked: int) -> None:
+    async def story(loop: JumpingLoop, clock: LoopClock) -> int:
+        async with FakeQQ(now=clock.now) as qq, aiohttp.ClientSession() as http:
+            api = Api(QQConfig.of(AdapterParts("main", qq.settings(), http, lambda: None, {})), http)
+            qq.token_answer = {"access_token": "T", "expires_in": expires_in}
+            await api.token()
+            await asyncio.sleep(1800)
+            await api.token()
+            return qq.tokens_asked
+
+    assert run_in_jumps(story) == asked
 
 
 async def test_however_many_send_at_once_one_token_is_asked_for(qq: FakeQQ) -> None:
@@ -403,7 +501,7 @@ async def test_a_press_that_the_store_did_not_take_is_not_acknowledged(qq: FakeQ
     async with qq.adapter() as adapter:
         async with receiving(adapter, inbox) as running:
             await adapter.send(to_ana("May I?", buttons=((Button("Yes", "y"),),)))
-            await qq.wait_for(lambda: qq.is_listening)
+            await qq.wait_for(lambda: "session_id" in qq.marks)
             inbox.is_down = True
             qq.user_presses(qq.sent[0], "y")
             await asyncio.wait({running})
@@ -412,6 +510,21 @@ async def test_a_press_that_the_store_did_not_take_is_not_acknowledged(qq: FakeQ
         async with receiving(adapter, inbox):
             await inbox.press()
             await qq.wait_for(lambda: bool(qq.acks))
+
+
+async def test_a_press_whose_acknowledgement_did_not_arrive_is_acknowledged_with_its_answer(
+    qq: FakeQQ, inbox: Inbox
+) -> None:
+    async with qq.adapter() as adapter, receiving(adapter, inbox):
+        await adapter.send(to_ana("May I?", buttons=((Button("Yes", "y"),),)))
+        qq.refuse_next("interactions", 0, status=502)
+        qq.user_presses(qq.sent[0], "y")
+        press = await inbox.press()
+        await qq.wait_for(lambda: qq.counts["interactions"] == 1)
+        assert isinstance(adapter, AnswersPresses)
+        while not qq.acks:  # until the refusal has come back
+            await adapter.answer_press(press.press_id, "Thanks.")
+    assert qq.acks == {press.press_id: 0}
 
 
 async def test_a_query_of_settings_and_a_broken_press_are_acknowledged_too(qq: FakeQQ, inbox: Inbox) -> None:
@@ -516,6 +629,34 @@ async def test_an_upload_that_failed_is_tried_twice_more(qq: FakeQQ, tmp_path: P
             with pytest.raises(RejectedError, match="fetch failed"):
                 await adapter.send(message)
     assert len(qq.sent) == is_sent
+
+
+async def test_a_file_without_words_has_the_space_that_qq_wants(qq: FakeQQ, tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("hello")
+    file = Attachment(AttachmentKind.DOCUMENT, path=str(path), name="a.txt")
+    async with qq.adapter() as adapter:
+        await adapter.send(OutboundMessage(ANA, "", attachment=file))
+    assert qq.called("/messages")[0]["content"] == " "
+
+
+@pytest.mark.parametrize("is_ours, asked", [(True, 1), (False, 0)])
+async def test_a_file_is_fetched_with_a_new_token_where_the_old_one_died(
+    qq: FakeQQ, inbox: Inbox, tmp_path: Path, is_ours: bool, asked: int
+) -> None:
+    async with qq.adapter() as adapter:
+        async with receiving(adapter, inbox):
+            qq.user_sends(b"data", "a.txt")
+            [file] = (await inbox.message()).attachments
+        assert isinstance(adapter, FetchesFiles)
+        qq.kill_tokens()
+        if is_ours:
+            assert (await adapter.fetch(file, tmp_path / "in")).read_bytes() == b"data"
+        else:  # a file that we may not have stays one, with whatever token
+            qq.refuses_files = True
+            with pytest.raises(RejectedError, match=r"a\.txt"):
+                await adapter.fetch(file, tmp_path / "in")
+    assert qq.downloads == asked
 
 
 async def test_in_a_guild_a_file_is_refused_in_words(qq: FakeQQ) -> None:

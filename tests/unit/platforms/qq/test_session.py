@@ -69,6 +69,7 @@ def test_4014_is_tried_once_with_fewer_intents() -> None:
     known, error = after_end(LIVE, end(4014, lasted=6))
     assert isinstance(error, UnreachableError)
     assert (LIVE.intents(NOW), known.intents(NOW)) == (ALL_INTENTS, FEWER_INTENTS) == (1174409216, 100663296)
+    assert not known.can_resume, "with other intents it is another session"
     known, error = after_end(known, end(4014, lasted=6))
     assert isinstance(error, CredentialsError)
 
@@ -139,6 +140,7 @@ def test_marks_that_cannot_be_read_count_as_not_there() -> None:
     assert Session.of({"session_id": "s", "seq": "many", "failed_resumes": "-1", "quick_ends": "9" * 40}) == Session(
         "s"
     )
+    assert not Session("s").can_resume, "a session of which nothing was stored cannot be resumed"
 
 
 def test_the_first_frames_are_as_qq_wants_them() -> None:

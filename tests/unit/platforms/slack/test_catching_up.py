@@ -11,6 +11,7 @@ import pytest
 from hermes.core.errors import CredentialsError, StoreIsDownError
 from hermes.core.keys import Target
 from hermes.core.messages import InboundMessage, OutboundMessage
+from hermes.platforms.slack import catchup
 from hermes.platforms.slack.catchup import READERS
 from hermes.platforms.slack.places import MOST_THREADS, Places
 from hermes.platforms.slack.reading import Place
@@ -101,8 +102,9 @@ async def test_what_is_said_live_waits_behind_what_was_missed_and_both_come_once
             await asyncio.sleep(0.05)
             assert texts(inbox) == [], "a channel that is being read holds back its own"
             slack.release_all()
-            await inbox.until(3)
+            await slack.wait_for(lambda: slack.unacked == 0)
     assert [text for text in texts(inbox) if text != "somebody else"] == ["missed", "live"]
+    assert texts(inbox).count("somebody else") == 1, "it stands in the history too"
 
 
 async def test_a_channel_in_which_somebody_speaks_now_is_read_before_those_that_wait(inbox: Inbox) -> None:
@@ -200,6 +202,28 @@ def test_marks_survive_being_stored_and_threads_are_bounded() -> None:
     assert again.takes_part("C1", "5.0")
     assert len(again.threads_in("C1")) == MOST_THREADS
     assert Places.of({"threads": "{broken"}).threads_in("C1") == {}
+
+
+def test_the_thread_that_was_quiet_for_longest_is_forgotten_first() -> None:
+    places = Places.of({})
+    for number in range(MOST_THREADS):
+        places.join("C1", f"{number}.0", f"{number}.5")
+    places.join("C1", "0.0", "900.5")
+    places.join("C1", "999.0", "999.5")
+    assert [places.takes_part("C1", f"{number}.0") for number in (0, 1, 2, 999)] == [True, False, True, True]
+
+
+def test_direct_chats_are_caught_up_with_first_and_of_these_the_liveliest() -> None:
+    marks = {f"channel:{name}": ts for name, ts in (("C1", "9.5"), ("D1", "7.5"), ("D2", "10.5"), ("C2", "1.5"))}
+    assert catchup._by_need(Places.of(marks)) == ["D2", "D1", "C1", "C2"]
+
+
+def test_of_far_too_many_messages_the_newest_are_caught_up_with_each_once_and_none_from_before() -> None:
+    found = [{"ts": f"{number}.000100"} for number in (*range(1200, 0, -1), 1200)]
+    kept = [message["ts"] for message in catchup._in_order(found, "100.000100")]
+    assert kept == [f"{number}.000100" for number in range(201, 1201)]
+    assert [each["ts"] for each in catchup._in_order(found, "1198.000100")] == ["1199.000100", "1200.000100"]
+    assert catchup._in_order([{"ts": "soon"}, {"ts": 5}, {}], "0") == []
 
 
 def test_a_target_of_slack_reads_back() -> None:

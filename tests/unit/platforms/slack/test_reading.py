@@ -12,7 +12,7 @@ import pytest
 from hermes.core.keys import ChatKind
 from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Press, Unreadable
 from hermes.platforms.slack import wire
-from hermes.platforms.slack.reading import Me
+from hermes.platforms.slack.reading import Me, Place, place_of
 
 Json = dict[str, Any]
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -197,6 +197,53 @@ def test_a_press_has_its_place_its_sender_and_the_way_back() -> None:
 def test_a_slash_command_is_a_command_or_a_question(typed: str, command: str, text: str) -> None:
     message = read(around("slash_commands", {**SLASH, "text": typed, "command": command}))
     assert (message.text, message.is_addressed, message.session_key.kind) == (text, True, ChatKind.DM)
+
+
+@pytest.mark.parametrize("subtype", ["thread_broadcast", "me_message", "file_share"])
+def test_what_a_person_said_in_another_way_is_said(subtype: str) -> None:
+    assert read(event(subtype=subtype)).text == "hi"
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b", None])
+def test_a_message_of_nothing_is_left_alone(text: str | None) -> None:
+    assert isinstance(wire.understand(event(text=text), ME, NOW), Ignored)
+
+
+def test_our_name_alone_calls_us_and_with_a_file_it_is_the_file_that_counts() -> None:
+    called = read(event(text="<@UBOT>"))
+    assert (called.text, called.is_addressed) == ("@hermes", True)
+    assert read(event(text="<@UBOT>", files=[FILE])).text == ""
+
+
+def test_a_message_that_was_handed_on_is_quoted_with_who_said_it() -> None:
+    shared = {"is_share": True, "author_name": "Bo", "text": "lunch at &lt;one&gt;?", "ts": "1699999999.000100"}
+    message = read(event(text="", attachments=[{"text": "a link unfurled"}, shared]))
+    assert message.quote is not None
+    assert (message.text, message.quote.text, message.quote.sender_name) == ("", "lunch at <one>?", "Bo")
+    ours = read(event(text="why?", attachments=[{**shared, "author_id": "UBOT"}])).quote
+    assert ours is not None
+    assert ours.from_us
+    assert read(event(attachments="none")).quote is None
+
+
+def test_an_invisible_gap_of_ours_does_not_come_back() -> None:
+    assert read(event(text="a\u200b*b*")).text == "a*b*"
+
+
+def test_a_press_under_the_first_message_of_a_thread_is_no_press_in_it() -> None:
+    root = {**PRESS["message"], "thread_ts": PRESS["message"]["ts"]}
+    press = wire.understand(around("interactive", {**PRESS, "message": root}), ME, NOW)
+    assert isinstance(press, Press)
+    assert press.session_key.thread == ""
+
+
+@pytest.mark.parametrize("subtype", ["message_changed", "message_deleted", "message_replied"])
+def test_what_changes_an_old_message_has_no_place_of_its_own_in_the_history(subtype: str) -> None:
+    assert place_of({**MESSAGE, "subtype": subtype}) is None
+    assert place_of(MESSAGE) == Place("C1", "1700000000.000100")
+    assert place_of({**MESSAGE, "thread_ts": "1600000000.000001"}) == Place(
+        "C1", "1700000000.000100", "1600000000.000001"
+    )
 
 
 def test_the_same_unreadable_event_in_another_envelope_has_the_same_key() -> None:

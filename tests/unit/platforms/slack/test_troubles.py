@@ -111,6 +111,92 @@ async def test_a_socket_that_is_to_be_replaced_is_replaced_before_it_closes_and_
     assert slack.counts["conversations.history"] == 0, "there was no gap to catch up with"
 
 
+async def test_nobody_waits_while_a_socket_is_replaced_and_being_told_twice_changes_nothing(inbox: Inbox) -> None:
+    async with connected(inbox) as (slack, _, running):
+        hold = slack.hold("apps.connections.open")
+        slack.disconnect("warning")
+        await hold.reached()
+        slack.disconnect("refresh_requested")
+        slack.user_says("while it moves")
+        await slack.wait_for(lambda: len(slack.acked) == 1)
+        slack.release_all()
+        await slack.wait_for(lambda: slack.connections == 2 and slack.sockets == 1)
+        slack.user_says("after")
+        await slack.wait_for(lambda: len(slack.acked) == 2)
+        assert not running.done()
+    assert slack.connections == 2
+    assert slack.late_acks == []
+
+
+@pytest.mark.parametrize("error, kind", [("internal_error", UnreachableError), ("invalid_auth", CredentialsError)])
+async def test_where_there_is_no_next_socket_it_ends_with_the_reason(
+    inbox: Inbox, error: str, kind: type[PlatformError]
+) -> None:
+    async with connected(inbox) as (slack, _, running):
+        slack.refuse_next("apps.connections.open", error)
+        slack.disconnect("warning")
+        assert isinstance(await ends(running), kind)
+
+
+async def test_what_is_said_between_two_sockets_is_caught_up_with(inbox: Inbox) -> None:
+    async with connected(inbox) as (slack, _, running):
+        slack.user_says("before")
+        await slack.wait_for(lambda: len(slack.acked) == 1)
+        hold = slack.hold("apps.connections.open")
+        slack.disconnect("refresh_requested")
+        await hold.reached()
+        await slack.close_sockets()  # sooner than the next one could be opened
+        assert isinstance(await ends(running), UnreachableError)
+        slack.release_all()
+        said = slack.user_says("meanwhile")
+        async with slack.adapter() as again, receiving(again, inbox):
+            await inbox.until(2)
+    assert (slack.nowhere, inbox.keys[1]) == (1, said.key)
+
+
+async def test_what_waits_for_its_history_outlives_the_socket_it_came_over(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack:
+        async with slack.adapter() as adapter, receiving(adapter, inbox):
+            slack.user_says("before")
+            await slack.wait_for(lambda: len(slack.acked) == 1)
+        await slack.wait_for(lambda: slack.sockets == 0)
+        hold = slack.hold("conversations.history")
+        async with slack.adapter() as adapter, receiving(adapter, inbox) as running:
+            await hold.reached()
+            slack.user_says("live")
+            slack.disconnect("warning")
+            await slack.wait_for(lambda: slack.connections == 3 and slack.sockets == 1)
+            slack.release_all()
+            await slack.wait_for(lambda: slack.unacked == 0 and len(inbox.events) >= 2)
+            assert not running.done()
+    assert {event.text for event in inbox.events if isinstance(event, InboundMessage)} == {"before", "live"}
+
+
+async def test_pings_are_answered_and_each_is_a_sign_of_life(inbox: Inbox) -> None:
+    seen: list[None] = []
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack:
+        slack.ping_seconds = 0.04
+        async with slack.adapter(alive=lambda: seen.append(None)) as adapter, receiving(adapter, inbox) as running:
+            await slack.wait_for(lambda: len(seen) >= 5)
+            assert not running.done()
+    assert slack.connections == 1
+
+
+async def test_our_own_pings_are_answered_and_each_answer_is_a_sign_of_life(
+    monkeypatch: pytest.MonkeyPatch, inbox: Inbox
+) -> None:
+    monkeypatch.setattr(connection, "HEARTBEAT_SECONDS", 0.04)
+    seen: list[None] = []
+    async with (
+        asyncio.timeout(SECONDS),
+        FakeSlack() as slack,
+        slack.adapter(alive=lambda: seen.append(None)) as adapter,
+        receiving(adapter, inbox) as running,
+    ):
+        await slack.wait_for(lambda: len(seen) >= 5)
+        assert not running.done()
+
+
 @pytest.mark.parametrize(
     "reason, kind, words",
     [
@@ -290,6 +376,33 @@ async def test_slacks_own_failure_leaves_a_send_unknown_and_an_edit_to_be_repeat
         assert slack.counts["chat.postMessage"] == 2, "the SDK repeats nothing by itself"
 
 
+@pytest.mark.parametrize(
+    "body, status, kind",
+    [
+        (b"<html>Sign in to the hotel</html>", 200, UnreachableError),
+        (b"<html>no</html>", 403, UnreachableError),
+        (b"<html>slow down</html>", 429, RateLimitedError),
+        (b"<html>oops</html>", 502, OutcomeUnknownError),
+        (b"[]", 200, OutcomeUnknownError),
+        (b"5", 200, OutcomeUnknownError),
+        (b"", 200, OutcomeUnknownError),
+        (b'{"ok": tr', 200, OutcomeUnknownError),
+    ],
+)
+async def test_something_else_than_slack_answering_is_not_mistaken_for_it(
+    body: bytes, status: int, kind: type[PlatformError], inbox: Inbox
+) -> None:
+    content = "text/html" if body[:1] == b"<" else "application/json"
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack, slack.adapter() as adapter:
+        slack.answer_next("chat.postMessage", body, status=status, kind=content)
+        with pytest.raises(kind):
+            await adapter.send(saying(slack, "hello"))
+        slack.answer_next("auth.test", body, status=status, kind=content)
+        with pytest.raises((UnreachableError, RateLimitedError)):
+            await adapter.run(inbox)
+    assert slack.sent == []
+
+
 async def test_a_limit_without_a_time_waits_half_a_minute() -> None:
     async with asyncio.timeout(SECONDS), FakeSlack() as slack, slack.adapter() as adapter:
         slack.refuse_next("chat.postMessage", "ratelimited", status=429)
@@ -404,6 +517,16 @@ async def test_only_the_last_step_of_an_upload_can_be_seen(
         assert slack.sent == []
         receipt = await adapter.send(OutboundMessage(Target("slack", GROUP, "1700000000.000001"), "", attachment=file))
     assert (slack.sent[0].thread, slack.sent[0].message_id) == ("1700000000.000001", receipt.message_id)
+
+
+async def test_a_file_that_is_sent_again_carries_the_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"words")
+    file = Attachment(AttachmentKind.DOCUMENT, path=str(path), name="a.txt")
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack, slack.adapter() as adapter:
+        for text in ("", "look"):
+            await adapter.send(replace(saying(slack, text), attachment=file, is_repeat=True))
+    assert [sent.text for sent in slack.sent] == ["↻", "↻ look"]
 
 
 async def test_a_slash_command_arrives(inbox: Inbox) -> None:
