@@ -139,6 +139,7 @@ class FakeQQ(Site):
         self.heartbeats = 0
         self.heard_of: int | None = None  # the last event that a heartbeat told of
         self.downloads = 0
+        self.shown_to: list[str] = []  # what was shown by whoever asked for a file
         self.tokens_given = 0
         self.tokens_asked = 0
         self.identify_frames: list[Json] = []
@@ -571,6 +572,8 @@ class FakeQQ(Site):
         if self.page_for_next is not None:
             (status, page), self.page_for_next = self.page_for_next, None
             return web.Response(status=status, body=page, content_type="text/html")
+        if path.startswith("/download/"):
+            self.shown_to.append(request.headers.get("Authorization", ""))
         is_refused = self.refuses_files and path.startswith("/download/")
         if is_refused or not self._is_token(request.headers.get("Authorization", "")):
             return _failure(Refused(11244, "token is invalid or expired", 401))

@@ -230,6 +230,17 @@ async def test_a_connection_lost_after_the_request_left_is_repeated_with_the_sam
     assert qq.texts() == ["hello"]
 
 
+async def test_a_repeat_uses_the_ticket_of_its_first_attempt_though_there_is_a_newer_one(
+    qq: FakeQQ, inbox: Inbox
+) -> None:
+    async with qq.adapter() as adapter:
+        said = await heard(qq, adapter, inbox)
+        await adapter.send(to_ana("hello", "ob_1"))
+        await heard(qq, adapter, inbox, "something newer")
+        await adapter.send(to_ana("hello", "ob_1", is_repeat=True))
+    assert (qq.texts(), qq.sent[0].reply_to) == (["hello"], said)
+
+
 # Refusals
 
 
@@ -657,6 +668,18 @@ async def test_a_file_is_fetched_with_a_new_token_where_the_old_one_died(
             with pytest.raises(RejectedError, match=r"a\.txt"):
                 await adapter.fetch(file, tmp_path / "in")
     assert qq.downloads == asked
+
+
+async def test_a_file_elsewhere_is_fetched_without_the_token(qq: FakeQQ, inbox: Inbox, tmp_path: Path) -> None:
+    async with qq.adapter() as adapter:
+        async with receiving(adapter, inbox):
+            qq.user_sends(b"data", "a.txt")
+            [file] = (await inbox.message()).attachments
+        assert isinstance(adapter, FetchesFiles)
+        away = replace(file, file_id=file.file_id.replace("127.0.0.1", "localhost"))
+        with pytest.raises(RejectedError, match=r"a\.txt.*401"):
+            await adapter.fetch(away, tmp_path / "in")
+    assert qq.shown_to == [""]
 
 
 async def test_in_a_guild_a_file_is_refused_in_words(qq: FakeQQ) -> None:

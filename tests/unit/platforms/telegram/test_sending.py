@@ -33,6 +33,7 @@ from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.adapter import TelegramAdapter
 from hermes.platforms.telegram.config import TelegramConfig
 from tests.fakes.files import png
+from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.telegram import FakeTelegram
 
 HERE = Target("telegram", "7")
@@ -73,6 +74,14 @@ async def test_markup_that_telegram_cannot_read_is_sent_plainly(fake: FakeTelegr
     receipt = await adapter.send(text("**Hello**"))
     assert (fake.sent[0].text, fake.sent[0].parse_mode) == ("**Hello**", "")
     assert receipt.note == "sent without formatting"
+
+
+@pytest.mark.parametrize("words", ["```\n```", "> ", "`  `"])
+async def test_marks_around_nothing_are_sent_as_they_are(
+    fake: FakeTelegram, adapter: TelegramAdapter, words: str
+) -> None:
+    await adapter.send(text(words))
+    assert (fake.sent[0].raw, fake.sent[0].parse_mode) == (words, "")
 
 
 async def test_a_table_that_would_grow_beyond_the_limit_is_a_table_that_is_not_aligned(
@@ -118,7 +127,7 @@ async def test_another_topic_is_named_in_both(fake: FakeTelegram, adapter: Teleg
 
 
 async def test_an_answer_to_a_deleted_message_still_goes_out(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
-    await adapter.send(text("hi", reply_to="12345"))
+    assert (await adapter.send(text("hi", reply_to="12345"))).note == "", "Telegram was told that it may be gone"
     fake.refuse_next("sendMessage", 400, "Bad Request: message to be replied not found")
     receipt = await adapter.send(text("hi", reply_to="12345"))
     assert [sent.reply_to for sent in fake.sent] == ["", ""]
@@ -147,6 +156,16 @@ async def test_a_chat_that_moves_for_ever_ends_as_refused(fake: FakeTelegram, ad
         fake.refuse_next("sendMessage", 400, "Bad Request: group chat was upgraded", moved)
     with pytest.raises(RejectedError):
         await adapter.send(text("hi"))
+    assert fake.counts["sendMessage"] == 6
+
+
+async def test_a_chat_that_moved_to_where_it_is_ends_as_refused_at_once(
+    fake: FakeTelegram, adapter: TelegramAdapter
+) -> None:
+    fake.refuse_next("sendMessage", 400, "Bad Request: group chat was upgraded", {"migrate_to_chat_id": 7})
+    with pytest.raises(RejectedError):
+        await adapter.send(text("hi"))
+    assert fake.counts["sendMessage"] == 1
 
 
 async def test_an_edit_that_changes_nothing_is_a_success(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
@@ -178,8 +197,38 @@ async def test_each_refusal_says_who_acts(
     fake: FakeTelegram, adapter: TelegramAdapter, code: int, description: str, error: type[PlatformError]
 ) -> None:
     fake.refuse_next("sendMessage", code, description)
-    with pytest.raises(error, match=description.split(":")[0]):
+    with pytest.raises(error, match=description.split(":")[0]) as refused:
         await adapter.send(text("hi"))
+    if isinstance(refused.value, RateLimitedError):
+        assert refused.value.retry_after == 5, "it did not say how long"
+
+
+@pytest.mark.parametrize(
+    "parameters, seconds",
+    [({"retry_after": 3}, 3), ({"retry_after": 10**400}, 86400), ({"retry_after": -1}, 5), ({"retry_after": "9"}, 5)],
+)
+def test_a_wait_is_as_long_as_telegram_says_within_reason(parameters: Json, seconds: float) -> None:
+    refused = wire.refusal("sendMessage", {"error_code": 429, "parameters": parameters})
+    assert isinstance(refused, RateLimitedError)
+    assert refused.retry_after == seconds
+    assert isinstance(wire.refusal("sendMessage", {"error_code": 429, "parameters": [5]}), RateLimitedError)
+
+
+async def test_a_method_that_a_server_of_ones_own_lacks_is_no_bad_token(
+    fake: FakeTelegram, adapter: TelegramAdapter
+) -> None:
+    fake.refuse_next("setMyCommands", 404, "Not Found: method not found")
+    with pytest.raises(RejectedError, match="method not found"):
+        await adapter.set_commands([])
+
+
+async def test_a_refusal_that_repeats_the_token_is_told_without_it(
+    fake: FakeTelegram, adapter: TelegramAdapter
+) -> None:
+    fake.refuse_next("sendMessage", 400, f"Bad Request: no such path /bot{fake.token}/sendMessage")
+    with pytest.raises(RejectedError, match="no such path") as refused:
+        await adapter.send(text("hi"))
+    assert "TEST-token" not in str(refused.value)
 
 
 async def test_an_edit_and_a_poll_that_got_no_answer_are_simply_tried_again(
@@ -191,6 +240,9 @@ async def test_an_edit_and_a_poll_that_got_no_answer_are_simply_tried_again(
     fake.refuse_next("getUpdates", 500, "Internal Server Error")
     with pytest.raises(UnreachableError):
         await adapter.run(_nobody)
+    fake.refuse_next("sendChatAction", 502, "Bad Gateway")
+    with pytest.raises(UnreachableError):
+        await adapter.typing(HERE)
 
 
 async def _nobody(events: object, cursor: object = None) -> None:
@@ -206,7 +258,7 @@ async def test_flood_control_on_receiving_says_how_long_to_wait(fake: FakeTelegr
 
 async def test_a_webhook_in_the_way_is_told_with_what_to_do(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
     fake.webhook_is_set = True
-    with pytest.raises(ConflictError, match="deleteWebhook"):
+    with pytest.raises(ConflictError, match="Another program set a webhook"):
         await adapter.run(_nobody)
     assert fake.webhook_is_set  # it may be another program's: ours to tell, not to delete
 
@@ -322,6 +374,40 @@ async def test_updates_without_ids_are_not_asked_for_in_a_hot_loop(
         await adapter.run(keep)
 
 
+async def test_ids_of_updates_that_start_anew_lower_lose_nothing(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
+    """As Telegram's do after a quiet week."""
+    seen: list[str] = []
+
+    async def keep(events: list[object], cursor: object = None) -> None:
+        seen.extend(event.text for event in events)  # type: ignore[attr-defined]
+
+    fake.user_says("one")
+    running = asyncio.create_task(adapter.run(keep))  # type: ignore[arg-type]
+    await fake.wait_for(lambda: fake.polls == 2 and fake.unconfirmed == 0)
+    fake._next_update = 5
+    for words in ("two", "three"):
+        fake.user_says(words)
+    await fake.wait_for(lambda: seen == ["one", "two", "three"])
+    fake.user_says("four")
+    await fake.wait_for(lambda: seen[-1] == "four" and fake.unconfirmed == 0)
+    running.cancel()
+    await asyncio.wait({running})
+    assert seen == ["one", "two", "three", "four"]
+
+
+def test_a_server_that_does_not_wait_for_news_is_not_asked_in_a_hot_loop() -> None:
+    async def story(_: JumpingLoop, __: LoopClock) -> int:
+        async with FakeTelegram() as fake, aiohttp.ClientSession() as http:
+            fake.waits_for_news = False
+            running = asyncio.create_task(adapter_for(fake.url, http).run(_nobody))
+            await asyncio.sleep(60)
+            running.cancel()
+            await asyncio.wait({running})
+            return fake.polls
+
+    assert 50 < run_in_jumps(story) < 70
+
+
 # ---- files -----------------------------------------------------------------------------------------------------
 
 
@@ -373,6 +459,33 @@ async def test_an_album_telegram_cannot_show_goes_as_files(
     assert receipt.note == "sent as files"
     assert [entry["type"] for entry in fake.called("sendMediaGroup")[-1]["media"]] == ["document", "document"]
     assert [sent.text for sent in fake.sent] == ["both", ""]
+
+
+async def test_an_album_whose_caption_telegram_cannot_read_goes_with_plain_words(
+    fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    one, two = (a_file(tmp_path / f"{n}.png", AttachmentKind.IMAGE, png(2, 1)) for n in (1, 2))
+    fake.refuse_next("sendMediaGroup", 400, "Bad Request: can't parse entities: no")
+    receipt = await adapter.send(text("*both*", attachment=one, album=(two,)))
+    assert ([sent.text for sent in fake.sent], receipt.note) == (["*both*", ""], "sent without formatting")
+
+
+async def test_a_file_that_is_refused_even_as_a_file_is_refused(
+    fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    fake.refuse_next("sendDocument", 400, "Bad Request: wrong file type", times=3)
+    with pytest.raises(RejectedError, match="wrong file type"):
+        await adapter.send(text("", attachment=a_file(tmp_path / "f.bin", AttachmentKind.DOCUMENT)))
+    assert fake.counts["sendDocument"] == 1
+
+
+async def test_a_file_whose_place_leads_elsewhere_is_not_fetched(
+    fake: FakeTelegram, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    fake._files["FILE1"] = ("documents/../../getMe", b"data")
+    with pytest.raises(RejectedError, match="does not say where"):
+        await adapter.fetch(Attachment(AttachmentKind.DOCUMENT, "FILE1"), tmp_path)
+    assert fake.counts["file"] == 0
 
 
 async def test_a_picture_too_large_for_a_photo_goes_as_a_file(
