@@ -43,7 +43,7 @@ class Finding:
 def examine(home: Path, command: str) -> list[Finding]:
     loaded = load_config(home)
     facts = lifecycle.look(home, command)
-    findings = [home_check(home), config_check(loaded), *platforms_check(find_platforms().broken)]
+    findings = [home_check(home), config_check(loaded), *platforms_check(find_platforms().broken, facts)]
     if inspect_home(home).whose is Whose.FOREIGN:
         findings += _outside_checks(home, loaded, command, facts)
     else:
@@ -98,9 +98,10 @@ def config_check(loaded: Loaded) -> Finding:
     return Finding("config", level, str(problems[0]), tuple(str(problem) for problem in problems[1:]))
 
 
-def platforms_check(broken: Mapping[str, str]) -> list[Finding]:
-    """Nothing to say where all that are installed could be loaded."""
-    lines = tuple(broken.values())
+def platforms_check(broken: Mapping[str, str], facts: status.Facts) -> list[Finding]:
+    """Nothing where all that are installed could be loaded, or where a running gateway tells of it itself."""
+    told = (facts.snapshot or {}).get("troubles", ())
+    lines = tuple(line for line in broken.values() if line not in told)
     return [Finding("platforms", "trouble", lines[0], lines[1:])] if lines else []
 
 
