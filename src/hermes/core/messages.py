@@ -199,6 +199,8 @@ class Capabilities:
     webhook: bool = False
     # The platform has a menu of its own for commands; its adapter is a ``SetsCommands``.
     command_menu: bool = False
+    # … and can show another one in a single direct chat.
+    chat_menus: bool = False
     # True: an event that was not acknowledged is offered again. False: it is handed out once.
     redelivers: bool = True
     # True: sending twice with one idempotency_key shows one message.

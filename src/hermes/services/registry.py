@@ -19,6 +19,7 @@ _ID = re.compile(r"[a-z][a-z0-9_]*")  # it stands in keys, targets and environme
 
 # Ours stand here by module name, so that they are found in a clone too, where no entry point is installed.
 BUILT_IN: Mapping[str, str] = {
+    "discord": "hermes.platforms.discord",
     "qq": "hermes.platforms.qq",
     "slack": "hermes.platforms.slack",
     "telegram": "hermes.platforms.telegram",

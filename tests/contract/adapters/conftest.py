@@ -16,6 +16,7 @@ import pytest_asyncio
 from hermes.core.errors import StoreIsDownError
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Marks, OutboundMessage, Press
 from hermes.core.ports import Adapter
+from tests.fakes.discord import FakeDiscord
 from tests.fakes.local import FakeLocal
 from tests.fakes.qq import FakeQQ
 from tests.fakes.server import FakeServer
@@ -23,7 +24,14 @@ from tests.fakes.slack import FakeSlack
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.weixin import FakeWeixin
 
-FAKES: tuple[Callable[[], FakeServer], ...] = (FakeTelegram, FakeQQ, FakeSlack, FakeLocal, FakeWeixin)
+FAKES: tuple[Callable[[], FakeServer], ...] = (
+    FakeTelegram,
+    FakeDiscord,
+    FakeQQ,
+    FakeSlack,
+    FakeLocal,
+    FakeWeixin,
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -38,8 +38,8 @@ async def test_a_menu_shows_what_fits_and_is_set_again_in_place_of_the_old_one(s
 
 
 async def test_one_direct_chat_can_have_a_menu_of_its_own(server: FakeServer) -> None:
-    if not server.capabilities.command_menu:
-        pytest.skip(f"{server.platform} has no command menu")
+    if not server.capabilities.chat_menus:
+        pytest.skip(f"{server.platform} has no menus of single chats")
     server.user_says("hello")
     chat = server.target().chat
     async with server.adapter() as adapter:

@@ -40,6 +40,7 @@ class TelegramAdapter:
         album_limit=media.ALBUM_LIMIT,
         threads=True,
         command_menu=True,
+        chat_menus=True,
         upload_limit_bytes=media.UPLOAD_LIMIT,
         download_limit_bytes=media.DOWNLOAD_LIMIT,
     )

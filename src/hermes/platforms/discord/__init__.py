@@ -1,0 +1,82 @@
+"""Discord, through its gateway: a WebSocket in, REST calls out. Needs the extra ``discord`` and no open port."""
+
+from __future__ import annotations
+
+from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
+from hermes.core.ports import Adapter
+from hermes.platforms.discord.config import DEFAULT_BASE_URL, DEFAULT_GATEWAY_URL
+
+
+def _build(parts: AdapterParts) -> Adapter:
+    from hermes.platforms.discord.adapter import DiscordAdapter
+    from hermes.platforms.discord.config import DiscordConfig
+
+    return DiscordAdapter(DiscordConfig.of(parts), parts.http, parts.alive, parts.cursor, parts.now)
+
+
+MANIFEST = Manifest(
+    id="discord",
+    title="Discord",
+    settings=(
+        Setting(
+            "token",
+            "DISCORD_BOT_TOKEN",
+            SettingKind.SECRET,
+            required=True,
+            help="The bot's token: discord.com/developers/applications, your application, Bot, Reset Token.",
+            label="Bot token",
+            get=(
+                "https://discord.com/developers/applications: New Application.",
+                "Bot: switch on Message Content Intent, under Privileged Gateway Intents.",
+                "Installation: Guild Install gets the scopes bot, applications.commands;",
+                "  permissions: View Channels, Send Messages, Attach Files,",
+                "  Read Message History, Create Public Threads, Send in Threads.",
+                "Open its install link and add the bot to a server of yours.",
+                "Bot again: Reset Token, and copy it. It is shown once.",
+            ),
+        ),
+        Setting(
+            "base_url",
+            "DISCORD_BASE_URL",
+            default=DEFAULT_BASE_URL,
+            help="Root of the REST API.",
+        ),
+        Setting(
+            "gateway_url",
+            "DISCORD_GATEWAY_URL",
+            default=DEFAULT_GATEWAY_URL,
+            help="Where new sessions of the gateway begin; ws:// or wss://.",
+        ),
+        Setting(
+            "allowed_channels",
+            "DISCORD_ALLOWED_CHANNELS",
+            SettingKind.LIST,
+            default=(),
+            help="Ids of the server channels in which it listens, their threads included; empty: all of them.",
+        ),
+        Setting(
+            "ignored_channels",
+            "DISCORD_IGNORED_CHANNELS",
+            SettingKind.LIST,
+            default=(),
+            help="Ids of server channels in which it does not listen, whoever mentions it there.",
+        ),
+        Setting(
+            "free_response_channels",
+            "DISCORD_FREE_RESPONSE_CHANNELS",
+            SettingKind.LIST,
+            default=(),
+            help="Ids of server channels in which everything is said to it, without a mention.",
+        ),
+        Setting(
+            "auto_thread",
+            "DISCORD_AUTO_THREAD",
+            SettingKind.FLAG,
+            default=True,
+            help="A mention in a channel opens a thread, where the talk goes on; false: it is answered in the channel.",
+        ),
+    ),
+    build=_build,
+    extra="discord",
+    ids="A number of 17 to 20 digits. Settings, Advanced, Developer Mode; then right-click yourself, Copy User ID.",
+)

@@ -1,0 +1,193 @@
+"""What was written while no session listened, read from the history of each channel."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hermes.core.errors import PlatformError, RateLimitedError, RejectedError
+from hermes.core.messages import Json
+from hermes.platforms.discord.api import Api
+from hermes.platforms.discord.places import Places
+from hermes.platforms.discord.reading import Room, RoomKind, is_snowflake, order, room_of, snowflake_at
+
+log = logging.getLogger(__name__)
+
+LONGEST_SECONDS = 7 * 86400.0
+PAGE = 100
+MOST_PAGES = 10
+READERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The messages of one channel that were missed, oldest first; ``error`` ends the connection instead."""
+
+    room: Room | None
+    messages: Sequence[Json] = ()
+    error: PlatformError | None = None
+
+
+class CatchUp:
+    """Reads a few channels at a time; one in which somebody speaks now comes first.
+
+    Until a channel has been put, its live events have to wait. In a session that was resumed nothing is missing; then
+    it only finds out what kind of place an unknown channel is.
+    """
+
+    def __init__(
+        self, api: Api, places: Places, now: Callable[[], float], put: Callable[[CaughtUp], None], *, is_resumed: bool
+    ) -> None:
+        self._api = api
+        self._places = places
+        self._now = now
+        self._put = put
+        self._reads_history = not is_resumed
+        self._servers: set[str] | None = set() if is_resumed else None  # those that Discord has not told of yet
+        self._rooms: dict[str, Room] = {}
+        self._waiting: list[str] = []
+        self._pending: set[str] = set()  # wanted, and not finished yet
+        self._done: set[str] = set()
+        self._wake = asyncio.Event()
+        if self._reads_history:
+            for channel in places.direct_chats:
+                self._want(Room(channel, RoomKind.DIRECT))
+
+    # What is known
+
+    def room(self, channel: str, direct: Room | None = None) -> Room | None:
+        """The place, once it is known and whatever was missed there has been stored.
+
+        ``direct``: a direct chat needs no asking, and in a resumed session nothing went before what is said there.
+        """
+        if direct is not None and not self._reads_history:
+            self.know(direct)
+        return self._rooms.get(channel) if channel in self._done else None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing any more: every server has told of its channels, and all were read."""
+        return self._servers is not None and not self._servers and not self._pending
+
+    def expect(self, servers: Iterable[str]) -> None:
+        self._servers = set(servers)
+
+    def arrived(self, server: str) -> None:
+        """A server told of its channels, or that it cannot."""
+        if self._servers is not None:
+            self._servers.discard(server)
+
+    def learn(self, room: Room, newest: str, floor: str) -> None:
+        """A channel of a server, and its newest message; before ``floor`` we were not there."""
+        since = max(self._places.mark(room.id), floor, key=order)
+        if self._reads_history and order(newest) > order(since) and room.id not in self._done:
+            self._want(room)
+        else:
+            self.know(room)
+
+    def know(self, room: Room) -> None:
+        """A channel in which nothing was missed."""
+        self._rooms[room.id] = room
+        if room.id not in self._pending:
+            self._done.add(room.id)
+
+    def forget(self, channel: str) -> None:
+        if channel in self._done:
+            self._done.discard(channel)
+            self._rooms.pop(channel, None)
+
+    def finish(self, room: Room) -> None:
+        """What was missed there is stored."""
+        self._rooms[room.id] = room
+        self._pending.discard(room.id)
+        self._done.add(room.id)
+
+    def hurry(self, channel: str, room: Room | None) -> None:
+        """Somebody speaks there now."""
+        if room is not None:
+            self._rooms.setdefault(channel, room)
+        if channel in self._waiting:
+            self._waiting.remove(channel)
+        elif channel in self._pending:
+            return  # it is being read
+        self._pending.add(channel)
+        self._waiting.insert(0, channel)
+        self._wake.set()
+
+    def _want(self, room: Room) -> None:
+        self._rooms[room.id] = room
+        if room.id not in self._pending:
+            self._pending.add(room.id)
+            self._waiting.append(room.id)
+            self._wake.set()
+
+    # Reading
+
+    async def run(self) -> None:
+        """Read until cancelled: whoever speaks later in a channel that nobody knew has it read then."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(READERS):
+                group.create_task(self._told(self._read))
+
+    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except PlatformError as error:
+            self._put(CaughtUp(None, error=error))
+
+    async def _read(self) -> None:
+        while True:
+            while self._waiting:
+                channel = self._waiting.pop(0)
+                room = self._rooms.get(channel) or await self._asked(channel)
+                self._put(CaughtUp(room, await self._missed(room) if self._reads_history else ()))
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _asked(self, channel: str) -> Room:
+        """What kind of place it is; one of which Discord does not tell is taken for a channel like any other."""
+        try:
+            return room_of(await self._patiently("tell of a channel", "/channels/{channel_id}", channel_id=channel))
+        except (RejectedError, KeyError, TypeError, ValueError) as unknown:
+            log.info("Channel not known", extra={"platform": "discord", "chat": channel, "reason": str(unknown)})
+            return Room(channel, RoomKind.CHANNEL)
+
+    async def _missed(self, room: Room) -> list[Json]:
+        after = max(self._places.mark(room.id), snowflake_at(self._now() - LONGEST_SECONDS), key=order)
+        found: dict[str, Json] = {}
+        try:
+            for _ in range(MOST_PAGES):
+                page = _messages(await self._page(room.id, after), after)
+                found |= page
+                after = max(page, key=order, default=after)
+                if len(page) < PAGE:
+                    break
+            else:
+                log.warning("More than can be caught up", extra={"platform": "discord", "chat": room.id})
+        except RejectedError as refused:  # gone, or it may not be read: the others go on
+            log.warning("Not caught up", extra={"platform": "discord", "chat": room.id, "reason": str(refused)})
+        return [found[id_] for id_ in sorted(found, key=order)]
+
+    async def _page(self, channel: str, after: str) -> Any:
+        query = {"after": after, "limit": str(PAGE)}
+        return await self._patiently(
+            "read what was said", "/channels/{channel_id}/messages", query=query, channel_id=channel
+        )
+
+    async def _patiently(self, what: str, path: str, *, query: Json | None = None, **parts: str) -> Any:
+        """Discord says how long to wait; nobody else is held up by it."""
+        while True:
+            try:
+                return await self._api.get(what, path, query=query, **parts)
+            except RateLimitedError as limited:
+                await asyncio.sleep(limited.retry_after)
+
+
+def _messages(page: object, after: str) -> dict[str, Json]:
+    known = [each for each in page if isinstance(each, dict)] if isinstance(page, list) else []
+    return {
+        each["id"]: each for each in known if is_snowflake(each.get("id")) and order(str(each["id"])) > order(after)
+    }

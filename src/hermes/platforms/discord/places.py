@@ -1,0 +1,152 @@
+"""What outlives a connection: the session, up to where each channel is stored, and the threads in which we take part.
+
+The mark of a channel is a low-water mark: every message in it up to that id is in the inbox. ``since`` is when this
+account first listened. A session is remembered with the number of the last dispatch up to which everything is in the
+inbox, so that Discord, asked to resume it, hands out the rest again; while messages are still being caught up, none is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import orjson
+
+from hermes.core.errors import RateLimitedError
+from hermes.core.messages import Marks
+from hermes.platforms.discord.reading import is_snowflake, order
+
+_SINCE, _SESSION, _THREADS, _ROLES, _BEGUN = "since", "session", "threads", "roles", "begun"
+_DIRECT, _CHANNEL = "dm:", "channel:"
+MOST_THREADS = 200
+MOST_ROLES = 500
+# Discord takes a bot's token away that begins more than a thousand sessions in a day.
+MOST_BEGUN = 100
+BEGUN_SECONDS = 3 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What Discord calls our connection, the last dispatch that is stored, and where it is resumed."""
+
+    id: str
+    seq: int
+    url: str
+
+
+class Places:
+    def __init__(self, marks: Marks) -> None:
+        self.since = marks.get(_SINCE, "") if is_snowflake(marks.get(_SINCE)) else ""
+        self.session = _session(_loaded(marks.get(_SESSION, "")))
+        self._direct = _with_prefix(marks, _DIRECT)
+        self._channels = _with_prefix(marks, _CHANNEL)
+        self._threads = OrderedDict.fromkeys(_ids(_loaded(marks.get(_THREADS, ""))))
+        self._roles = OrderedDict.fromkeys(_ids(_loaded(marks.get(_ROLES, ""))))
+        self._begun = marks.get(_BEGUN, "")
+
+    @classmethod
+    def of(cls, marks: Marks) -> Self:
+        return cls(marks)
+
+    @property
+    def direct_chats(self) -> list[str]:
+        """Those in which somebody wrote last come first."""
+        return sorted(self._direct, key=lambda channel: order(self._direct[channel]), reverse=True)
+
+    def mark(self, channel: str) -> str:
+        return self._direct.get(channel) or self._channels.get(channel) or self.since
+
+    def is_direct(self, channel: str) -> bool:
+        return channel in self._direct
+
+    def begin(self, since: str) -> dict[str, str]:
+        self.since = since
+        return {_SINCE: since}
+
+    def move(self, channel: str, message_id: str, *, is_direct: bool) -> dict[str, str]:
+        """Everything in the channel up to here is stored with what changes now."""
+        marks, name = (self._direct, _DIRECT) if is_direct else (self._channels, _CHANNEL)
+        if order(message_id) <= order(marks.get(channel, "")):
+            return {}
+        marks[channel] = message_id
+        return {f"{name}{channel}": message_id}
+
+    # Threads and roles
+
+    def takes_part(self, thread: str) -> bool:
+        return thread in self._threads
+
+    def join(self, thread: str) -> dict[str, str]:
+        """We take part in this thread; the one that was quiet for longest is forgotten when there are too many."""
+        is_newest = self._threads and next(reversed(self._threads)) == thread
+        return {} if is_newest else {_THREADS: _added(self._threads, [thread], MOST_THREADS)}
+
+    def is_our_role(self, role: str) -> bool:
+        return role in self._roles
+
+    def add_roles(self, roles: Iterable[str]) -> dict[str, str]:
+        new = [role for role in roles if role not in self._roles]
+        return {_ROLES: _added(self._roles, new, MOST_ROLES)} if new else {}
+
+    # Sessions
+
+    def remember(self, session: Session | None) -> dict[str, str]:
+        if session == self.session:
+            return {}
+        self.session = session
+        told = {"id": session.id, "seq": session.seq, "url": session.url} if session is not None else {}
+        return {_SESSION: orjson.dumps(told).decode()}
+
+    def begin_session(self, now: float) -> dict[str, str]:
+        """Count a session that is about to begin, or raise: too many would cost the token."""
+        first, _, count = self._begun.partition("/")
+        start, begun = (float(first), int(count)) if count.isdecimal() and _is_number(first) else (now, 0)
+        if not 0 <= now - start < BEGUN_SECONDS:
+            start, begun = now, 0
+        if begun >= MOST_BEGUN:
+            raise RateLimitedError(
+                f"{begun} sessions began within {(now - start) / 60:.0f} minutes. Discord takes the token away from a "
+                "bot that begins a thousand in a day, so the next one waits.",
+                retry_after=max(60.0, start + BEGUN_SECONDS - now),
+            )
+        self._begun = f"{start:.0f}/{begun + 1}"
+        return {_BEGUN: self._begun, **self.remember(None)}
+
+
+def _with_prefix(marks: Marks, prefix: str) -> dict[str, str]:
+    found = {name.removeprefix(prefix): mark for name, mark in marks.items() if name.startswith(prefix)}
+    return {name: mark for name, mark in found.items() if is_snowflake(name) and is_snowflake(mark)}
+
+
+def _loaded(mark: str) -> Any:
+    try:
+        return orjson.loads(mark or "null")
+    except orjson.JSONDecodeError:  # a mark that was damaged costs what it held, not the account
+        return None
+
+
+def _ids(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str) and is_snowflake(each)] if isinstance(value, list) else []
+
+
+def _session(told: object) -> Session | None:
+    match told:
+        case {"id": str(id_), "seq": int(seq), "url": str(url)} if id_:
+            return Session(id_, seq, url)
+        case _:
+            return None
+
+
+def _added(known: OrderedDict[str, None], new: Iterable[str], most: int) -> str:
+    for each in new:
+        known[each] = None
+        known.move_to_end(each)
+    while len(known) > most:
+        known.popitem(last=False)
+    return orjson.dumps(list(known)).decode()
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()

@@ -1,0 +1,170 @@
+"""What goes out: messages, edits, files, typing, and the threads that they open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+import orjson
+from discord import File
+
+from hermes.core.errors import RejectedError
+from hermes.core.keys import Target
+from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, Json, OutboundMessage, Receipt
+from hermes.platforms.discord import media, wire
+from hermes.platforms.discord.api import Api
+from hermes.platforms.discord.voice import Voice, measure
+
+log = logging.getLogger(__name__)
+
+_MOST_REMEMBERED = 500
+_MESSAGES = "/channels/{channel_id}/messages"
+_VOICE_NAME = "voice-message.ogg"
+T = TypeVar("T")
+
+
+class Sender:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._questions: OrderedDict[str, str] = OrderedDict()  # messages under which a thread is to open, by id
+        self._refused: OrderedDict[str, None] = OrderedDict()  # threads that may not be opened: said in the channel
+        self._opening = asyncio.Lock()
+
+    def note(self, message: InboundMessage) -> None:
+        """A question that opens a thread: that is named after it, and opened when something is said there."""
+        if message.session_key.thread == message.message_id:
+            _put(self._questions, message.message_id, message.text)
+
+    async def send(self, message: OutboundMessage) -> Receipt:
+        if message.replaces:
+            return await self._change(message)
+        if message.attachment is not None:
+            return await self._send_files(message, (message.attachment, *message.album))
+        body = wire.post(message)
+        answer = await self._in(message.target, lambda channel: self._post(channel, body))
+        return _receipt(answer)
+
+    async def _post(self, channel: str, body: Json) -> Any:
+        return await self._api.call("show a message", "POST", _MESSAGES, body, shows=True, channel_id=channel)
+
+    async def _change(self, message: OutboundMessage) -> Receipt:
+        if message.attachment is not None:
+            raise RejectedError("Discord cannot put a file in place of a message.")
+        path, body = f"{_MESSAGES}/{{message_id}}", wire.change(message)
+
+        async def change(channel: str) -> Any:
+            return await self._api.call(
+                "change a message", "PATCH", path, body, channel_id=channel, message_id=message.replaces
+            )
+
+        await self._in(message.target, change)
+        return Receipt(message.replaces)
+
+    async def typing(self, target: Target, seconds: float) -> None:
+        async def show(channel: str) -> Any:
+            return await self._api.call(
+                "show typing", "POST", "/channels/{channel_id}/typing", seconds=seconds, channel_id=channel
+            )
+
+        try:
+            await self._in(target, show)
+        except wire.RefusedError as refused:  # whoever may not write there cannot show it either
+            log.debug("Typing not shown", extra={"platform": "discord", "reason": str(refused)})
+
+    # Files
+
+    async def _send_files(self, message: OutboundMessage, attachments: tuple[Attachment, ...]) -> Receipt:
+        async with AsyncExitStack() as stack:
+            uploads = [await stack.enter_async_context(media.opened(attachment)) for attachment in attachments]
+            voice = await _voice(message, uploads[0], attachments)
+            if voice is not None:
+                try:
+                    return await self._upload(message, uploads, voice)
+                except wire.RefusedError as refused:  # not everywhere may it speak; a sound file gets a player
+                    log.debug("Not shown as a voice message", extra={"platform": "discord", "reason": str(refused)})
+            return await self._upload(message, uploads, None)
+
+    async def _upload(self, message: OutboundMessage, uploads: list[media.Upload], voice: Voice | None) -> Receipt:
+        files = [File(upload.file, _VOICE_NAME if voice else upload.name) for upload in uploads]  # type: ignore[arg-type]
+        body = orjson.dumps({**wire.post(message), **_attached(files, voice)}).decode()
+
+        async def upload(channel: str) -> Any:
+            for file in files:
+                file.reset()
+            return await self._api.upload("show a file", _MESSAGES, body, files, channel_id=channel)
+
+        try:
+            return _receipt(await self._in(message.target, upload))
+        finally:
+            for file in files:
+                file.fp.close = file._closer  # type: ignore[method-assign] # whoever opened it closes it
+
+    # Threads
+
+    async def _in(self, target: Target, act: Callable[[str], Awaitable[T]]) -> T:
+        """Do it in the target's thread, which is opened where it does not exist yet; else in its channel."""
+        thread = target.thread
+        if not thread or thread in self._refused:
+            return await act(target.chat)
+        if thread in self._questions:
+            await self._open(target)
+        if thread in self._refused:
+            return await act(target.chat)
+        try:
+            return await act(thread)
+        except wire.RefusedError as refused:
+            if refused.code != wire.UNKNOWN_CHANNEL:
+                raise
+        await self._open(target)
+        return await act(target.chat if thread in self._refused else thread)
+
+    async def _open(self, target: Target) -> None:
+        async with self._opening:
+            name = self._questions.get(target.thread, "")
+            try:
+                await self._api.call(
+                    "open a thread",
+                    "POST",
+                    f"{_MESSAGES}/{{message_id}}/threads",
+                    wire.thread(name or "Hermes"),
+                    channel_id=target.chat,
+                    message_id=target.thread,
+                )
+            except wire.RefusedError as refused:
+                if refused.code != wire.THREAD_EXISTS:
+                    _put(self._refused, target.thread, None)
+                    log.info("No thread opened", extra={"platform": "discord", "reason": str(refused)})
+            self._questions.pop(target.thread, None)
+
+
+async def _voice(message: OutboundMessage, upload: media.Upload, attachments: tuple[Attachment, ...]) -> Voice | None:
+    """A voice message stands alone: no words, no buttons, nothing beside it."""
+    is_voice = attachments[0].kind is AttachmentKind.VOICE and len(attachments) == 1
+    if not is_voice or message.text or message.buttons or message.is_repeat:
+        return None
+    sound = await asyncio.to_thread(upload.file.read)
+    upload.file.seek(0)
+    return measure(sound)
+
+
+def _attached(files: list[File], voice: Voice | None) -> Json:
+    told: list[Json] = [{"id": number, "filename": file.filename} for number, file in enumerate(files)]
+    if voice is None:
+        return {"attachments": told}
+    told[0] |= {"duration_secs": round(voice.seconds, 2), "waveform": voice.waveform}
+    return {"attachments": told, "flags": wire.VOICE_MESSAGE}
+
+
+def _receipt(answer: object) -> Receipt:
+    return Receipt(str(answer.get("id") or "") if isinstance(answer, dict) else "")
+
+
+def _put(known: OrderedDict[str, Any], key: str, value: Any) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > _MOST_REMEMBERED:
+        known.popitem(last=False)

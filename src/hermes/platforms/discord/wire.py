@@ -1,0 +1,302 @@
+"""Discord's JSON both ways, and what its refusals mean. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import reprlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+
+import orjson
+
+from hermes.core.errors import (
+    CredentialsError,
+    OutcomeUnknownError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    UnreachableError,
+)
+from hermes.core.messages import (
+    Button,
+    Capabilities,
+    Ignored,
+    InboundEvent,
+    Json,
+    OutboundMessage,
+    Rate,
+    Rates,
+    TextUnit,
+    Unreadable,
+    read,
+)
+from hermes.core.ports import CommandHint
+from hermes.core.text import length, trim
+from hermes.platforms.discord import media, reading
+from hermes.platforms.discord.markdown import render
+from hermes.platforms.discord.reading import Me, Room
+
+REPEAT_MARK = "↻ "
+TEXT_LIMIT = 2000
+NONCE_LIMIT = 25
+LABEL_LIMIT = 80
+CUSTOM_ID_LIMIT = 100
+ROW_LIMIT = 5
+MOST_ROWS = 5
+THREAD_NAME_LIMIT = 100
+THREAD_MINUTES = 1440
+MOST_COMMANDS = 100
+COMMAND_NAME_LIMIT = 32
+SUMMARY_LIMIT = 100
+OPTION = "text"
+DEFAULT_RETRY_SECONDS = 30.0
+LONGEST_RETRY_SECONDS = 3600.0
+EPHEMERAL = 64
+VOICE_MESSAGE = 8192
+
+CAPABILITIES = Capabilities(
+    # What is left when a repeated message has to carry its mark. Discord does not say how it counts; this is the
+    # stricter way.
+    text_limit=TEXT_LIMIT - len(REPEAT_MARK),
+    text_unit=TextUnit.UTF16,
+    caption_limit=TEXT_LIMIT - len(REPEAT_MARK),
+    edits=True,
+    typing=True,
+    buttons=True,
+    media=True,
+    voice=True,
+    album_limit=media.ALBUM_LIMIT,
+    threads=True,
+    catch_up=True,
+    command_menu=True,
+    idempotent_sends=True,
+    edit_pause_seconds=1.2,
+    # Five messages in five seconds in a channel, edits among them.
+    rates=Rates(in_all=Rate(45, 1.0), in_chat=Rate(5, 5.0)),
+    # It wants us to connect anew every few hours.
+    ends_connections=True,
+    # A heartbeat is answered every 41 seconds, and one may be missed.
+    silence_seconds=100.0,
+    upload_limit_bytes=media.UPLOAD_LIMIT,
+    download_limit_bytes=media.DOWNLOAD_LIMIT,
+)
+
+_ADVICE = {
+    10003: "There is no such channel, or the bot is not in it.",
+    10008: "There is no such message any more.",
+    50001: "The bot may not see the channel: give it the permission View Channels there.",
+    50007: "This person takes no direct messages from the bot: it shares no server with them, or they forbid it.",
+    50013: "The bot lacks a permission there: Send Messages, Attach Files or Create Public Threads.",
+    50083: "The thread is archived and closed.",
+    40005: "The file is too large for that server.",
+    20028: "Too much was written in that channel.",
+}
+THREAD_EXISTS = 160004
+UNKNOWN_CHANNEL = 10003
+
+_PORTAL = "discord.com/developers/applications, your application, Bot"
+_FATAL = {
+    4004: f"Discord does not know the token any more. Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.",
+    4010: "Discord refused the shard that was asked for; Hermes uses none. Update hermes-gateway.",
+    4011: "The bot is in so many servers that Discord wants it in shards, which Hermes does not do.",
+    4012: "Discord does not speak this version of its gateway any more. Update hermes-gateway and discord.py.",
+    4013: "Discord refused the intents that were asked for as invalid. Update hermes-gateway.",
+}
+INTENTS_ARE_OFF = (
+    f"The bot may not read messages. Switch on Message Content Intent ({_PORTAL}, Privileged Gateway Intents), "
+    "then run `hermes gateway restart`."
+)
+FATAL_CODES = frozenset({*_FATAL, 4014})
+# After these a session is gone, whatever the socket says next.
+LOST_CODES = frozenset({4003, 4007, 4009})
+_MAY_READ = (1 << 18) | (1 << 19)  # flags of an application: all servers, and fewer than a hundred
+
+
+class RefusedError(RejectedError):
+    """Discord read the request and said no; ``code`` is its own number for why."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+# In
+
+
+def understand(event: str, data: object, room: Room | None, me: Me) -> InboundEvent:
+    """What a dispatch holds. Whatever cannot be read is kept raw, with a key by which it is known again."""
+    match event:
+        case "MESSAGE_CREATE" if room is not None:
+            return _read(reading.message, data, room, me)
+        case "MESSAGE_UPDATE" if room is not None:
+            return _read(reading.edit, data, room, me)
+        case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
+            return kept(data, "no channel")
+        case "INTERACTION_CREATE":
+            return _read(reading.interaction, data, me)
+        case _:
+            return Ignored(event[:50])
+
+
+def past(message: object, room: Room, me: Me) -> InboundEvent:
+    """What a message of the history holds."""
+    return _read(reading.message, message, room, me)
+
+
+def _read(parse: Callable[..., InboundEvent], data: object, *context: object) -> InboundEvent:
+    if not isinstance(data, dict):
+        return kept(data, "no object")
+    known = read(parse, data, *context, dump=_dump)
+    return replace(known, keys=(_raw_key(data),)) if isinstance(known, Unreadable) else known
+
+
+def kept(raw: object, reason: str) -> Unreadable:
+    return Unreadable(raw=_dump(raw), reason=reason, keys=(_raw_key(raw),))
+
+
+def _raw_key(raw: object) -> str:
+    return f"raw:{hashlib.sha256(_dump(raw).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _dump(raw: object) -> str:
+    try:
+        return orjson.dumps(raw).decode()
+    except TypeError:  # lone surrogates, or nested too deeply: the upper levels have to do
+        short = reprlib.Repr()
+        short.maxlevel, short.maxdict, short.maxlist, short.maxstring = 20, 100, 100, 10_000
+        return short.repr(raw)
+
+
+# Out
+
+
+def text_of(message: OutboundMessage) -> str:
+    """As Discord is to show it. What grew too long by being rendered is shown as it was written."""
+    room = TEXT_LIMIT - len(REPEAT_MARK)
+    shown = render(message.text)
+    shown = shown if length(shown, TextUnit.UTF16) <= room else message.text
+    return f"{REPEAT_MARK}{shown}" if message.is_repeat and not message.replaces else shown
+
+
+def post(message: OutboundMessage) -> Json:
+    """The body of a new message."""
+    body = {**_content(message), **_once(message)}
+    # The message that a thread was opened under stands outside of it.
+    if message.reply_to and message.reply_to != message.target.thread:
+        body["message_reference"] = {"message_id": message.reply_to, "fail_if_not_exists": False}
+    return body
+
+
+def change(message: OutboundMessage) -> Json:
+    """The body that puts a text in place of an earlier one. Buttons that are not named again would stay."""
+    return {"components": [], **_content(message)}
+
+
+def _content(message: OutboundMessage) -> Json:
+    body: Json = {"allowed_mentions": {"parse": ["users"], "replied_user": True}}
+    if text := text_of(message):
+        body["content"] = text
+    if message.buttons:
+        body["components"] = buttons(message.buttons)
+    return body
+
+
+def _once(message: OutboundMessage) -> Json:
+    """With a nonce, Discord shows a repeated message once: it answers with the first."""
+    if not message.idempotency_key:
+        return {}
+    name = hashlib.sha256(message.idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()[:NONCE_LIMIT]
+    return {"nonce": name, "enforce_nonce": True}
+
+
+def buttons(rows: tuple[tuple[Button, ...], ...]) -> list[Json]:
+    short = [row[at : at + ROW_LIMIT] for row in rows for at in range(0, len(row), ROW_LIMIT)]
+    return [{"type": 1, "components": [_button(button) for button in row]} for row in short[:MOST_ROWS] if row]
+
+
+def _button(button: Button) -> Json:
+    label = trim(button.label, LABEL_LIMIT, TextUnit.UTF16) or "…"
+    return {"type": 2, "style": 2, "label": label, "custom_id": button.data[:CUSTOM_ID_LIMIT]}
+
+
+def thread(name: str) -> Json:
+    words = " ".join(name.split())
+    return {
+        "name": trim(words, THREAD_NAME_LIMIT, TextUnit.UTF16) or "…",
+        "auto_archive_duration": THREAD_MINUTES,
+    }
+
+
+def commands(hints: Sequence[CommandHint]) -> list[Json]:
+    """A menu as Discord takes it: names in small letters, a summary with each, at most a hundred."""
+    named = {hint.name: hint for hint in hints if _is_command_name(hint.name)}
+    return [
+        {
+            "name": hint.name,
+            "type": 1,
+            "description": trim(" ".join(hint.summary.split()) or hint.name, SUMMARY_LIMIT, TextUnit.UTF16),
+            "options": [{"type": 3, "name": OPTION, "description": "What is written after it", "required": False}],
+        }
+        for hint in list(named.values())[:MOST_COMMANDS]
+    ]
+
+
+def _is_command_name(name: str) -> bool:
+    letters = name.replace("-", "").replace("_", "")
+    return 1 <= len(name) <= COMMAND_NAME_LIMIT and letters.isalnum() and name == name.lower()
+
+
+def same_commands(shown: object, wanted: Sequence[Json]) -> bool:
+    """Whether Discord shows exactly these already; it adds fields of its own to each."""
+    if not isinstance(shown, list) or not all(isinstance(each, dict) for each in shown):
+        return False
+    return sorted(map(_essence, shown)) == sorted(map(_essence, wanted))
+
+
+def _essence(command: Json) -> str:
+    options = [
+        {key: option.get(key) for key in ("type", "name", "description")} | {"required": bool(option.get("required"))}
+        for option in command.get("options") or ()
+        if isinstance(option, dict)
+    ]
+    essence = {"name": command.get("name"), "type": command.get("type", 1), "description": command.get("description")}
+    return orjson.dumps(essence | {"options": options}, option=orjson.OPT_SORT_KEYS).decode()
+
+
+# Refusals
+
+
+def refusal(what: str, status: int, code: int, text: str, retry_after: float | None = None) -> PlatformError:
+    reason = f"Discord refused to {what}: {text or status}"[:500].rstrip(".")
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return RateLimitedError(reason, retry_after=_bounded(retry_after))
+    if status == HTTPStatus.UNAUTHORIZED:
+        return CredentialsError(f"{reason}. Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return OutcomeUnknownError(f"{reason} ({status}).")
+    if not code and not text:
+        return UnreachableError(f"What answered is not Discord ({status}). Check DISCORD_BASE_URL and the proxy.")
+    advice = _ADVICE.get(code, "")
+    return RefusedError(f"{reason} ({code}).{' ' if advice else ''}{advice}", code)
+
+
+def _bounded(seconds: float | None) -> float:
+    return DEFAULT_RETRY_SECONDS if seconds is None else min(max(0.0, seconds), LONGEST_RETRY_SECONDS)
+
+
+def farewell(code: int, reason: str = "") -> PlatformError:
+    """Why Discord closed the socket, and who acts."""
+    if code == 4014:  # intents that are switched off
+        return CredentialsError(INTENTS_ARE_OFF)
+    if code in _FATAL:
+        return CredentialsError(_FATAL[code])
+    words = f" reason={reason[:100]}" if reason else ""
+    if code == 4008:  # too many frames of ours
+        return RateLimitedError(f"WebSocket closed: code={code}{words}", retry_after=60.0)
+    return UnreachableError(f"WebSocket closed: code={code}{words}")
+
+
+def may_read_messages(application: Json) -> bool:
+    flags = application.get("flags")
+    return not isinstance(flags, int) or bool(flags & _MAY_READ)
