@@ -502,7 +502,9 @@ def platform_keys(manifest: Manifest, prefix: Path | None = None) -> tuple[Key, 
 def _of_setting(setting: Setting, prefix: Path) -> Key:
     path, env = (*prefix, setting.key), (setting.env,) if setting.env else ()
     if setting.kind is SettingKind.TEXT and setting.key.endswith("url"):
-        return web_address(path, default=setting.default, env=env, help=setting.help)
+        address = web_address(path, default=setting.default, env=env, help=setting.help)
+        is_socket = str(setting.default).startswith(("ws://", "wss://"))
+        return replace(address, choices=("ws", "wss")) if is_socket else address
     return Key(path, _KINDS[setting.kind], setting.default, env, help=setting.help)
 
 
