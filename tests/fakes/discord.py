@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 from urllib.parse import unquote
 
 import aiohttp
@@ -18,11 +18,13 @@ from aiohttp import web
 
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
-from hermes.core.messages import Button, Capabilities, InboundEvent, Marks
+from hermes.core.messages import Button, Capabilities
 from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.discord.wire import CAPABILITIES
-from tests.fakes.server import Changes, Hold, Said, Sent
+from tests.fakes.server import Hold, Said, Sent
+from tests.fakes.site import Site, keeping
+from tests.fakes.site import session as http_session
 
 Json = dict[str, Any]
 BOT, APPLICATION, SERVER, GROUP, ROLE = "901", "902", "200", "300", "950"
@@ -88,7 +90,7 @@ def direct(chat: int | str) -> str:
     return f"9{chat:08d}" if isinstance(chat, int) else chat
 
 
-class FakeDiscord:
+class FakeDiscord(Site):
     """One bot in one server. Person 7 is Ana, who writes to the bot directly.
 
     ``port`` 0 takes a free one at the first start; stop() and start() keep it, which makes an outage. It begins as
@@ -104,15 +106,12 @@ class FakeDiscord:
     )
 
     def __init__(self, *, port: int = 0, is_known: bool = True) -> None:
-        self.port = port
+        super().__init__(port=port)
         self.token = "OTAx.abcdef.secretsecretsecret"
         self.identity = BOT
         self.secrets: tuple[str, ...] = (self.token,)
-        self.sent: list[Sent] = []
         self.calls: list[Call] = []
-        self.counts: Counter[str] = Counter()
         self.marks: dict[str, str] = {}
-        self.menus: dict[str, dict[str, str]] = {}
         self.commands: list[Json] = []
         self.channels: dict[str, Json] = {GROUP: {"id": GROUP, "type": 0, "name": "general", "guild_id": SERVER}}
         self.history: dict[str, list[Json]] = {}
@@ -147,13 +146,9 @@ class FakeDiscord:
         self._sockets: list[Socket] = []
         self._files: dict[str, _File] = {}
         self._refusals: dict[str, deque[Refused | bytes]] = {}
-        self._holds: dict[str, Hold] = {}
         self._sending: set[asyncio.Future[None]] = set()
         self._typings = 0
         self._last_id = 0
-        self._changes = Changes()
-        self._server: web.Server | None = None
-        self._runner: web.ServerRunner | None = None
         if is_known:
             self.sessions["s0"] = Session("s0", [{"op": 0, "t": "READY", "s": 1, "d": {}}])
             since = str((int(time.time() * 1000) - 3_600_000 - EPOCH_MS) << 22)
@@ -161,10 +156,6 @@ class FakeDiscord:
             self.marks = {"since": since, "session": orjson.dumps(known).decode()}
 
     # ---- life ----------------------------------------------------------------------------------------------
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def base_url(self) -> str:
@@ -182,30 +173,6 @@ class FakeDiscord:
             "DISCORD_BASE_URL": self.base_url,
             "DISCORD_GATEWAY_URL": self.gateway_url,
         }
-
-    async def start(self) -> None:
-        self._server = web.Server(self._answer, request_factory=_large_request)
-        self._runner = web.ServerRunner(self._server, shutdown_timeout=0.01)  # 0 would mean for ever
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """The outage: nothing listens, every connection is cut. Sessions outlive it."""
-        if self._runner is None:
-            return
-        self.release_all()
-        self.drop_connection()
-        await self._runner.cleanup()
-        self._runner = self._server = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
 
     def settings(self, **more: Any) -> Json:
         where = {"base_url": self.base_url, "gateway_url": self.gateway_url}
@@ -225,19 +192,11 @@ class FakeDiscord:
             """The real adapter; what it asks to be stored is handed to the next one, as the gateway's store does."""
 
             async def run(self, emit: Emit) -> None:
-                async def keep(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
-                    await emit(events, cursor)
-                    kept.update(cursor or {})
+                await super().run(keeping(emit, kept))
 
-                await super().run(keep)
-
-        own = http or aiohttp.ClientSession()
-        try:
+        async with http_session(http) as own:
             config = DiscordConfig.of(AdapterParts("main", self.settings(**settings), own, alive, kept))
             yield RemembersItsPlace(config, own, alive, kept, time.time)
-        finally:
-            if http is None:
-                await own.close()
 
     # ---- people --------------------------------------------------------------------------------------------
 
@@ -278,9 +237,6 @@ class FakeDiscord:
     def user_forwards(self, texts: Sequence[str]) -> list[Said]:
         shot = [{"message": {"type": 0, "content": text, "attachments": [], "embeds": []}} for text in texts]
         return [self.user_says("", message_snapshots=[each]) for each in shot]
-
-    def user_sends_album(self, files: Sequence[bytes], caption: str = "") -> list[Said]:
-        raise NotImplementedError("Discord's albums are one message")
 
     def user_sends(
         self, data: bytes, name: str = "notes.txt", caption: str = "", *, mime: str = "text/plain", **more: Any
@@ -398,21 +354,8 @@ class FakeDiscord:
     def accept_credentials(self) -> None:
         self._is_welcome = True
 
-    def hold(self, what: str) -> Hold:
-        hold = self._holds[what] = Hold(what)
-        return hold
-
     def hold_sends(self) -> Hold:
         return self.hold("POST messages")
-
-    def release_all(self) -> None:
-        for what in list(self._holds):
-            self._holds.pop(what).release()
-
-    def drop_connection(self) -> None:
-        for connection in self._server.connections if self._server else ():
-            if connection.transport is not None:
-                connection.transport.abort()
 
     def forget_sessions(self) -> None:
         """Discord forgets them after a while: whoever resumes is told to begin anew."""
@@ -444,10 +387,6 @@ class FakeDiscord:
         return [call.body for call in self.calls if call.method == what]
 
     @property
-    def open_connections(self) -> int:
-        return len(self._server.connections) if self._server else 0
-
-    @property
     def sockets(self) -> int:
         """Those with a session that hear what happens."""
         return sum(socket.session is not None for socket in self._sockets)
@@ -457,15 +396,8 @@ class FakeDiscord:
         return sum(not each.is_acked for each in self._interactions.values())
 
     @property
-    def polls(self) -> int:
-        return 0  # Discord pushes
-
-    @property
     def typings(self) -> int:
         return self._typings
-
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
-        await self._changes.wait_for(predicate, deadline)
 
     def _id(self) -> str:
         self._last_id = max(self._last_id + 1, (int(time.time() * 1000) - EPOCH_MS) << 22)
@@ -669,8 +601,7 @@ class FakeDiscord:
             return _json(refused.body, refused.status, refused.headers)
         finally:
             self._changes.tell()
-        if hold := self._holds.get(what):
-            await hold.keep_back()
+        await self._kept_back(what)
         headers = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "999", "X-RateLimit-Reset-After": "1.0"}
         return _json(answer, 200, headers | {"X-RateLimit-Bucket": what.replace(" ", "-")})
 
@@ -1002,8 +933,3 @@ async def _write(response: web.WebSocketResponse, frame: str | bytes) -> None:
             await response.send_bytes(frame)
         else:
             await response.send_str(frame)
-
-
-def _large_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=150_000_000)

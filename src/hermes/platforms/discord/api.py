@@ -9,33 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from discord import File, HTTPException, RateLimited
 from discord.http import HTTPClient, Ratelimit, Route
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RateLimitedError, RejectedError, UnreachableError
 from hermes.core.messages import Json
+from hermes.platforms import files
+from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.config import DiscordConfig
 
 CALL_SECONDS = 20.0
-CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
 # A limit that is over sooner is waited for here; a longer one is told, so that others go first.
 SHORT_LIMIT_SECONDS = 1.0
 # What one bucket may have us wait before a call; Discord's windows for messages are of five seconds.
 LONGEST_BUCKET_SECONDS = 30.0
-# What a SOCKS proxy that could not connect is told as; these share no base.
-_NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
-BROKEN = (aiohttp.ClientError, OSError, *_NO_PROXY)  # a TimeoutError is an OSError
 _OWN_HOSTS = (".discordapp.com", ".discordapp.net", ".discord.com")
-
-
-def nothing_was_sent(error: BaseException) -> bool:
-    """True when the connection never came to be: refused, no such host, a proxy that said no."""
-    never_connected = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)
-    return isinstance(error, (*never_connected, *_NO_PROXY))
 
 
 class BorrowingClient(HTTPClient):
@@ -107,14 +98,14 @@ class Api:
         request = {} if body is None else {"json": body}
         return await self._call(what, method, path, parts, shows, seconds, **request)
 
-    async def upload(self, what: str, path: str, body: str, files: Sequence[File], **parts: str) -> Any:
+    async def upload(self, what: str, path: str, body: str, attached: Sequence[File], **parts: str) -> Any:
         """A message with files: its JSON stands beside them."""
         form: list[Json] = [{"name": "payload_json", "value": body}]
         form += [
             {"name": f"files[{number}]", "value": file.fp, "filename": file.filename, "content_type": _ANY_BYTES}
-            for number, file in enumerate(files)
+            for number, file in enumerate(attached)
         ]
-        return await self._call(what, "POST", path, parts, True, media.UPLOAD_SECONDS, form=form, files=files)
+        return await self._call(what, "POST", path, parts, True, media.UPLOAD_SECONDS, form=form, files=attached)
 
     async def _call(
         self, what: str, method: str, path: str, parts: Json, shows: bool, seconds: float, **request: Any
@@ -147,7 +138,7 @@ class Api:
             raise RejectedError(str(stale)) from None
 
     async def _download(self, url: URL, into: Path, name: str, limit: int) -> Path:
-        timeout = aiohttp.ClientTimeout(total=media.DOWNLOAD_SECONDS, connect=CONNECT_SECONDS)
+        timeout = within(media.DOWNLOAD_SECONDS)
         try:
             async with self._http.get(url, timeout=timeout, allow_redirects=False) as response:
                 if response.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
@@ -156,8 +147,8 @@ class Api:
                     raise UnreachableError(f"Discord could not hand out {name} ({response.status})")
                 if response.status != HTTPStatus.OK:
                     raise RejectedError(f"Discord does not hand out {name} ({response.status}).")
-                return await media.save(response, into, name, limit)
-        except BROKEN as error:
+                return await files.save(response.content.iter_chunked(files.CHUNK_BYTES), into, name, limit)
+        except CUT as error:
             raise UnreachableError(f"Discord did not hand out {name} ({type(error).__name__})") from None
 
     async def _refreshed(self, address: str, name: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hermes.core.errors import PlatformError, RateLimitedError, RejectedError
 from hermes.core.messages import Json
+from hermes.core.values import dataclass
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.places import Places
 from hermes.platforms.discord.reading import Room, RoomKind, is_snowflake, order, room_of, snowflake_at

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
 
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
+from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://discord.com/api/v10"
 DEFAULT_GATEWAY_URL = "wss://gateway.discord.gg"

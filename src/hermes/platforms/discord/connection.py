@@ -13,7 +13,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import aiohttp
@@ -26,8 +26,10 @@ from yarl import URL
 from hermes.core.errors import PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
+from hermes.core.values import dataclass
+from hermes.platforms.calls import BROKEN
 from hermes.platforms.discord import wire
-from hermes.platforms.discord.api import BROKEN, BorrowingClient
+from hermes.platforms.discord.api import BorrowingClient
 from hermes.platforms.discord.places import Session
 
 log = logging.getLogger(__name__)

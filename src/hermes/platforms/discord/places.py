@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Self
 
 import orjson
 
 from hermes.core.errors import RateLimitedError
 from hermes.core.messages import Marks
+from hermes.core.values import dataclass
 from hermes.platforms.discord.reading import is_snowflake, order
 
 _SINCE, _SESSION, _THREADS, _ROLES, _BEGUN = "since", "session", "threads", "roles", "begun"

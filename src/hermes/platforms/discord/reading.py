@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeGuard
@@ -22,6 +22,7 @@ from hermes.core.messages import (
     TextUnit,
 )
 from hermes.core.text import length
+from hermes.core.values import dataclass
 
 EPOCH_MS = 1_420_070_400_000  # Discord's ids count from the first second of 2015
 LONG_TEXT = 1990  # of the 2,000 that most people can write: the rest is likely to follow

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from hermes.core.messages import InboundEvent, InboundMessage, Json
+from hermes.core.values import dataclass
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.catchup import CatchUp, CaughtUp
 from hermes.platforms.discord.connection import Broken, Ended, Frame, Heard

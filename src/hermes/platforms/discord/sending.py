@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
 
 import orjson
@@ -18,6 +18,7 @@ from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, Jso
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.voice import Voice, measure
+from hermes.platforms.files import OpenFile, opened
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class Sender:
 
     async def _send_files(self, message: OutboundMessage, attachments: tuple[Attachment, ...]) -> Receipt:
         async with AsyncExitStack() as stack:
-            uploads = [await stack.enter_async_context(media.opened(attachment)) for attachment in attachments]
+            uploads = [await stack.enter_async_context(_opened(attachment)) for attachment in attachments]
             voice = await _voice(message, uploads[0], attachments)
             if voice is not None:
                 try:
@@ -88,7 +89,7 @@ class Sender:
                     log.debug("Not shown as a voice message", extra={"platform": "discord", "reason": str(refused)})
             return await self._upload(message, uploads, None)
 
-    async def _upload(self, message: OutboundMessage, uploads: list[media.Upload], voice: Voice | None) -> Receipt:
+    async def _upload(self, message: OutboundMessage, uploads: list[OpenFile], voice: Voice | None) -> Receipt:
         files = [File(upload.file, _VOICE_NAME if voice else upload.name) for upload in uploads]  # type: ignore[arg-type]
         body = orjson.dumps({**wire.post(message), **_attached(files, voice)}).decode()
 
@@ -141,7 +142,11 @@ class Sender:
             self._questions.pop(target.thread, None)
 
 
-async def _voice(message: OutboundMessage, upload: media.Upload, attachments: tuple[Attachment, ...]) -> Voice | None:
+def _opened(attachment: Attachment) -> AbstractAsyncContextManager[OpenFile]:
+    return opened(attachment.path, attachment.name, limit=media.UPLOAD_LIMIT, platform="Discord")
+
+
+async def _voice(message: OutboundMessage, upload: OpenFile, attachments: tuple[Attachment, ...]) -> Voice | None:
     """A voice message stands alone: no words, no buttons, nothing beside it."""
     is_voice = attachments[0].kind is AttachmentKind.VOICE and len(attachments) == 1
     if not is_voice or message.text or message.buttons or message.is_repeat:
