@@ -102,8 +102,12 @@ export class Inbound {
   /** Kept for quotes, for files fetched later and for receipts. */
   #remember(message, { chatId, messageId, kind }) {
     if (kind !== "message" && kind !== "edit") return;
-    const raw = proto.WebMessageInfo.encode(proto.WebMessageInfo.fromObject({ key: message.key, message: message.message })).finish();
-    this.#seen.note(seenKey(chatId, messageId), { raw: Buffer.from(raw).toString("base64") });
+    try {
+      const raw = proto.WebMessageInfo.encode(proto.WebMessageInfo.fromObject({ key: message.key, message: message.message })).finish();
+      this.#seen.note(seenKey(chatId, messageId), { raw: Buffer.from(raw).toString("base64") });
+    } catch (error) {
+      this.#log.warn("A message cannot be quoted or its file fetched later", kindOf(error));
+    }
   }
 
   #tellOfSilence(message) {

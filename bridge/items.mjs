@@ -26,6 +26,7 @@ const WITHOUT_WORDS = new Set([
   "reactionMessage", "encReactionMessage", "albumMessage", "pinInChatMessage", "keepInChatMessage", "messageContextInfo",
   "senderKeyDistributionMessage", "encEventResponseMessage", "pollResultSnapshotMessage",
 ]);
+const MOST_RAW = 100_000;
 const { REVOKE, MESSAGE_EDIT } = proto.Message.ProtocolMessage.Type;
 
 /**
@@ -185,7 +186,7 @@ export function unreadableItem(message, error) {
 
 function rawOf(message) {
   try {
-    return JSON.stringify(message) ?? String(message);
+    return (JSON.stringify(message) ?? String(message)).slice(0, MOST_RAW);
   } catch {
     return Object.prototype.toString.call(message); // something in it refuses to be written down
   }

@@ -117,9 +117,10 @@ export class Keeper {
     const code = error?.output?.statusCode ?? null;
     this.#socket = null;
     this.qr = null;
-    if (LOGGED_OUT.has(code)) this.#leave(code);
-    else if (code === DisconnectReason.connectionReplaced) this.#stay("replaced", code);
-    else this.#tryAgain(code);
+    const next = afterClose(code);
+    if (next === "logged_out") this.#leave(code);
+    else if (next === "replaced") this.#stay("replaced", code);
+    else this.#tryAgain(code, next === "at_once");
   }
 
   #leave(code) {
@@ -135,17 +136,14 @@ export class Keeper {
     this.#become(status, code);
   }
 
-  #tryAgain(code) {
-    const { first, most } = this.#backoff;
-    if (this.#openedAt && Date.now() - this.#openedAt >= STEADY_FACTOR * first) this.#failures = 0;
+  #tryAgain(code, isAtOnce) {
+    if (this.#openedAt && Date.now() - this.#openedAt >= STEADY_FACTOR * this.#backoff.first) this.#failures = 0;
     this.#openedAt = 0;
-    const longest = Math.min(most, first * 2 ** Math.min(this.#failures, 10));
-    const isAtOnce = code === DisconnectReason.restartRequired;
-    const delay = isAtOnce ? 0 : longest / 2 + (Math.random() * longest) / 2;
+    const delay = isAtOnce ? 0 : pauseAfter(this.#failures, this.#backoff, Math.random());
     if (!isAtOnce) this.#failures += 1;
     this.#log.warn("Disconnected", { code, reconnect_in: Math.round(delay) / 1000 });
     this.#become("disconnected", code);
-    this.#timer = setTimeout(() => this.#connect(), Math.max(delay, isAtOnce ? 0 : first));
+    this.#timer = setTimeout(() => this.#connect(), delay);
   }
 
   #become(status, code) {
@@ -178,6 +176,7 @@ export class Keeper {
     const lost = new Promise((_, reject) => {
       look = () => (this.#socket !== socket || this.status !== "connected") && reject(gone());
       this.#watchers.add(look);
+      look();
     });
     try {
       return await Promise.race([promise, lost]);
@@ -205,6 +204,19 @@ export class Keeper {
     await Promise.race([Promise.resolve(socket?.end(undefined)).catch(() => {}), new Promise(resolve => setTimeout(resolve, END_MS).unref())]);
     await this.#session.settle();
   }
+}
+
+/** What a connection's end means: the device is gone, somebody took over, a restart that was asked for, or a mishap. */
+export function afterClose(code) {
+  if (LOGGED_OUT.has(code)) return "logged_out";
+  if (code === DisconnectReason.connectionReplaced) return "replaced";
+  return code === DisconnectReason.restartRequired ? "at_once" : "later";
+}
+
+/** Doubling pauses in milliseconds, the upper half of each by chance, so that many do not come back together. */
+export function pauseAfter(failures, { first, most }, chance) {
+  const longest = Math.min(most, 2 * first * 2 ** Math.min(failures, 20));
+  return longest / 2 + (longest / 2) * chance;
 }
 
 function now() {

@@ -11,6 +11,7 @@ import { Groups } from "./groups.mjs";
 import { Inbound } from "./inbound.mjs";
 import { Keeper } from "./keeper.mjs";
 import { kindOf, libraryLog, makeLog, silenceConsole } from "./log.mjs";
+import { holdFolder } from "./lock.mjs";
 import { People } from "./people.mjs";
 import { Remembered } from "./remembered.mjs";
 import { Sends } from "./sends.mjs";
@@ -20,6 +21,7 @@ import { shaped } from "./shapes.mjs";
 import { Spool } from "./spool.mjs";
 
 const REMEMBERED = 2000;
+const REMEMBERED_CHANGES = 500;
 const STOP_MS = 1800;
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 
@@ -54,10 +56,12 @@ function libraryVersion() {
 
 async function putTogether(config, log) {
   for (const folder of [config.session, config.spool, config.media]) ensureFolder(folder);
+  await holdFolder(config.spool);
   const logger = libraryLog(log);
   const session = new Session(config.session, log, logger);
   const spool = new Spool(config.spool, log);
   const sent = new Remembered(config.spool, "sent", REMEMBERED, log);
+  const changes = new Remembered(config.spool, "changes", REMEMBERED_CHANGES, log);
   const seen = new Remembered(config.spool, "seen", REMEMBERED, log);
   const people = new People(config.spool, log);
   const groups = new Groups(log);
@@ -74,7 +78,7 @@ async function putTogether(config, log) {
   };
   const onEvent = (name, data, socket) => inbound.take(name, data, socket);
   const keeper = new Keeper({ session, makeSocket: makeWASocket, options, backoff: config.backoff, onEvent, log });
-  const sends = new Sends({ keeper, sent, seen, groups, people, mediaFolder: config.media });
+  const sends = new Sends({ keeper, sent, changes, seen, groups, people, mediaFolder: config.media });
   return { keeper, spool, sends, sent };
 }
 

@@ -26,20 +26,22 @@ export class People {
     this.#numbers.set(number, id);
   }
 
-  learnName(jid, name) {
+  /** `kind` is "name" for what the owner calls them, "push" for what they call themselves. */
+  #learnName(jid, kind, name) {
     const id = jidNormalizedUser(jid);
-    if (id && typeof name === "string" && name && this.#known.get(id)?.name !== name) this.#known.note(id, { name });
+    if (id && typeof name === "string" && name && this.#known.get(id)?.[kind] !== name) this.#known.note(id, { [kind]: name });
   }
 
   learnContact({ id, lid, phoneNumber, name, notify, verifiedName }) {
     this.learnPair(id, lid ?? phoneNumber);
-    this.learnName(id, name || notify || verifiedName);
+    this.#learnName(id, "name", name);
+    this.#learnName(id, "push", notify || verifiedName);
   }
 
   learnSender({ key, pushName }) {
     const sender = key?.participant || key?.remoteJid;
     this.learnPair(sender, key?.participantAlt || key?.remoteJidAlt);
-    if (!key?.fromMe) this.learnName(sender, pushName);
+    if (!key?.fromMe) this.#learnName(sender, "push", pushName);
   }
 
   /** The digits of somebody's number, or "" when only the hidden id is known. */
@@ -49,7 +51,8 @@ export class People {
   }
 
   nameOf(jid) {
-    return this.#known.get(jidNormalizedUser(jid))?.name ?? "";
+    const known = this.#known.get(jidNormalizedUser(jid));
+    return known?.name ?? known?.push ?? "";
   }
 
   /** Every id under which the person may act. */

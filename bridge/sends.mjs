@@ -19,6 +19,7 @@ const MOST_KNOWN = 5000;
 export class Sends {
   #keeper;
   #sent;
+  #changes;
   #seen;
   #groups;
   #people;
@@ -26,9 +27,10 @@ export class Sends {
   #underway = new Map();
   #reachable = new Set(); // numbers that are known to be on WhatsApp
 
-  constructor({ keeper, sent, seen, groups, people, mediaFolder }) {
+  constructor({ keeper, sent, changes, seen, groups, people, mediaFolder }) {
     this.#keeper = keeper;
     this.#sent = sent;
+    this.#changes = changes;
     this.#seen = seen;
     this.#groups = groups;
     this.#people = people;
@@ -37,7 +39,7 @@ export class Sends {
 
   /** What the library sends again to a phone that could not decrypt it. */
   async getMessage(key) {
-    const raw = this.#sent.get(key?.id)?.raw;
+    const raw = (this.#sent.get(key?.id) ?? this.#changes.get(key?.id))?.raw;
     return raw ? proto.Message.decode(Buffer.from(raw, "base64")) : undefined;
   }
 
@@ -76,28 +78,36 @@ export class Sends {
     const jid = await this.#reach(chatId, socket);
     const quoted = replyTo ? this.#quoted(jid, replyTo) : undefined;
     // A repeat after a crash goes out under the same id, and phones show one message for an id.
-    await this.#sent.put(id, { chatId: jid, at: this.#sent.get(id)?.at ?? Date.now(), state: "sending", ...memory });
-    const raw = await this.#hand(socket, id, jid, content, quoted);
-    await this.#sent.put(id, { state: "sent", raw });
+    await this.#write(id, { chatId: jid, at: this.#sent.get(id)?.at ?? Date.now(), state: "sending", ...memory });
+    await this.#hand(socket, id, jid, content, { quoted, memory: this.#sent });
+    this.#sent.note(id, { state: "sent" });
     return { success: true, messageId: id };
   }
 
-  /** Returns the message as it went out, once WhatsApp has it; a lost connection leaves that open. */
-  async #hand(socket, id, jid, content, quoted) {
+  /** Nothing goes out that could not be remembered: it might go out a second time. */
+  async #write(id, record) {
+    try {
+      await this.#sent.put(id, record);
+    } catch {
+      throw new Refusal(503, "no_disk", "Nothing was sent: the disk takes no more.");
+    }
+  }
+
+  /** Returns once WhatsApp has it; a lost connection leaves that open. */
+  async #hand(socket, id, jid, content, { quoted, memory }) {
     const ack = ackOf(socket, id);
     try {
       const full = await this.#keeper.whileOpen(socket, socket.sendMessage(jid, content, { messageId: id, quoted }), unknownOutcome).catch(refuse);
       const raw = Buffer.from(proto.Message.encode(full.message).finish()).toString("base64");
-      this.#sent.note(id, { raw }); // a phone may ask for it before WhatsApp has told us
+      memory.note(id, { raw }); // a phone may ask for it before WhatsApp has told us
       await this.#keeper.whileOpen(socket, ack.promise, unknownOutcome);
-      return raw;
     } finally {
       ack.stop();
     }
   }
 
   #quoted(jid, replyTo) {
-    const seen = recall(this.#seen.get(seenKey(jid, replyTo)));
+    const seen = this.#recall(jid, replyTo);
     if (seen) return seen;
     const sent = this.#sent.get(replyTo);
     if (!sent?.raw) return undefined; // too old to be quoted: it is said without
@@ -129,7 +139,7 @@ export class Sends {
   async delete({ chatId, messageId }) {
     const jid = jidOf(chatId);
     const socket = this.#keeper.socket();
-    const seen = recall(this.#seen.get(seenKey(jid, messageId)));
+    const seen = this.#recall(jid, messageId);
     await this.#send(socket, jid, { delete: seen?.key ?? { remoteJid: jid, fromMe: true, id: messageId } });
     return { success: true, messageId };
   }
@@ -137,9 +147,13 @@ export class Sends {
   /** A change to an earlier message is a message too: it has an id, and a phone may ask for it again. */
   async #send(socket, jid, content) {
     const id = generateMessageIDV2(this.#keeper.me?.id);
-    await this.#sent.put(id, { chatId: jid, at: Date.now(), state: "sending" });
-    const raw = await this.#hand(socket, id, jid, content);
-    this.#sent.note(id, { state: "sent", raw });
+    await this.#hand(socket, id, jid, content, { memory: this.#changes });
+  }
+
+  /** A message that was said here, under whichever of the chat's ids it came. */
+  #recall(jid, messageId) {
+    const ids = isJidGroup(jid) ? [jid] : this.#people.idsOf(jid);
+    return ids.map(id => recall(this.#seen.get(seenKey(id, messageId)))).find(Boolean);
   }
 
   async typing({ chatId, on = true }) {
@@ -149,13 +163,13 @@ export class Sends {
 
   async read({ chatId, messageIds }) {
     const jid = jidOf(chatId);
-    const keys = messageIds.map(id => recall(this.#seen.get(seenKey(jid, id)))?.key ?? { remoteJid: jid, id, fromMe: false });
+    const keys = messageIds.map(id => this.#recall(jid, id)?.key ?? { remoteJid: jid, id, fromMe: false });
     await this.#keeper.socket().readMessages(keys).catch(refuse);
     return { success: true };
   }
 
   async fetch({ chatId, messageId }) {
-    const message = recall(this.#seen.get(seenKey(jidOf(chatId), messageId)));
+    const message = this.#recall(jidOf(chatId), messageId);
     if (!message) throw new Refusal(410, "media_gone", "The message is too old: how to open its file is no longer known.");
     return download(message, this.#keeper.socket(), this.#mediaFolder);
   }

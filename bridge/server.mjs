@@ -42,9 +42,9 @@ async function bodyOf(request) {
   let size = 0;
   for await (const chunk of request) {
     size += chunk.length;
-    if (size > MOST_BODY) throw badRequest("The body is too large.");
-    chunks.push(chunk);
+    if (size <= MOST_BODY) chunks.push(chunk);
   }
+  if (size > MOST_BODY) throw badRequest("The body is too large."); // read to its end, or the answer would not arrive
   let body;
   try {
     body = JSON.parse(Buffer.concat(chunks).toString("utf8") || "{}");

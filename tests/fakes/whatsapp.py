@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,6 +50,7 @@ class Waiting:
     number: int
     message: Json
     is_raw: bool = False
+    is_old: bool = False  # appended to the history of the chat: nobody is notified
     is_handed_out: bool = False
 
 
@@ -98,7 +99,9 @@ class FakeWhatsApp:
         self.menus: dict[str, dict[str, str]] = {}
         self.wrong: list[str] = []  # what WhatsApp would not take
         self.presences: list[tuple[str, str]] = []
-        self.read_ids: list[str] = []
+        self.read_keys: list[Json] = []
+        self.taken: Counter[str] = Counter()  # how often each message id was sent to us
+        self.contexts: dict[str, Json] = {}  # quotes and mentions of what was sent, as the wire holds them
         self.asked_for: list[str] = []  # numbers that onWhatsApp was asked about
         self.devices: set[str] = {"device-0"}
         self.hellos = 0
@@ -155,8 +158,7 @@ class FakeWhatsApp:
         """The outage: nothing listens, every connection is cut. What was not receipted stays."""
         if self._server is None:
             return
-        if self._hold is not None:
-            self._hold.release()
+        self.release_sends()
         self._server.close()
         self.drop_connection()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -237,15 +239,30 @@ class FakeWhatsApp:
         label = next((each.label for row in sent.buttons for each in row if data in (each.data, each.label)), data)
         return self.votes(sent, [label], user=ANA if user is None else BO, name=name)
 
-    def votes(self, sent: Sent, names: Sequence[str], *, user: str = ANA, name: str = "Ana", voter: str = "") -> Said:
-        """Somebody chooses in a poll of ours; ``voter`` is the id their phone seals the vote with."""
-        secret, options = self._polls[sent.message_id]
+    def votes(
+        self,
+        sent: Sent,
+        names: Sequence[str],
+        *,
+        user: str = ANA,
+        name: str = "Ana",
+        voter: str = "",
+        creator: str = ME,
+        poll_id: str = "",
+    ) -> Said:
+        """Somebody chooses in a poll; ``voter`` and ``creator`` are the ids their phone seals the vote with."""
+        poll_id = poll_id or sent.message_id
+        secret, options = self._polls[poll_id]
         assert set(names) <= set(options), (names, options)
-        vote = seal_vote(names, secret, poll_id=sent.message_id, creator=ME, voter=voter or user)
-        key = {"remoteJid": sent.chat, "fromMe": False, "id": sent.message_id, "participant": ME}
+        vote = seal_vote(names, secret, poll_id=poll_id, creator=creator, voter=voter or user)
+        key = {"remoteJid": sent.chat, "fromMe": False, "id": poll_id, "participant": creator}
         update = {"pollCreationMessageKey": key, "vote": vote, "senderTimestampMs": int(self._clock() * 1000)}
         chat = sent.chat if sent.chat.endswith("@g.us") else ""
         return self.says({"pollUpdateMessage": update}, user=user, chat=chat, name=name)
+
+    def other_poll(self, poll_id: str, options: Sequence[str]) -> None:
+        """A poll that somebody else made."""
+        self._polls[poll_id] = (os.urandom(32), list(options))
 
     def user_sends(self, data: bytes, name: str, caption: str = "") -> Said:
         document = {**self.keep_file(data, "document"), "fileName": name, "mimetype": "text/plain"}
@@ -280,12 +297,26 @@ class FakeWhatsApp:
             "fileLength": len(data),
         }
 
+    def path_of(self, said: Said) -> str:
+        """Where the file of a picture lies."""
+        return str(self._said[said.key]["message"]["imageMessage"]["directPath"])
+
+    def copy_file(self, path: str) -> str:
+        """The same file in another place, as a phone puts it there again."""
+        copy = f"{path}.again"
+        self._files[copy] = self._files[path]
+        return copy
+
+    def tell_event(self, name: str, data: Any) -> None:
+        """An event of the library's own."""
+        self._each(lambda line: line.tell("event", {"name": name, "data": data}))
+
     def redeliver(self, said: Said) -> None:
         self._hand_in(self._said[said.key])
 
     def something_unknown_happens(self) -> None:
         self.says({"reactionMessage": {"key": {"remoteJid": ANA, "id": "X"}, "text": "👍"}})
-        self._each(lambda line: line.tell("event", {"name": "presence.update", "data": {"id": ANA, "presences": {}}}))
+        self.tell_event("presence.update", {"id": ANA, "presences": {}})
 
     def something_broken_arrives(self) -> None:
         self.delivers_raw({"key": {"id": 5, "remoteJid": ANA}, "message": {"conversation": {"no": "text"}}})
@@ -307,12 +338,12 @@ class FakeWhatsApp:
         ]
         contacts = [{"id": ANA, "lid": ANA_LID, "name": "Ana Lee"}]
         data = {"chats": [], "contacts": contacts, "messages": old, "lidPnMappings": [{"lid": ANA_LID, "pn": ANA}]}
-        self._each(lambda line: line.tell("event", {"name": "messaging-history.set", "data": data}))
+        self.tell_event("messaging-history.set", data)
         for message in old:
-            self._hand_in({**message, "pushName": "Ana"})
+            self._hand_in({**message, "pushName": "Ana"}, is_old=True)
 
-    def _hand_in(self, message: Json, *, is_raw: bool = False) -> None:
-        self._waiting.append(Waiting(next(self._numbers), message, is_raw))
+    def _hand_in(self, message: Json, *, is_raw: bool = False, is_old: bool = False) -> None:
+        self._waiting.append(Waiting(next(self._numbers), message, is_raw, is_old))
         self._each(lambda line: self._hand_out(line, is_offline=False))
 
     def _hand_out(self, line: Line, *, is_offline: bool) -> None:
@@ -320,12 +351,8 @@ class FakeWhatsApp:
             if waiting.is_handed_out:
                 continue
             waiting.is_handed_out = True
-            content = {
-                "number": waiting.number,
-                "message": waiting.message,
-                "offline": is_offline,
-                "raw": waiting.is_raw,
-            }
+            offline = is_offline or waiting.is_old
+            content = {"number": waiting.number, "message": waiting.message, "offline": offline, "raw": waiting.is_raw}
             line.tell("deliver", content)
 
     def _each(self, act: Callable[[Line], None]) -> None:
@@ -389,6 +416,11 @@ class FakeWhatsApp:
         self._hold = Hold("send")
         return self._hold
 
+    def release_sends(self) -> None:
+        if self._hold is not None:
+            self._hold.release()
+        self._hold = None
+
     def drop_connection(self) -> None:
         for line in list(self._lines):
             line.is_open = False
@@ -397,11 +429,12 @@ class FakeWhatsApp:
     async def retry(self, message_id: str, chat: str = ANA) -> Json | None:
         """A phone could not decrypt a message of ours and asks for it again; what it is sent."""
         number = next(self._numbers)
-        self._retries[number] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[Json | None] = asyncio.get_running_loop().create_future()
+        self._retries[number] = answered
         key = {"remoteJid": chat, "fromMe": True, "id": message_id}
         self._each(lambda line: line.tell("retry", {"number": number, "key": key}))
         async with asyncio.timeout(5):
-            return await self._retries.pop(number)
+            return await answered
 
     @property
     def open_connections(self) -> int:
@@ -454,7 +487,7 @@ class FakeWhatsApp:
         elif "receipt" in said:
             self._take_receipt(said["receipt"])
         elif "retried" in said:
-            self._retries[said["retried"]].set_result(said["message"])
+            self._retries.pop(said["retried"]).set_result(said["message"])
         else:
             self._answer(line, said)
 
@@ -506,7 +539,7 @@ class FakeWhatsApp:
             case "presence":
                 self.presences.append((args["type"], args["jid"]))
             case "read":
-                self.read_ids += [key["id"] for key in args["keys"]]
+                self.read_keys += args["keys"]
             case "onWhatsApp":
                 return self._who_exists(args["jids"])
             case "group":
@@ -553,6 +586,7 @@ class FakeWhatsApp:
 
     def _take_message(self, line: Line, args: Json) -> None:
         chat, message_id, message = args["jid"], args["id"], args["message"]
+        self.taken[message_id] += 1
         if self._ack_errors:
             line.tell("ack", {"id": message_id, "from": chat, "error": str(self._ack_errors.popleft())})
             return
@@ -598,7 +632,8 @@ class FakeWhatsApp:
     def _read(self, chat: str, message_id: str, message: Mapping[str, Any]) -> Sent:
         words, content = _words(message)
         sent = Sent(chat=chat, text=words, raw=words, message_id=message_id, method="send")
-        sent.reply_to = str((content.get("contextInfo") or {}).get("stanzaId", ""))
+        self.contexts[message_id] = content.get("contextInfo") or {}
+        sent.reply_to = str(self.contexts[message_id].get("stanzaId", ""))
         kind = next((kind for kind in MEDIA_KEYS if f"{kind}Message" in message), "")
         if kind:
             self._read_file(sent, content, kind)

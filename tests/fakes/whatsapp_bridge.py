@@ -11,13 +11,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
 import pytest
+from yarl import URL
 
 Json = dict[str, Any]
 
@@ -138,7 +140,7 @@ class RunningBridge:
 
     async def _ended(self) -> None:
         assert self.process is not None
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(2):
             await self.process.wait()
         self.process = None
         if self._http is not None:
@@ -155,11 +157,21 @@ class RunningBridge:
                 self.process.kill()
             raise
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """For one that was started by hand: it is stopped at the end."""
+        try:
+            yield self
+        finally:
+            await self.__aexit__()
+
     async def ask(self, call: str, body: object = None, **more: Any) -> Answer:
         """``call`` is like "POST /send"."""
         assert self._http is not None
         method, _, path = call.partition(" ")
-        async with self._http.request(method, f"http://127.0.0.1:{self.port}{path}", json=body, **more) as response:
+        content = {"data": more.pop("data")} if "data" in more else {"json": body}
+        url = URL(f"http://127.0.0.1:{self.port}{path}", encoded=True)
+        async with self._http.request(method, url, **content, **more) as response:
             return Answer(response.status, await response.json())
 
     async def get(self, path: str) -> Json:
@@ -187,6 +199,12 @@ class RunningBridge:
             while len(found) < count:
                 found += (await self.get(f"/messages?after={found[-1]['cursor'] if found else after}&wait=5"))["items"]
         return found
+
+    async def has_waiting(self, count: int, deadline: float = 5.0) -> None:
+        """Wait until so many items are there, readable or not."""
+        async with asyncio.timeout(deadline):
+            while (await self.get("/health?not=none&wait=0"))["waiting"] < count:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.01)
 
     async def nothing_after(self, cursor: int) -> None:
         assert (await self.get(f"/messages?after={cursor}"))["items"] == []

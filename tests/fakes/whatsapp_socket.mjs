@@ -98,7 +98,9 @@ export function makeWASocket(options) {
     },
   };
 
-  readline.createInterface({ input: wire }).on("line", line => {
+  const lines = readline.createInterface({ input: wire });
+  lines.on("error", () => {}); // the wire tells it too
+  lines.on("line", line => {
     if (closed) return;
     const [[act, data]] = Object.entries(JSON.parse(line));
     acts[act](data);

@@ -1,4 +1,4 @@
-"""A bridge that is linked to a fake WhatsApp."""
+"""Bridges that are linked to a fake WhatsApp."""
 
 from __future__ import annotations
 
