@@ -457,7 +457,7 @@ async def test_files_go_out_as_they_are(bridge: RunningBridge, whatsapp: FakeWha
     report.write_bytes(os.urandom(100_000))
     (tmp_path / "memo.ogg").write_bytes(OPUS)
     (tmp_path / "photo.png").write_bytes(png())
-    media = [
+    media: list[Json] = [
         {"filePath": str(report), "mediaType": "document", "caption": "the report", "mime": "application/pdf"},
         {"filePath": str(tmp_path / "memo.ogg"), "mediaType": "audio", "voice": True},
         {"filePath": str(tmp_path / "photo.png"), "mediaType": "image", "caption": "me", "mime": "image/png"},
