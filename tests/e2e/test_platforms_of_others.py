@@ -144,7 +144,11 @@ def test_a_broken_platform_and_a_missing_sdk_are_one_line_each_and_stop_nothing(
     scratch.add_module("thief", "from hermes.platforms.telegram import MANIFEST", platform="thief")
     for module in _extras():
         scratch.add_module(module, f"raise ModuleNotFoundError(name={module!r})")
-    with_extra = [manifest for manifest in find_platforms().manifests.values() if manifest.extra]
+    with_extra = [
+        manifest
+        for manifest in find_platforms().manifests.values()
+        if manifest.extra and any(setting.required for setting in manifest.settings)
+    ]
     assert with_extra
     environ = {setting.env: "placeholder" for each in with_extra for setting in each.settings if setting.required}
     with ScratchTerminal(tmp_path, scratch, **environ) as terminal:

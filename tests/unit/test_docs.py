@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.cli.main import COMMANDS
+from tests.contract.adapters.conftest import FAKES
 
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORMS = ROOT / "src" / "hermes" / "platforms"
@@ -87,6 +88,29 @@ def test_every_platform_is_registered() -> None:
     project = tomllib.loads(text_of("pyproject.toml"))["project"]
     registered = project["entry-points"]["hermes.platforms"]
     assert registered == {folder.name: f"hermes.platforms.{folder.name}:MANIFEST" for folder in platform_folders()}
+
+
+def platform_rows() -> dict[str, list[str]]:
+    rows = re.findall(r"^\| \[[^|]* `(\w+)` \|(.*)\|$", text_of("docs/platforms.md"), re.MULTILINE)
+    return {name: [cell.strip() for cell in cells.split("|")] for name, cells in rows}
+
+
+def test_the_table_of_platforms_says_what_their_adapters_say() -> None:
+    rows, known = platform_rows(), {fake.platform: fake.capabilities for fake in FAKES}  # type: ignore[attr-defined]
+    assert rows
+    for name, (_how, _needs, threads, buttons, edits, media, _missed, redelivers) in rows.items():
+        can = known[name]
+        said = [cell.partition(":")[0] for cell in (threads, buttons, edits, media, redelivers)]
+        facts = (can.threads, can.buttons, can.edits, can.media, can.redelivers)
+        assert said == ["yes" if fact else "no" for fact in facts], name
+
+
+def test_the_page_on_platforms_shows_the_example_as_it_is() -> None:
+    files = [path.read_text("utf-8") for path in (ROOT / "examples").rglob("*") if path.suffix in {".py", ".toml"}]
+    shown = re.findall(r"```(?:python|toml)\n(.*?)\n```", text_of("docs/platforms.md"), re.DOTALL)
+    assert len(shown) >= 5
+    for part in [part for block in shown for part in block.split("\n\n    …\n\n")]:
+        assert any(part in text for text in files), part
 
 
 def test_every_decision_has_its_three_parts() -> None:
