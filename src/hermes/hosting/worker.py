@@ -30,6 +30,7 @@ DRAIN_SECONDS = 7.0  # less than the 8 s after which the parent kills
 ORPHAN_SECONDS = 0.6  # what is left for finishing when the parent is gone
 SAME_START_SECONDS = 2.0
 CRASHED = 1
+LOOK_FOR_CYCLES_AFTER = (20_000, 20, 20)  # new objects: a message makes a thousand that live, and no cycle of ours
 
 log = logging.getLogger(__name__)
 
@@ -186,6 +187,7 @@ async def _drain(serving: asyncio.Future[int], code: int) -> int:
 
 def _ready(heart: Heartbeat, started_at: float) -> None:
     gc.freeze()
+    gc.set_threshold(*LOOK_FOR_CYCLES_AFTER)
     gc.enable()
     heart.ready()
     notify.send("READY=1")
