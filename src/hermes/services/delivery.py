@@ -372,6 +372,8 @@ def _record_and_next(
     """A receipt always counts; whatever else was learned counts only for who still holds the target."""
     if outcome.is_sent or claims.seq_of(tx, "targets", held) is not None:
         outcome.record(tx, now)
+    if outcome.is_sent and outbox.rest(tx, held):
+        return Begun(held, None)
     return outbox.begin_next(tx, held, now=now, may_begin=may_begin, terms=terms)
 
 

@@ -24,32 +24,44 @@ class Claim:
 
 def wake(tx: Tx, table: Table, key: str, *, at: float) -> int:
     """Record that ``key`` has work from ``at`` on, and return its new seq. An earlier time stays."""
-    seq = tx.value(
-        f"""
+    return int(tx.value(_WAKE[table], key=key, at=at))
+
+
+def wake_lane(tx: Tx, key: str, *, at: float) -> tuple[int, str, str]:
+    """The same of a lane; also says which turn it is in, if any, and the busy mode that its chat chose."""
+    woken: tuple[int, str, str] | None = tx.one(_WAKE_LANE, lambda *row: row, key=key, at=at)
+    assert woken is not None  # noqa: S101 - it is there, or was made
+    return woken
+
+
+def _wake(table: Table, returned: str) -> str:
+    return f"""
         INSERT INTO {table} (key, seq, next_at) VALUES (:key, 1, :at)
         ON CONFLICT (key) DO UPDATE SET seq = {table}.seq + 1,
             next_at = CASE WHEN {table}.next_at < :at THEN {table}.next_at ELSE :at END
-        RETURNING seq
-        """,  # noqa: S608 - the table is one of two literals
-        key=key,
-        at=at,
-    )
-    return int(seq)
+        RETURNING {returned}
+        """  # noqa: S608 - the table is one of two literals
+
+
+_WAKE: dict[Table, str] = {"lanes": _wake("lanes", "seq"), "targets": _wake("targets", "seq")}
+_WAKE_LANE = _wake("lanes", "seq, turn_id, busy_mode")
 
 
 def claim(tx: Tx, table: Table, key: str, *, owner: str, now: float) -> Claim | None:
     """Take this one if it is free and due, or return None."""
-    return tx.one(
-        f"""
+    return tx.one(_CLAIM[table], Claim, owner=owner, key=key, now=now)
+
+
+def claiming(table: Table, returned: str = "key, token, seq") -> str:
+    """The statement that takes one, for whoever wants more of its row."""
+    return f"""
         UPDATE {table} SET owner = :owner, token = token + 1
         WHERE key = :key AND owner IS NULL AND next_at <= :now
-        RETURNING key, token, seq
-        """,  # noqa: S608
-        Claim,
-        owner=owner,
-        key=key,
-        now=now,
-    )
+        RETURNING {returned}
+        """  # noqa: S608
+
+
+_CLAIM: dict[Table, str] = {"lanes": claiming("lanes"), "targets": claiming("targets")}
 
 
 def seq_of(tx: Tx, table: Table, held: Claim) -> int | None:

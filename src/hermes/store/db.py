@@ -98,9 +98,7 @@ class Tx:
 
     def one(self, sql: str, row: Callable[..., T], **params: object) -> T | None:
         """Return ``row(*columns)`` of the first row, or None."""
-        cursor = self._execute(sql, params)
-        found = cursor.fetchone()
-        cursor.close()  # an unread remainder would keep the statement, and with it the transaction, open
+        found = self._execute(sql, params).fetchone()
         return None if found is None else row(*found)
 
     def all(self, sql: str, row: Callable[..., T], **params: object) -> list[T]:
@@ -108,9 +106,7 @@ class Tx:
 
     def value(self, sql: str, **params: object) -> Any:
         """Return the first column of the first row, or None."""
-        cursor = self._execute(sql, params)
-        found = cursor.fetchone()
-        cursor.close()
+        found = self._execute(sql, params).fetchone()
         return None if found is None else found[0]
 
     def run(self, sql: str, **params: object) -> int:

@@ -77,14 +77,15 @@ def accept(tx: Tx, events: Sequence[Incoming], *, now: float) -> list[Accepted]:
 
 def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
     """A command takes the number of the last message before it; messages after it get higher ones."""
-    seen = _seen(tx, event.keys)
-    if event.id in seen:
-        return _accepted_before(tx, event)
-    if seen or not _remember(tx, event, now):
-        return Accepted(event.id, is_new=False)
-    turn, seq = _lane_now(tx, event.lane)
-    if event.state is InboxState.QUEUED:
-        seq = claims.wake(tx, "lanes", event.lane, at=event.ready_at)
+    # Most have one name, which nobody has seen: noting it says so at once.
+    has_one_name = len(event.keys) == 1
+    if not has_one_name or not _remember(tx, event, now):
+        seen = _seen(tx, event.keys)
+        if event.id in seen:
+            return _accepted_before(tx, event)
+        if seen or has_one_name or not _remember(tx, event, now):
+            return Accepted(event.id, is_new=False)
+    turn, seq = _queue(tx, event) if event.state is InboxState.QUEUED else _lane_now(tx, event.lane)
     tx.run(
         """
         INSERT INTO inbox (id, lane, seq, platform, account, kind, sender_id, body, state, reason,
@@ -138,6 +139,13 @@ def _remember(tx: Tx, event: Incoming, now: float) -> bool:
         if not added:  # another process stored it since we looked
             return False
     return True
+
+
+def _queue(tx: Tx, event: Incoming) -> tuple[tuple[str, str, str], int]:
+    """Wake the lane; what it is in, as ``_lane_now`` tells it, and the number of this message."""
+    seq, turn_id, busy_mode = claims.wake_lane(tx, event.lane, at=event.ready_at)
+    state = tx.value("SELECT state FROM turns WHERE id = :id", id=turn_id) if turn_id else None
+    return (turn_id, str(state or ""), busy_mode), seq
 
 
 def _lane_now(tx: Tx, lane: str) -> tuple[tuple[str, str, str], int]:
@@ -212,14 +220,19 @@ _MAY_BEGIN = """
 """
 
 
+_QUEUED = f"SELECT {COLUMNS} FROM inbox WHERE {_MAY_BEGIN} ORDER BY seq LIMIT 200"  # noqa: S608
+HAS_QUEUED = f"SELECT 1 FROM inbox WHERE {_MAY_BEGIN}"  # noqa: S608
+"""Finds something when anything in the lane ``:lane`` may be begun."""
+
+
 def queued(tx: Tx, lane: str) -> list[InboxRow]:
     """What may be begun, in order. A message waits for the commands before it, as "hello" for "/new"."""
-    return tx.all(f"SELECT {COLUMNS} FROM inbox WHERE {_MAY_BEGIN} ORDER BY seq LIMIT 200", InboxRow, lane=lane)  # noqa: S608
+    return tx.all(_QUEUED, InboxRow, lane=lane)
 
 
 def has_queued(tx: Tx, lane: str) -> bool:
     """Whether anything in this lane may be begun."""
-    return tx.value(f"SELECT 1 FROM inbox WHERE {_MAY_BEGIN} LIMIT 1", lane=lane) is not None  # noqa: S608
+    return tx.value(f"{HAS_QUEUED} LIMIT 1", lane=lane) is not None
 
 
 def acting(tx: Tx) -> list[InboxRow]:

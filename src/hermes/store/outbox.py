@@ -142,7 +142,7 @@ class Begun:
 def take(tx: Tx, target: str, *, owner: str, now: float, terms: Terms | None = None) -> Begun | None:
     """Claim a target and begin its first row, in one transaction."""
     held = claims.claim(tx, "targets", target, owner=owner, now=now)
-    return None if held is None else begin_next(tx, held, now=now, terms=terms)
+    return None if held is None else begin_next(tx, held, now=now, terms=terms, seen=held.seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +161,24 @@ class _Open:
     reason: str
 
 
-def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True, terms: Terms | None = None) -> Begun | None:
+def begin_next(
+    tx: Tx,
+    held: Claim,
+    *,
+    now: float,
+    may_begin: bool = True,
+    terms: Terms | None = None,
+    seen: int | None = None,
+) -> Begun | None:
     """Mark the next row unknown and hand it out; with none due, give the target back.
 
     ``terms`` are those of a platform that counts what follows a person's message. With ``may_begin`` False nothing is
     begun: what is due stays ready and due, for a time when it can be sent.
-    None means that the claim was lost to a successor: whoever calls must stop.
+    None means that the claim was lost to a successor: whoever calls must stop. ``seen`` is the target's seq, where the
+    claim of this same transaction has just read it.
     """
     expired = 0
-    while (seen := claims.seq_of(tx, "targets", held)) is not None:
+    while (seen := claims.seq_of(tx, "targets", held) if seen is None else seen) is not None:
         next_at: float | None = None
         rests = False
         rows = _open_rows(tx, held.key)
@@ -193,10 +202,25 @@ def begin_next(tx: Tx, held: Claim, *, now: float, may_begin: bool = True, terms
             elif (due := row if terms is None else on_terms(tx, row, rows, terms, now=now)) is not None:
                 return Begun(held, _begin(tx, due), expired)
         if next_at is None and len(rows) == LOOKED_AT:
+            seen = None
             continue  # all of these are dead now, and more may stand behind them
         if claims.release(tx, "targets", held, seen=seen, next_at=next_at):
             return Begun(held, None, expired, rests)
+        seen = None
     return None
+
+
+def rest(tx: Tx, held: Claim) -> bool:
+    """Give the target back if nothing was added since it was claimed and nothing is left to send there."""
+    return tx.run(_REST, key=held.key, token=held.token, seen=held.seq) == 1
+
+
+_REST = """
+    UPDATE targets SET owner = NULL, next_at = NULL
+    WHERE key = :key AND token = :token AND seq = :seen AND NOT EXISTS (
+        SELECT 1 FROM outbox
+        WHERE target = :key AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked')
+"""
 
 
 # Platforms that count what follows a person's message
@@ -354,24 +378,16 @@ def _message_of(tx: Tx, row_id: str) -> str:
 
 
 def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) -> None:
-    """A receipt in hand is recorded, however often it takes."""
+    """A receipt in hand is recorded, however often it takes; also for what went out with this row."""
     tx.run(
         """
-        UPDATE outbox SET state = 'sent', message_id = :message_id, reason = :note, settled_at = :now
-        WHERE id = :id AND state <> 'sent'
+        UPDATE outbox SET state = 'sent', message_id = :message_id, settled_at = :now,
+            reason = CASE WHEN id = :id THEN :note ELSE reason END
+        WHERE (id = :id AND state <> 'sent') OR (joined_to = :id AND joined_to <> '' AND state = 'joined')
         """,
         id=row_id,
         message_id=message_id,
         note=note,
-        now=now,
-    )
-    tx.run(
-        """
-        UPDATE outbox SET state = 'sent', message_id = :message_id, settled_at = :now
-        WHERE joined_to = :id AND joined_to <> '' AND state = 'joined'
-        """,
-        id=row_id,
-        message_id=message_id,
         now=now,
     )
 

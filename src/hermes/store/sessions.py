@@ -46,18 +46,22 @@ def get(tx: Tx, session_id: str) -> Session | None:
     return tx.one(f"SELECT {COLUMNS} FROM sessions WHERE id = :id", Session, id=session_id)  # noqa: S608
 
 
-def start(tx: Tx, session_id: str, key: str, *, now: float) -> None:
-    """Begin a session under a key. Repeating it changes nothing."""
+def start(
+    tx: Tx, session_id: str, key: str, turn_id: str = "", messages: Sequence[ChatMessage] = (), *, now: float
+) -> Context:
+    """Begin a session with its first lines, which are all that counts of it. Whoever calls notes it in the lane."""
     tx.run(
         """
-        INSERT INTO sessions (id, key, created_at, updated_at) VALUES (:id, :key, :now, :now)
+        INSERT INTO sessions (id, key, seq, created_at, updated_at) VALUES (:id, :key, :seq, :now, :now)
         ON CONFLICT (id) DO NOTHING
         """,
         id=session_id,
         key=key,
+        seq=len(messages),
         now=now,
     )
-    tx.run("UPDATE lanes SET session_id = :id WHERE key = :key", id=session_id, key=key)
+    _add_lines(tx, session_id, turn_id, messages, 1, now)
+    return Context(list(messages), list(range(1, len(messages) + 1)), last_seq=len(messages))
 
 
 def of_lane(tx: Tx, key: str) -> str:
@@ -97,7 +101,12 @@ def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage
     if counted is None:
         return 0
     last = int(counted)
-    for seq, message in enumerate(messages, last - len(messages) + 1):
+    _add_lines(tx, session_id, turn_id, messages, last - len(messages) + 1, now)
+    return last
+
+
+def _add_lines(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage], first: int, now: float) -> None:
+    for seq, message in enumerate(messages, first):
         tx.run(
             """
             INSERT INTO transcript (session_id, seq, turn_id, kind, body, at)
@@ -109,7 +118,6 @@ def append(tx: Tx, session_id: str, turn_id: str, messages: Sequence[ChatMessage
             body=codec.dump(message),
             now=now,
         )
-    return last
 
 
 def append_line(tx: Tx, session_id: str, kind: str, body: str, *, now: float) -> int:

@@ -201,9 +201,9 @@ class SqliteDatabase(Database):
     def _run_group(self, group: list[Job[Any]], *, may_drift: bool) -> None:
         connection = self._file.connection
         assert connection is not None  # noqa: S101 - _make_ready saw to it
-        execute = connection.execute
-        execute("BEGIN" if group[0].kind == "read" else "BEGIN IMMEDIATE")
+        execute = connection.cursor().execute  # for COMMIT too: it ends whatever was read only in part
         tx = Tx(SQLITE, execute)
+        execute("BEGIN" if group[0].kind == "read" else "BEGIN IMMEDIATE")
         if len(group) == 1:
             try:
                 group[0].run(tx)
@@ -211,15 +211,10 @@ class SqliteDatabase(Database):
                 self._fail_member(group[0], error, connection, may_drift)
                 execute("ROLLBACK")
                 return
-        else:
-            for job in group:
-                execute("SAVEPOINT member")
-                try:
-                    job.run(tx)
-                except BaseException as error:  # noqa: BLE001 - carried to the caller
-                    self._fail_member(job, error, connection, may_drift)
-                    execute("ROLLBACK TO member")
-                execute("RELEASE member")
+        elif not _run_plainly(group, tx):
+            self._undo()
+            execute("BEGIN IMMEDIATE")
+            self._run_each(group, tx, connection, may_drift)
         if self._pause:
             self._pause.at("before_commit")
         execute("COMMIT")
@@ -227,6 +222,18 @@ class SqliteDatabase(Database):
             self._pause.at("after_commit")
         self._file.note_content()
         self._after_commit()
+
+    def _run_each(self, group: list[Job[Any]], tx: Tx, connection: sqlite3.Connection, may_drift: bool) -> None:
+        """Run them all, each so that it can be undone alone."""
+        execute = connection.execute
+        for job in group:
+            execute("SAVEPOINT member")
+            try:
+                job.run(tx)
+            except BaseException as error:  # noqa: BLE001 - carried to the caller
+                self._fail_member(job, error, connection, may_drift)
+                execute("ROLLBACK TO member")
+            execute("RELEASE member")
 
     def _fail_member(
         self, job: Job[Any], error: BaseException, connection: sqlite3.Connection, may_drift: bool
@@ -347,12 +354,13 @@ class SqliteDatabase(Database):
                 reader.connection = self._file.location.connect(self._limits)
                 reader.connection.execute("PRAGMA query_only = ON")
             connection = reader.connection
-            connection.execute("BEGIN")
+            execute = connection.cursor().execute
+            execute("BEGIN")
             try:
-                job.run(Tx(SQLITE, connection.execute))
+                job.run(Tx(SQLITE, execute))
             finally:
                 if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                    execute("ROLLBACK")
         except BaseException as error:  # noqa: BLE001 - carried to the caller
             job.fail(self._in_words(error))
             return not sqlite_file.is_damage(error)
@@ -381,6 +389,19 @@ class _Healing:
     def join(self, seconds: float | None) -> bool:
         self._thread.join(seconds)
         return not self._thread.is_alive()
+
+
+def _run_plainly(group: list[Job[Any]], tx: Tx) -> bool:
+    """Run them all without savepoints, which would copy every page once for each member.
+
+    False when one failed: the caller undoes all of it and runs them again, each by itself.
+    """
+    try:
+        for job in group:
+            job.run(tx)
+    except BaseException:  # noqa: BLE001 - it comes again when they run one by one, and is told to whoever asked then
+        return False
+    return True
 
 
 def _is_drift(error: BaseException | None) -> bool:

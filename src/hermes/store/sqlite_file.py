@@ -98,7 +98,8 @@ def content_mark(path: Path) -> tuple[int, int] | None:
 
 
 def tx_of(connection: sqlite3.Connection) -> Tx:
-    return Tx(SQLITE, connection.execute)
+    """One cursor for all statements, each of which ends the one before it: none is left open with unread rows."""
+    return Tx(SQLITE, connection.cursor().execute)
 
 
 # Before the first connect

@@ -196,16 +196,29 @@ def take(
     tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str
 ) -> Begun | None:
     """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due."""
-    held = claims.claim(tx, "lanes", lane, owner=owner, now=now)
-    if held is None:
+    row = tx.one(_CLAIM_LANE, lambda token, *lane: (token, _Lane(*lane)), key=lane, owner=owner, now=now)
+    if row is None:
         return None
-    return begin_next(tx, held, now=now, rules=rules, turn_id=turn_id, session_id=session_id)
+    held = Claim(lane, row[0], row[1].seq)
+    return begin_next(tx, held, now=now, rules=rules, turn_id=turn_id, session_id=session_id, seen=row[1])
 
 
-def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: str, session_id: str) -> Begun | None:
-    """Resume the lane's open turn, else begin one from the queue, else let the lane sleep (None)."""
+def begin_next(
+    tx: Tx,
+    held: Claim,
+    *,
+    now: float,
+    rules: BeginRules,
+    turn_id: str,
+    session_id: str,
+    seen: _Lane | None = None,
+) -> Begun | None:
+    """Resume the lane's open turn, else begin one from the queue, else let the lane sleep (None).
+
+    ``seen`` is the lane's row, where the claim of this same transaction has just read it.
+    """
     while True:
-        lane = _lane(tx, held)
+        lane, seen = seen or _lane(tx, held), None
         if lane.turn_id:
             turn = get(tx, lane.turn_id)
             if turn is None:
@@ -226,11 +239,17 @@ def begin_next(tx: Tx, held: Claim, *, now: float, rules: BeginRules, turn_id: s
         if claims.release(tx, "lanes", held, seen=lane.seq, next_at=sleep_until):
             return None
         # Something arrived between the two statements: look again instead of sleeping on it.
-    session, renewed, letters = _session(tx, held.key, lane.session_id, session_id, prompt, rules, now)
-    turn = _insert(tx, held.key, session, turn_id, prompt, pick.rows, now)
-    talk = _context(tx, session, prompt)
+    known, renewed, letters = _session(tx, lane.session_id, prompt, rules, now)
+    person = _writer(tx, prompt)
+    person_id = person.id or prompt.person_id
+    turn = _insert(tx, held.key, known or session_id, turn_id, person_id, prompt, pick.rows, now)
+    said = [*prompt.before, prompt.message]
+    if known:
+        sessions.append(tx, known, turn_id, said, now=now)
+        talk = _context(tx, known, prompt)
+    else:
+        talk = sessions.start(tx, session_id, held.key, turn_id, said, now=now)
     event_ids = tuple(row.id for row in pick.rows)
-    person = _person(tx, turn)
     return Begun(
         held,
         turn,
@@ -292,17 +311,13 @@ def _is_broken(compose: Compose, row: InboxRow) -> bool:
     return False
 
 
+_LANE = "seq, turn_id, session_id, busy_mode, model, reasoning, voice, tool_progress, personality, files_lost"
+_CLAIM_LANE = claims.claiming("lanes", f"token, {_LANE}")
+_HELD_LANE = f"SELECT {_LANE} FROM lanes WHERE key = :key AND token = :token AND owner IS NOT NULL"  # noqa: S608
+
+
 def _lane(tx: Tx, held: Claim) -> _Lane:
-    lane = tx.one(
-        """
-        SELECT seq, turn_id, session_id, busy_mode, model, reasoning, voice, tool_progress, personality, files_lost
-        FROM lanes
-        WHERE key = :key AND token = :token AND owner IS NOT NULL
-        """,
-        _Lane,
-        key=held.key,
-        token=held.token,
-    )
+    lane = tx.one(_HELD_LANE, _Lane, key=held.key, token=held.token)
     if lane is None:
         raise Lost(held.key)
     return lane
@@ -347,11 +362,16 @@ def _person(tx: Tx, turn: Turn) -> Person:
     return (people.get(tx, turn.person_id) if turn.person_id else None) or NOBODY
 
 
-def _language(tx: Tx, prompt: Prompt) -> str:
-    """The language of whoever writes, as far as it is known."""
+def _writer(tx: Tx, prompt: Prompt) -> Person:
+    """Whose turn a prompt begins."""
     writer = prompt.person_id
     person = people.get(tx, writer) if writer else people.find(tx, prompt.platform, prompt.sender_id)
-    return (person.language if person is not None else "") or guess("", prompt.message.text)
+    return person or NOBODY
+
+
+def _language(tx: Tx, prompt: Prompt) -> str:
+    """The language of whoever writes, as far as it is known."""
+    return _writer(tx, prompt).language or guess("", prompt.message.text)
 
 
 def languages_of(tx: Tx, turn_ids: Sequence[str]) -> dict[str, str]:
@@ -371,9 +391,9 @@ def _only_waits(calls: Sequence[Call]) -> bool:
 
 
 def _session(
-    tx: Tx, key: str, current: str, fresh: str, prompt: Prompt, rules: BeginRules, now: float
+    tx: Tx, current: str, prompt: Prompt, rules: BeginRules, now: float
 ) -> tuple[str, str, Sequence[Outgoing]]:
-    """The session to go on with, why it is a new one ('' when it is not, or is the first), and what is said of that."""
+    """The session to go on with, '' for a new one; why it is new ('' if it is the first), and what is said of that."""
     known = sessions.get(tx, current) if current else None
     reason = rules.renews(known, now) if known is not None else ""
     if known is not None and not reason:
@@ -383,15 +403,19 @@ def _session(
         sessions.end(tx, known.id, reason=reason, now=now)
         letters = rules.tell_renewed(known, _language(tx, prompt), now) if known.seq else ()
         outbox.enqueue(tx, letters, now=now)
-    sessions.start(tx, fresh, key, now=now)
-    return fresh, reason, letters
+    return "", reason, letters
 
 
 def _insert(
-    tx: Tx, lane: str, session_id: str, turn_id: str, prompt: Prompt, rows: Sequence[InboxRow], now: float
+    tx: Tx,
+    lane: str,
+    session_id: str,
+    turn_id: str,
+    person_id: str,
+    prompt: Prompt,
+    rows: Sequence[InboxRow],
+    now: float,
 ) -> Turn:
-    person = None if prompt.person_id else people.find(tx, prompt.platform, prompt.sender_id)
-    person_id = person.id if person else prompt.person_id
     tx.run(
         """
         INSERT INTO turns (id, lane, session_id, state, person_id, reply_to, attempts, created_at)
@@ -404,9 +428,13 @@ def _insert(
         reply_to=prompt.reply_to,
         now=now,
     )
-    tx.run("UPDATE lanes SET turn_id = :id WHERE key = :lane", id=turn_id, lane=lane)
+    tx.run(
+        "UPDATE lanes SET turn_id = :id, session_id = :session_id WHERE key = :lane",
+        id=turn_id,
+        session_id=session_id,
+        lane=lane,
+    )
     consume(tx, turn_id, rows)
-    sessions.append(tx, session_id, turn_id, [*prompt.before, prompt.message], now=now)
     return Turn(turn_id, lane, session_id, TurnState.RUNNING, person_id, prompt.reply_to, 1, 0, now, None, "", 0, 0, "")
 
 
@@ -666,19 +694,46 @@ def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bo
     True when the lane sleeps now; False when more is queued and the caller goes on with it. A turn that has
     ended already is left as it is.
     """
-    lane = _lane(tx, held)
+    lane = tx.one(_ENDING_LANE, _EndingLane, key=held.key, token=held.token)
+    if lane is None:
+        raise Lost(held.key)
     if lane.turn_id == turn.id:
-        _end(tx, turn, ending, now)
-    if inbox.has_queued(tx, held.key):
-        return False
-    return claims.release(tx, "lanes", held, seen=lane.seq, next_at=None)
+        _end(tx, turn, ending, now, has_steps=bool(lane.steps or turn.steps))
+    if tx.run(_SLEEP, lane=held.key, token=held.token, seen=lane.seq, id=turn.id):
+        return True
+    _forget_turn(tx, turn)
+    return False
 
 
-def _end(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
-    # Approvals first, as in approvals.answer: two transactions that meet here wait for each other in one order.
-    for withdrawn in approvals.cancel(tx, turn.id, reason=ending.reason or "the turn ended", now=now):
-        outbox.enqueue(tx, ending.cards(tx, withdrawn, now=now), now=now)
-    _close_calls(tx, turn, ending.reason or "the turn ended", now)
+@dataclass(frozen=True, slots=True)
+class _EndingLane:
+    seq: int
+    turn_id: str
+    steps: int
+
+
+_ENDING_LANE = """
+    SELECT lanes.seq, lanes.turn_id, COALESCE(turns.steps, 0) FROM lanes LEFT JOIN turns ON turns.id = lanes.turn_id
+    WHERE lanes.key = :key AND lanes.token = :token AND lanes.owner IS NOT NULL
+"""
+_SLEEP = f"""
+    UPDATE lanes SET owner = NULL, next_at = NULL, turn_id = CASE WHEN turn_id = :id THEN '' ELSE turn_id END
+    WHERE key = :lane AND token = :token AND seq = :seen AND NOT EXISTS ({inbox.HAS_QUEUED})
+"""  # noqa: S608
+"""Lets the lane go, its turn over, unless something in it may be begun or arrived since ``:seen``."""
+
+
+def _forget_turn(tx: Tx, turn: Turn) -> None:
+    tx.run("UPDATE lanes SET turn_id = '' WHERE key = :key AND turn_id = :id", key=turn.lane, id=turn.id)
+
+
+def _end(tx: Tx, turn: Turn, ending: Ending, now: float, *, has_steps: bool = True) -> None:
+    """End all of it but its lane. Only a turn that made steps can have calls, and questions about them."""
+    if has_steps:
+        # Approvals first, as in approvals.answer: two transactions that meet here wait for each other in one order.
+        for withdrawn in approvals.cancel(tx, turn.id, reason=ending.reason or "the turn ended", now=now):
+            outbox.enqueue(tx, ending.cards(tx, withdrawn, now=now), now=now)
+        _close_calls(tx, turn, ending.reason or "the turn ended", now)
     if ending.messages:
         sessions.append(tx, turn.session_id, turn.id, ending.messages, now=now)
     tx.run(
@@ -697,7 +752,6 @@ def _end(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
     )
     inbox.settle_turn(tx, turn.id, state=ending.inbox_state, reason=ending.reason, now=now)
     outbox.enqueue(tx, ending.replies, now=now)
-    tx.run("UPDATE lanes SET turn_id = '' WHERE key = :key AND turn_id = :id", key=turn.lane, id=turn.id)
 
 
 def _close_calls(tx: Tx, turn: Turn, reason: str, now: float) -> None:
@@ -727,6 +781,7 @@ def cancel_waiting(tx: Tx, lane: str, ending: Ending, *, now: float, only: str =
     if turn is None or only not in ("", turn.id):
         return ""
     _end(tx, turn, ending, now)
+    _forget_turn(tx, turn)
     claims.wake(tx, "lanes", lane, at=now)
     return turn.id
 

@@ -86,6 +86,7 @@ def test_a_message_from_accept_to_sent_scans_no_table(planner: Planner) -> None:
     assert sending is not None
     assert sending.sending is not None
     outbox.record_sent(tx, sending.sending.id, message_id="1", note="", now=NOW)
+    outbox.rest(tx, sending.claim)
     outbox.begin_next(tx, sending.claim, now=NOW)
     assert planner.scans == []
 

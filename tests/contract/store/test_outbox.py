@@ -232,6 +232,24 @@ async def test_a_sender_that_lost_its_target_gets_no_more_rows(database: Databas
     assert await database.read(claims.due, "targets", now=NOW) == [TARGET]
 
 
+async def test_a_target_rests_only_when_nothing_is_left_and_nothing_came(database: Database) -> None:
+    begun = await open_target(database, letter(row_id="ob_a"), letter(row_id="ob_b"))
+    await database.write(outbox.record_sent, "ob_a", message_id="1", note="", now=NOW)
+    assert not await database.write(outbox.rest, begun.claim), "the second part is still to be sent"
+    second = await next_letter(database, begun.claim)
+    assert second is not None
+    await database.write(outbox.record_sent, "ob_b", message_id="2", note="", now=NOW)
+    await database.write(outbox.enqueue, [letter(row_id="ob_c")], now=NOW)
+    await database.write(outbox.withdraw, "ob_c", reason="", now=NOW)
+    assert not await database.write(outbox.rest, begun.claim), "something came since it was claimed"
+    assert await next_letter(database, begun.claim) is None
+    assert await database.read(claims.held_by, "targets", owner=OWNER) == []
+    again = await open_target(database, letter(row_id="ob_d"))
+    await database.write(outbox.record_sent, "ob_d", message_id="3", note="", now=NOW)
+    assert await database.write(outbox.rest, again.claim)
+    assert await database.read(claims.held_by, "targets", owner=OWNER) == []
+
+
 @pytest.mark.parametrize("count", [40])
 async def test_letters_written_while_others_leave_all_leave_once(database: Database, count: int) -> None:
     sent: list[str] = []

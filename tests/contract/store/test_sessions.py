@@ -14,6 +14,7 @@ from tests.contract.store.rows import LANE, NOW
 def start(tx: Tx, session_id: str = "s_1", key: str = LANE) -> None:
     claims.wake(tx, "lanes", key, at=NOW)
     sessions.start(tx, session_id, key, now=NOW)
+    tx.run("UPDATE lanes SET session_id = :id WHERE key = :key", id=session_id, key=key)
 
 
 def said(*texts: str) -> list[ChatMessage]:

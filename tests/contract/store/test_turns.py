@@ -163,6 +163,25 @@ async def test_ending_a_turn_answers_every_open_call(database: Database) -> None
     assert [row.reason for row in await database.read(inbox.of_turn, begun.turn.id)] == ["stopped"]
 
 
+async def test_whoever_ends_a_turn_need_not_know_of_its_last_step(database: Database) -> None:
+    """A cancellation can come between the commit of a step and the moment its caller hears of it."""
+    before = await begun_turn(database)
+    await add_calls(database, before, ("danger", question()))
+    assert before.turn.steps == 0
+    assert await finish(database, before, STOPPED)
+    assert [row.outcome for row in await database.read(turns.calls, before.turn.id)] == ["skipped"]
+    assert await database.read(turns.of_lane, LANE) is None
+
+
+async def test_a_fresh_session_is_begun_with_what_is_stored_of_it(database: Database) -> None:
+    begun = await begun_turn(database)
+    assert list(begun.history) == await history(database, begun)
+    session = await database.read(sessions.get, begun.turn.session_id)
+    assert session is not None
+    assert session.seq == len(begun.history)
+    assert await database.read(sessions.of_lane, LANE) == session.id
+
+
 async def test_finishing_twice_stores_one_reply(database: Database) -> None:
     begun = await begun_turn(database)
     await database.write(inbox.accept, [incoming("next")], now=NOW)
