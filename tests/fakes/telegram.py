@@ -258,7 +258,10 @@ class FakeTelegram(Site):
         """A file: ``kind`` is document, photo, voice, audio or video."""
         file = self._keep_file(data, name, mime, kind)
         content: Json = {
-            kind: [{**file, "width": 90, "height": 90}, {**file, "width": 800, "height": 800}]
+            kind: [
+                {**file, "file_id": f"{file['file_id']}-small", "width": 90, "height": 90},
+                {**file, "width": 800, "height": 800},
+            ]
             if kind == "photo"
             else file
         }
@@ -286,7 +289,7 @@ class FakeTelegram(Site):
 
     def user_edits(self, said: Said, text: str) -> Said:
         message = {**self._said[said.chat, said.message_id], "text": text}
-        message["edit_date"] = max(int(time.time()), message.get("edit_date", 0) + 1)
+        message["edit_date"] = max(int(time.time()), message.get("edit_date", message["date"]) + 1)
         self._said[said.chat, said.message_id] = message
         key = f"edit:{said.chat}:{said.message_id}:{message['edit_date']}"
         return self._deliver_named(key, "edited_message", message, said.message_id, said.chat)

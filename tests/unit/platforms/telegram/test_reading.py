@@ -150,6 +150,7 @@ def test_an_edit_has_a_key_with_its_date(fake: FakeTelegram) -> None:
     [
         {"media_group_id": "1"},
         {"forward_origin": {"type": "hidden_user", "date": 1, "sender_user_name": "x"}},
+        {"forward_date": 1},
         {"text": "x" * 4000},
         {"text": "🙂" * 2000},
     ],

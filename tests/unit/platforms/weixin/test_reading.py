@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from datetime import UTC, datetime
 from typing import Any
@@ -122,6 +123,39 @@ def test_a_part_is_counted_from_the_beginning_unless_that_is_behind_it(part: Jso
     assert partial("a x a b c", part) == words
 
 
+@pytest.mark.parametrize(
+    "text, end_index, quoted",
+    [
+        ("a fox brown fox", 0, "brown fox"),  # from the beginning it would end before it starts
+        ("fox brown fox fox", 1, "brown fox fox"),  # both are there: the hash tells which
+        ("fox brown fox fox", 1, "brown fox"),
+    ],
+)
+def test_where_a_part_ends_is_counted_in_either_way_and_its_hash_tells_in_which(
+    text: str, end_index: int, quoted: str
+) -> None:
+    digest = hashlib.md5(quoted.encode()).hexdigest()  # noqa: S324 - theirs
+    part = {"start": "brown", "end": "fox", "startindex": 0, "endindex": end_index, "quotemd5": digest}
+    assert partial(text, part) == quoted
+
+
+@pytest.mark.parametrize("told", ["1760000000000", 1_760_000_000_000])
+def test_a_time_is_read_as_number_or_text(told: object) -> None:
+    assert received(samples.text("hi"), create_time_ms=told).sent_at == datetime.fromtimestamp(1_760_000_000, UTC)
+
+
+@pytest.mark.parametrize("told", ["soon", "", -5, 10**15, 10**400, True, None, 1.5])
+def test_a_time_that_is_none_does_not_cost_the_message(told: object) -> None:
+    assert received(samples.text("hi"), create_time_ms=told).sent_at == datetime.fromtimestamp(NOW, UTC)
+
+
+@pytest.mark.parametrize("number", [None, 0, -1, 2**64, "", "x", "9" * 21, True, 1.5])
+def test_without_a_number_of_its_own_a_message_is_known_by_that_of_its_first_item(number: object) -> None:
+    named = received({**samples.text("hi"), "msg_id": 77}, message_id=number)
+    assert named.keys == ("msg:77",)
+    assert isinstance(read(samples.message(samples.text("hi"), message_id=number)), Unreadable)
+
+
 # The same words twice
 
 
@@ -148,6 +182,29 @@ def test_other_words_or_another_person_are_not() -> None:
     later = {"create_time_ms": first["create_time_ms"] + 4000}
     assert not twin(first, item_list=[samples.text("no")], **later)
     assert not twin(first, from_user_id="o2@im.wechat", **later)
+
+
+def test_the_same_words_beside_another_file_are_another_message() -> None:
+    first = samples.message(samples.FILE, samples.text("look"))
+    assert not twin(first, create_time_ms=first["create_time_ms"] + 4000)
+
+
+def test_times_that_are_written_as_text_tell_a_twin_too() -> None:
+    first = samples.message(samples.text("yes"), create_time_ms="1760000000000")
+    assert twin(first, create_time_ms="1760000004000")
+    assert not twin(first, create_time_ms="soon")
+
+
+def test_only_the_last_messages_are_kept_over_a_restart() -> None:
+    memory = Memory({})
+    for number in range(200):
+        memory.remember(str(number), f"text {number}", from_us=False)
+    marks = memory.take_marks()
+    assert len([name for name in marks if name.startswith("said:")]) == 60
+    again = Memory(marks)
+    assert [again.recall(str(number)) is not None for number in (139, 140, 199)] == [False, True, True]
+    again.remember("200", "one more", from_us=True)
+    assert Memory({**marks, **again.take_marks()}).recall("140") is None, "the oldest makes room"
 
 
 def test_the_last_words_are_known_after_a_restart_too() -> None:

@@ -30,6 +30,7 @@ from hermes.platforms.weixin.adapter import WeixinAdapter
 from hermes.platforms.weixin.config import WeixinConfig
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.clock import FakeClock
+from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.weixin import ANA, STALE, STALE_CONTEXT, Answer, FakeWeixin
 from tests.unit.platforms.weixin import samples
 from tests.unit.platforms.weixin.test_reading import mutated
@@ -74,6 +75,18 @@ async def test_a_dead_token_ends_it_and_nothing_more_is_asked_with_it(stale: dic
         assert isinstance(adapter, ShowsTyping)
         await adapter.typing(weixin.target())
         assert weixin.counts.total() == asked
+
+
+def test_a_server_that_does_not_wait_for_news_is_not_asked_in_a_hot_loop() -> None:
+    async def story(_: JumpingLoop, __: LoopClock) -> int:
+        async with FakeWeixin() as weixin, weixin.adapter() as adapter:
+            weixin.hold_seconds = 0.0
+            async with receiving(adapter, Inbox()) as running:
+                await asyncio.sleep(60)
+                assert not running.done()
+            return weixin.polls
+
+    assert 50 < run_in_jumps(story) < 70
 
 
 @pytest.mark.parametrize(
@@ -171,6 +184,16 @@ async def test_a_stale_context_is_left_out_and_forgotten_when_it_is_called_so(in
         await adapter.send(saying(weixin, "again"))
     assert contexts(weixin) == [f"CK-{ANA}-1", "", ""]
     assert weixin.texts() == ["hi", "again"]
+
+
+async def test_a_message_without_a_context_keeps_the_one_that_is_known(inbox: Inbox) -> None:
+    async with connected(inbox) as (weixin, adapter, _):
+        await has_written(weixin, inbox)
+        for context in (None, "", "\x00", 5):
+            weixin.user_says("and", context_token=context)
+            await inbox.message()
+        await adapter.send(saying(weixin, "hi"))
+    assert contexts(weixin) == [f"CK-{ANA}-1"]
 
 
 async def test_minus_fourteen_on_a_send_is_tried_once_without_the_context(inbox: Inbox) -> None:
@@ -325,6 +348,12 @@ async def test_words_with_a_file_are_a_bubble_before_it(picture: Attachment) -> 
     async with FakeWeixin() as weixin, weixin.adapter() as adapter:
         await adapter.send(OutboundMessage(weixin.target(), "my cat", attachment=picture))
     assert [(sent.text, bool(sent.file)) for sent in weixin.sent] == [("my cat", False), ("", True)]
+
+
+async def test_a_file_that_is_sent_again_without_words_costs_one_bubble(picture: Attachment) -> None:
+    async with FakeWeixin() as weixin, weixin.adapter() as adapter:
+        await adapter.send(OutboundMessage(weixin.target(), "", attachment=picture, is_repeat=True))
+    assert [(sent.text, bool(sent.file)) for sent in weixin.sent] == [("", True)]
 
 
 async def test_an_upload_that_does_not_say_where_it_lies_is_tried_three_times(picture: Attachment) -> None:

@@ -30,7 +30,11 @@ def test_before_the_login_no_token_is_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer, code", [({}, 0), ({"ret": 0}, 0), ({"ret": -2}, -2), ({"ret": 0, "errcode": -14}, -14), ({"ret": None}, 0)]
+    "answer, code",
+    [
+        *(({}, 0), ({"ret": 0}, 0), ({"ret": -2}, -2), ({"ret": 0, "errcode": -14}, -14), ({"ret": None}, 0)),
+        *(({"ret": "-14"}, -14), ({"ret": "0"}, 0), ({"ret": "ok"}, 0), ({"ret": True}, 0), ({"errcode": 7}, 7)),
+    ],
 )
 def test_absent_fields_mean_success(answer: dict[str, Any], code: int) -> None:
     assert wire.code_of(answer) == code
