@@ -257,6 +257,58 @@ def _become_owner(tx: Tx, *, now: float) -> None:
     people.ensure(tx, name, platform="weixin", user_id=ANA, name="Ana", role=PersonRole.OWNER.value, now=now)
 
 
+STRANGER, FAMILY = "o2@im.wechat", "g1@chatroom"
+
+
+@pytest.mark.parametrize(
+    "settings, group, user, answer",
+    [
+        ({}, "", ANA, "echo: hello"),  # listed, whatever the rest says
+        ({}, "", STRANGER, "hermes pairing approve weixin"),
+        ({"WEIXIN_DM_POLICY": "allowlist"}, "", ANA, "echo: hello"),
+        ({"WEIXIN_DM_POLICY": "allowlist"}, "", STRANGER, "WEIXIN_ALLOWED_USERS"),
+        ({"WEIXIN_DM_POLICY": "open"}, "", STRANGER, "echo: hello"),
+        ({"WEIXIN_DM_POLICY": "disabled"}, "", ANA, ""),
+        ({}, FAMILY, ANA, ""),  # groups are off unless somebody says otherwise
+        ({"WEIXIN_GROUP_POLICY": "open"}, FAMILY, STRANGER, "echo: hello"),
+        ({"WEIXIN_GROUP_POLICY": "allowlist"}, FAMILY, STRANGER, ""),
+        ({"WEIXIN_GROUP_POLICY": "allowlist"}, FAMILY, ANA, "echo: hello"),
+        (
+            {"WEIXIN_GROUP_POLICY": "allowlist", "WEIXIN_GROUP_ALLOWED_CHATS": FAMILY},
+            FAMILY,
+            STRANGER,
+            "echo: hello",
+        ),
+        (
+            {"WEIXIN_GROUP_POLICY": "allowlist", "WEIXIN_GROUP_ALLOWED_USERS": FAMILY},
+            FAMILY,
+            STRANGER,
+            "echo: hello",
+        ),
+    ],
+)
+async def test_the_policies_say_who_is_answered(
+    start: Start, weixin: FakeWeixin, settings: dict[str, str], group: str, user: str, answer: str
+) -> None:
+    async with start(**environ(weixin, **settings)) as gateway:
+        weixin.user_says("hello", user=user, **({"group_id": group} if group else {}))
+        where = group or user
+        if answer:
+            await weixin.wait_for(lambda: bool(weixin.texts(where)), SECONDS)
+            assert answer in weixin.texts(where)[0]
+            return
+
+        async def is_refused() -> bool:
+            return await gateway.db.read(_states) == ["refused"]
+
+        await until(is_refused)
+        assert weixin.sent == []
+
+
+def _states(tx: Tx) -> list[str]:
+    return tx.all("SELECT state FROM inbox", str)
+
+
 async def test_files_come_and_go(start: Start, weixin: FakeWeixin, model: FakeModel, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir(exist_ok=True)
     (tmp_path / "work" / "report.txt").write_text("all is well", encoding="utf-8")

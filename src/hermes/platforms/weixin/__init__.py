@@ -87,5 +87,5 @@ MANIFEST = Manifest(
     build=_build,
     ids="An id such as o9cq8AbCd@im.wechat. The log and `hermes pairing list` show who wrote.",
     sign_in=_sign_in,
-    older_env={"cdn_url": ("WEIXIN_CDN_BASE_URL",)},
+    older_env={"cdn_url": ("WEIXIN_CDN_BASE_URL",), "group_allowed_chats": ("WEIXIN_GROUP_ALLOWED_USERS",)},
 )

@@ -274,6 +274,14 @@ async def test_an_http_error_leaves_the_outcome_unknown_and_a_repeat_keeps_its_n
     assert {body["msg"]["client_id"] for body in weixin.bodies["sendmessage"]} == {"hermes-weixin-ob_1"}
 
 
+@pytest.mark.parametrize("status", [302, 404, 429, 500])
+async def test_an_http_error_is_none_of_weixins_words_whatever_it_says(status: int) -> None:
+    async with FakeWeixin() as weixin, weixin.adapter() as adapter:
+        weixin.answer_next("sendmessage", Answer(b'{"message_id": 5}', status))
+        with pytest.raises(OutcomeUnknownError, match=str(status)):
+            await adapter.send(saying(weixin, "hi"))
+
+
 @pytest.mark.parametrize("answer", [b"", b"{", b"[]"], ids=["empty", "half", "a list"])
 async def test_an_answer_to_a_send_that_cannot_be_read_leaves_its_outcome_unknown(answer: bytes) -> None:
     async with FakeWeixin() as weixin, weixin.adapter() as adapter:
