@@ -1,4 +1,4 @@
-"""QR codes for a terminal: texts of up to 271 bytes, drawn two rows to a line. Standard library only.
+"""QR codes for a terminal of 80 columns: texts of up to 425 bytes, drawn two rows to a line. Standard library only.
 
 The weakest error correction is enough for a clean screen and makes the smallest picture.
 """
@@ -22,6 +22,9 @@ _VERSIONS: Sequence[tuple[int, int, int, Sequence[int]]] = (
     (242, 24, 2, (6, 24, 42)),
     (292, 30, 2, (6, 26, 46)),
     (346, 18, 4, (6, 28, 50)),
+    (404, 20, 4, (6, 30, 54)),
+    (466, 24, 4, (6, 32, 58)),
+    (532, 26, 4, (6, 34, 62)),
 )
 _BYTES = 0b0100
 _LEVEL_L = 0b01
@@ -42,7 +45,7 @@ _MASKS: Sequence[Callable[[int, int], bool]] = (
 def encode(text: str) -> Matrix:
     """The modules, True for dark. Raises ValueError for a text that is too long."""
     data = text.encode()
-    version = next((number for number in range(1, 11) if len(data) <= _room(number)), 0)
+    version = next((number for number in range(1, len(_VERSIONS) + 1) if len(data) <= _room(number)), 0)
     if not version:
         raise ValueError(f"{len(data)} bytes do not fit into a code")
     codewords = _interleaved(version, _packed(version, data))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hermes.cli.qr import drawn
@@ -23,29 +25,65 @@ class Terminal:
 
     def __init__(self, ask: Questions | None) -> None:
         self._ask = ask
+        self._is_live = sys.stdout.isatty()
+        self._replaceable = 0  # lines at the bottom of the screen whose place the next code takes
+        self._is_line_open = False  # of progress
 
     def show_code(self, payload: str) -> None:
         try:
-            picture = drawn(payload, in_colour=sys.stdout.isatty())
-        except ValueError:  # longer than any link of theirs so far; the link itself does it too
+            picture = drawn(payload, in_colour=self._is_live)
+        except ValueError:  # longer than any of theirs so far
             picture = ""
-        self.say(f"\n{picture}\n\nScan it with the app on your phone, or open this link there:\n  {payload}\n")
+        is_link = payload.startswith(("https://", "http://"))
+        how = "Scan it with the app on your phone"
+        how += f", or open this link there:\n  {payload}" if is_link else "."
+        text = f"\n{picture}\n\n{how}\n"
+        if self._replaceable:
+            print(f"\x1b[{self._replaceable}F\x1b[J", end="")
+        self.say(text)
+        lines = text.count("\n") + 1
+        self._replaceable = lines if self._is_live and lines < shutil.get_terminal_size().lines else 0
 
     def say(self, text: str) -> None:
+        self._end_line()
         print(text, flush=True)
+        self._replaceable = 0
+
+    def progress(self, text: str) -> None:
+        if not self._is_live:  # a log keeps every line, so it is shown none that changes
+            return
+        print(f"\r\x1b[K{text}", end="", flush=True)
+        self._is_line_open = True
+        self._replaceable = 0
+
+    def _end_line(self) -> None:
+        if self._is_line_open:
+            print("\r\x1b[K", end="")
+            self._is_line_open = False
 
     async def ask(self, question: str) -> str:
         if self._ask is None:
             return ""
+        self._end_line()
+        self._replaceable = 0
         return await asyncio.to_thread(self._ask.line, question.rstrip(": "))
 
 
-def sign_in(manifest: Manifest, config: Config, account: str, ask: Questions | None) -> SignedIn:
-    """Raises PlatformError or ConfigError in words; Ctrl+C leaves as everywhere."""
-    return asyncio.run(_signed_in(manifest, config, account, Terminal(ask)))
+def sign_in(
+    manifest: Manifest,
+    config: Config,
+    account: str,
+    ask: Questions | None,
+    values: Mapping[str, str] = MappingProxyType({}),
+) -> SignedIn:
+    """``values`` go before those of the configuration. Raises PlatformError or ConfigError in words; Ctrl+C leaves as
+    everywhere."""
+    return asyncio.run(_signed_in(manifest, config, account, values, Terminal(ask)))
 
 
-async def _signed_in(manifest: Manifest, config: Config, account: str, screen: Terminal) -> SignedIn:
+async def _signed_in(
+    manifest: Manifest, config: Config, account: str, values: Mapping[str, str], screen: Terminal
+) -> SignedIn:
     from hermes.services.http import ProxyRules, make_session
 
     if manifest.sign_in is None:
@@ -53,8 +91,16 @@ async def _signed_in(manifest: Manifest, config: Config, account: str, screen: T
     known = config.account(manifest.id, account) or config.account(manifest.id)
     rules = ProxyRules.of(config.proxies, known.proxy if known else "")
     async with make_session(rules) as http:
-        values = dict(known.values) if known else {}
-        return await manifest.sign_in(AdapterParts(account, values, http, lambda: None, {}), screen)
+        parts = AdapterParts(
+            account,
+            {**(known.values if known else {}), **values},
+            http,
+            lambda: None,
+            {},
+            folder=config.home / manifest.id,
+            proxy_for=lambda url: rules.proxy_for(url) or "",
+        )
+        return await manifest.sign_in(parts, screen)
 
 
 def changes_of(signed: SignedIn, config: Config, manifest: Manifest, account: str) -> Mapping[str, str]:

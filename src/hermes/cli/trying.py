@@ -73,16 +73,27 @@ async def _delivered(manifest: Manifest, config: Config, target: Target, text: s
 async def _adapter(
     manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]
 ) -> AsyncIterator[Adapter]:
-    from hermes.core.manifest import AdapterParts
+    from hermes.core.manifest import AdapterParts, Kept
     from hermes.services.http import ProxyRules, make_session
     from hermes.services.registry import missing_package
 
     known = config.account(manifest.id, account) or config.account(manifest.id)
     rules = ProxyRules.of(config.proxies, known.proxy if known else "")
+    kept = Kept()
     async with make_session(rules) as http:
-        whole = {**(known.values if known else {}), **values}
+        parts = AdapterParts(
+            account,
+            {**(known.values if known else {}), **values},
+            http,
+            lambda: None,
+            {},
+            folder=config.home / manifest.id,
+            kept=kept,
+            proxy_for=lambda url: rules.proxy_for(url) or "",
+        )
         try:
-            adapter = manifest.build(AdapterParts(account, whole, http, lambda: None, {}))
+            yield manifest.build(parts)
         except ImportError as error:
             raise ConfigError(missing_package(manifest, error)) from error
-        yield adapter
+        finally:
+            await kept.close()

@@ -470,7 +470,7 @@ class _Builder:
         return AccountConfig(
             enabled=given["enabled"],
             values=MappingProxyType({setting.key: given[setting.key] for setting in manifest.settings}),
-            access=self._access(manifest.id, given),
+            access=self._access(manifest, given),
             home_channel=given["home_channel"],
             home_channel_name=given["home_channel_name"],
             proxy=given["proxy"],
@@ -480,8 +480,9 @@ class _Builder:
             is_mentioned=is_mentioned,
         )
 
-    def _access(self, platform: str, given: Mapping[str, Any]) -> AccessPolicy:
-        users = frozenset((*given["allowed_users"], *self._allowed_everywhere(platform)))
+    def _access(self, manifest: Manifest, given: Mapping[str, Any]) -> AccessPolicy:
+        named = (*given["allowed_users"], *self._allowed_everywhere(manifest.id))
+        users = frozenset(manifest.tidy_id(user) for user in named)
         return AccessPolicy(
             dm_policy=DmPolicy(given["dm_policy"]),
             group_policy=GroupPolicy(given["group_policy"]),

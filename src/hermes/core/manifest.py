@@ -6,7 +6,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from hermes.core.messages import Marks
 from hermes.core.ports import Adapter, Alive
@@ -40,10 +41,41 @@ class Setting:
     asked: bool = False
 
 
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+_Thing = TypeVar("_Thing", bound=Closable)
+
+
+class Kept:
+    """What one adapter of an account leaves to the next: a process that outlives a broken connection.
+
+    Whoever made it closes it, behind the last adapter.
+    """
+
+    def __init__(self) -> None:
+        self._things: dict[type, Closable] = {}
+
+    def one(self, kind: type[_Thing], make: Callable[[], _Thing]) -> _Thing:
+        """The one of this kind, made when there is none yet."""
+        found = self._things.get(kind)
+        if not isinstance(found, kind):
+            found = self._things[kind] = make()
+        return found
+
+    async def close(self) -> None:
+        while self._things:
+            _, thing = self._things.popitem()
+            await thing.close()
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterParts:
     """What an adapter is handed. ``http`` is an aiohttp.ClientSession that knows the proxy; whoever
-    built it closes it. ``values`` holds every Setting by key, secrets as ``Secret``. ``now`` tells the time of day."""
+    built it closes it. ``values`` holds every Setting by key, secrets as ``Secret``. ``now`` tells the time of day.
+    ``folder`` is where the platform may keep files of its own, the same for all its accounts; it need not exist.
+    ``proxy_for`` names the proxy of an address, for what does not go through ``http``; '' where there is none."""
 
     account: str
     values: Mapping[str, Any]
@@ -51,6 +83,9 @@ class AdapterParts:
     alive: Alive
     cursor: Marks
     now: Callable[[], float] = time.time
+    folder: Path = Path()
+    kept: Kept = field(default_factory=Kept)
+    proxy_for: Callable[[str], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +104,9 @@ class SignInScreen(Protocol):
 
     def say(self, text: str) -> None: ...
 
+    def progress(self, text: str) -> None:
+        """How far something is that takes long: a line whose place the next one takes."""
+
     async def ask(self, question: str) -> str:
         """What the person types; '' where nobody can be asked."""
 
@@ -82,7 +120,8 @@ class Manifest:
     For set-up: ``ids`` says how a person finds their id, with an example; ``link`` is the address of a chat with the
     account, ``{name}`` standing for what ``describe`` gives, without its @. ``sign_in`` is for platforms whose required
     settings come from a code that is scanned: `hermes <id> login` and set-up call it, a running gateway never does.
-    ``older_env`` are further environment names of a key, heard after its own.
+    ``older_env`` are further environment names of a key, heard after its own. ``tidy_id`` writes a person's id, however
+    somebody typed it into a list, as the platform does.
     """
 
     id: str
@@ -95,3 +134,4 @@ class Manifest:
     link: str = ""
     older_env: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sign_in: Callable[[AdapterParts, SignInScreen], Awaitable[SignedIn]] | None = None
+    tidy_id: Callable[[str], str] = str

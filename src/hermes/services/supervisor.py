@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -27,7 +28,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import AccountKey, Target
-from hermes.core.manifest import AdapterParts, Manifest
+from hermes.core.manifest import AdapterParts, Kept, Manifest
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.values import dataclass
@@ -80,6 +81,7 @@ class _Account:
     adapter: Adapter | None = None
     task: asyncio.Task[None] | None = None
     running: asyncio.Task[None] | None = None
+    kept: Kept = field(default_factory=Kept)
     failures: int = 0
     reconnects: int = 0
     frames_this_run: int = 0
@@ -118,6 +120,7 @@ class Supervisor:
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
         self._telling: set[asyncio.Future[None]] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
     def connect(
@@ -230,6 +233,8 @@ class Supervisor:
         account.adapter = None
         if account.task is not None:
             account.task.cancel()
+            self._leaving.add(account.task)
+            account.task.add_done_callback(self._leaving.discard)
 
     async def stop_intake(self) -> None:
         """End every ``run``; adapters can still send until ``close``."""
@@ -242,11 +247,11 @@ class Supervisor:
 
     async def close(self) -> None:
         """Close every account's connections."""
-        tasks = [account.task for account in self._accounts.values() if account.task is not None]
+        tasks = {account.task for account in self._accounts.values() if account.task is not None}
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=3)
+        if tasks | self._leaving:
+            await asyncio.wait(tasks | self._leaving, timeout=3)
 
     def resume_paused(self) -> None:
         """Try the paused platforms again."""
@@ -258,18 +263,21 @@ class Supervisor:
     # Keeping one account up
 
     async def _keep_up(self, account: _Account) -> None:
-        """Run the adapter again and again until cancelled. The HTTP session outlives the adapter's restarts, so that
-        a broken poll never cuts a send in flight."""
-        async with make_session(account.rules) as http:
-            while not self._is_stopping:
-                pause = await self._run_once(account, http)
-                if isinstance(http.connector, aiohttp.TCPConnector):
-                    http.connector.clear_dns_cache()  # the name may lead elsewhere when the network is back
-                if pause is None or self._is_stopping:
-                    break
-                await asyncio.sleep(pause)
-            # Signed out or stopping: nothing is received any more, and what is in flight may still be sent.
-            await asyncio.Event().wait()
+        """Run the adapter again and again until cancelled. The HTTP session and what is kept outlive the adapter's
+        restarts, so that a broken poll never cuts a send in flight."""
+        try:
+            async with make_session(account.rules) as http:
+                while not self._is_stopping:
+                    pause = await self._run_once(account, http)
+                    if isinstance(http.connector, aiohttp.TCPConnector):
+                        http.connector.clear_dns_cache()  # the name may lead elsewhere when the network is back
+                    if pause is None or self._is_stopping:
+                        break
+                    await asyncio.sleep(pause)
+                # Signed out or stopping: nothing is received any more, and what is in flight may still be sent.
+                await asyncio.Event().wait()
+        finally:
+            await account.kept.close()
 
     async def _run_once(self, account: _Account, http: aiohttp.ClientSession) -> float | None:
         """One life of an adapter. Returns the pause before the next, or None when there is to be none."""
@@ -311,7 +319,17 @@ class Supervisor:
     async def _build(self, account: _Account, http: aiohttp.ClientSession) -> Adapter:
         values = {**account.config.values, **self._extras.get(account.key.platform, {})}
         cursor = await self._db.read(people.marks, account.key.platform, account.key.account)
-        parts = AdapterParts(account.key.account, values, http, lambda: self._alive(account), cursor, self._clock.now)
+        parts = AdapterParts(
+            account.key.account,
+            values,
+            http,
+            lambda: self._alive(account),
+            cursor,
+            self._clock.now,
+            folder=self._config().home / account.key.platform,
+            kept=account.kept,
+            proxy_for=lambda url: account.rules.proxy_for(url) or "",
+        )
         try:
             return account.manifest.build(parts)
         except ImportError as error:

@@ -32,6 +32,9 @@ class Screen:
     def say(self, text: str) -> None:
         self.said.append(text)
 
+    def progress(self, text: str) -> None:
+        self.said.append(text)
+
     async def ask(self, question: str) -> str:
         self.questions.append(question)
         return self._numbers.pop(0) if self._numbers else ""

@@ -1,0 +1,87 @@
+"""WhatsApp, as a linked device of a phone: a small Node process of ours speaks WhatsApp Web, we speak HTTP with it."""
+
+from __future__ import annotations
+
+from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind, SignedIn, SignInScreen
+from hermes.core.ports import Adapter
+from hermes.platforms.whatsapp.config import DEFAULT_INSTALL_SECONDS, DEFAULT_PREFIX, LINK, Mode, person_id
+
+
+def _build(parts: AdapterParts) -> Adapter:
+    from hermes.platforms.whatsapp.adapter import WhatsAppAdapter
+    from hermes.platforms.whatsapp.config import WhatsAppConfig
+
+    return WhatsAppAdapter(WhatsAppConfig.of(parts), parts)
+
+
+async def _sign_in(parts: AdapterParts, screen: SignInScreen) -> SignedIn:
+    from hermes.platforms.whatsapp.linking import sign_in
+
+    return await sign_in(parts, screen)
+
+
+MANIFEST = Manifest(
+    id="whatsapp",
+    title="WhatsApp",
+    settings=(
+        Setting(
+            "enabled",
+            "WHATSAPP_ENABLED",
+            SettingKind.FLAG,
+            default=False,
+            help=f"true switches it on; `{LINK}` writes it when the phone is linked.",
+        ),
+        Setting(
+            "mode",
+            "WHATSAPP_MODE",
+            default=Mode.SELF_CHAT.value,
+            help="self-chat: you talk to it in the chat with yourself. bot: people write to a number of its own.",
+            label="Mode, self-chat or bot",
+            asked=True,
+        ),
+        Setting(
+            "reply_prefix",
+            "WHATSAPP_REPLY_PREFIX",
+            default=DEFAULT_PREFIX,
+            help="Stands before every message of ours; \\n is a new line. Empty for none.",
+        ),
+        Setting(
+            "free_response_chats",
+            "WHATSAPP_FREE_RESPONSE_CHATS",
+            SettingKind.LIST,
+            default=(),
+            help="Groups (…@g.us) in which everything counts as said to it.",
+        ),
+        Setting(
+            "mention_patterns",
+            "WHATSAPP_MENTION_PATTERNS",
+            SettingKind.LIST,
+            default=(),
+            help="Regular expressions; a group message that holds one counts as said to it.",
+        ),
+        Setting(
+            "npm_install_timeout",
+            "WHATSAPP_NPM_INSTALL_TIMEOUT",
+            SettingKind.NUMBER,
+            default=DEFAULT_INSTALL_SECONDS,
+            help="Seconds that npm may take to install the bridge.",
+        ),
+        Setting(
+            "bridge_folder",
+            "WHATSAPP_BRIDGE_FOLDER",
+            default="",
+            help="Where the bridge is installed, in place of whatsapp/bridge in the home.",
+        ),
+        Setting(
+            "linked_at",
+            "WHATSAPP_LINKED_AT",
+            default="",
+            help=f"When the phone was linked; written by `{LINK}`, so that a running gateway connects anew.",
+        ),
+    ),
+    build=_build,
+    extra="whatsapp",
+    ids="A phone number with its country code, digits alone, such as 15551234567.",
+    sign_in=_sign_in,
+    tidy_id=person_id,
+)

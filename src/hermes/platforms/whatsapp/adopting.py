@@ -1,0 +1,72 @@
+"""Files of an account: a new link takes the session's place, and the running bridge says where it is.
+
+A new link comes to be in a folder of its own, so that a gateway goes on with the old one meanwhile, and a link that
+comes to nothing changes nothing. Whoever holds the session's lock puts it in place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from hermes.core.secret import Secret
+from hermes.platforms.whatsapp.client import Address
+from hermes.platforms.whatsapp.config import Places
+from hermes.platforms.whatsapp.install import private
+
+MARK = "linked"  # in the folder of a new link: it is whole
+
+
+def is_linked(session: Path) -> bool:
+    return (session / "creds.json").is_file()
+
+
+def mark_linked(places: Places) -> None:
+    (places.linking / MARK).touch(mode=0o600)
+
+
+def adopt(places: Places) -> bool:
+    """Put a new link in the place of the session, which is kept aside. Only for the holder of the lock.
+
+    Killed in between, it is finished by the next one who comes here.
+    """
+    if not (places.linking / MARK).is_file():
+        return False
+    fresh = places.linking / "session"
+    if fresh.is_dir():
+        if places.session.is_dir() and any(places.session.iterdir()):
+            places.session.rename(_aside(places))
+        elif places.session.is_dir():
+            places.session.rmdir()
+        fresh.rename(places.session)
+    shutil.rmtree(places.linking)
+    return True
+
+
+def _aside(places: Places) -> Path:
+    """A name of its own; the bridge names those that the phone ended in the same way."""
+    stamp = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
+    path, number = places.root / f"session.old-{stamp}", 1
+    while path.exists():
+        path, number = places.root / f"session.old-{stamp}-{number}", number + 1
+    return path
+
+
+def tell_running(places: Places, address: Address, pid: int) -> None:
+    """For `hermes gateway test` and the like: they ask the bridge that runs, as there can be only one."""
+    private(places.root)
+    fresh = places.running.with_suffix(".new")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump({"port": address.port, "token": address.token.reveal(), "pid": pid}, file)
+    fresh.rename(places.running)
+
+
+def told_running(places: Places) -> Address | None:
+    with suppress(OSError, ValueError, KeyError, TypeError):  # none runs, or it is just being written
+        told = json.loads(places.running.read_text("utf-8"))
+        return Address(int(told["port"]), Secret(str(told["token"])))
+    return None

@@ -1,0 +1,271 @@
+"""The bridge's contract in pure functions: its refusals as our errors, our messages as its requests.
+
+What came in: ``reading``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hermes.core.errors import (
+    ConflictError,
+    CredentialsError,
+    OutcomeUnknownError,
+    PlatformError,
+    RateLimitedError,
+    RejectedError,
+    UnreachableError,
+)
+from hermes.core.messages import Attachment, AttachmentKind, Json, OutboundMessage
+from hermes.core.text import storable
+from hermes.core.values import dataclass
+from hermes.platforms.whatsapp.config import LINK, person_id
+from hermes.platforms.whatsapp.markdown import render
+
+TEXT_LIMIT = 4096  # WhatsApp takes about 65,000; longer ones are hard to read on a phone
+CAPTION_LIMIT = 1024
+SHOWN_LIMIT = 16_000_000  # a picture, film or sound that is larger goes as a file
+USUAL_WAIT = 60.0
+RESTART = 515
+
+_JID = re.compile(r"([0-9A-Za-z._-]{1,64})(?::[0-9]{1,5})?@([a-z][a-z.]{1,20})")
+_MENTION = re.compile(r"(?<![\w@])@\+?([0-9]{6,15})(?![\w@])")
+_PHONES = frozenset({"s.whatsapp.net", "c.us"})
+
+
+# Ids
+
+
+def jid_of(chat: str) -> str:
+    """Where to send: a number alone is the chat with whoever has it."""
+    bare = person_id(chat)
+    return f"{bare}@s.whatsapp.net" if bare.isascii() and bare.isdigit() else chat
+
+
+def normal_jid(value: Any) -> str:
+    """An id without the device it came from. Raises ValueError for what is none."""
+    found = _JID.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError("an id is none")
+    server = "s.whatsapp.net" if found[2] in _PHONES else found[2]
+    return f"{found[1]}@{server}"
+
+
+def phone_of(value: Any) -> str:
+    """The number in an id; '' where it is hidden, or no id."""
+    found = _JID.fullmatch(value) if isinstance(value, str) else None
+    return found[1] if found is not None and found[2] in _PHONES and found[1].isdigit() else ""
+
+
+def user_of(value: Any) -> str:
+    """The part before the @: how a mention in a text names somebody."""
+    found = _JID.fullmatch(value) if isinstance(value, str) else None
+    return found[1] if found is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Who we are: by number, and by the id that hides it."""
+
+    phone: str
+    lid: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, told: Any) -> Me | None:
+        if not isinstance(told, dict):
+            return None
+        phone = phone_of(told.get("id"))
+        lid = user_of(told.get("lid"))
+        return cls(phone, lid, str(told.get("name") or "")) if phone or lid else None
+
+    @property
+    def id(self) -> str:
+        """As we know people: by their number, where it is known."""
+        return self.phone or self.jid
+
+    @property
+    def jid(self) -> str:
+        return f"{self.phone}@s.whatsapp.net" if self.phone else f"{self.lid}@lid"
+
+    @property
+    def shown(self) -> str:
+        number = f"+{self.phone}" if self.phone else self.id
+        return f"{' '.join(self.name.split())} ({number})" if self.name.strip() else number
+
+
+# Health
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the bridge says that its connection is. ``code`` is the last reason for which it ended, 0 for none."""
+
+    status: str
+    code: int = 0
+    me: Me | None = None
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Health:
+        status, code = answer.get("status"), answer.get("code")
+        if not isinstance(status, str):
+            raise ValueError("no status")  # noqa: TRY004 - the same as any other answer that cannot be read
+        return cls(status, code if isinstance(code, int) else 0, Me.of(answer.get("me")))
+
+    @property
+    def is_connected(self) -> bool:
+        return self.status == "connected"
+
+    @property
+    def trouble(self) -> PlatformError | None:
+        """What ends the adapter; None while it is connected or on the way."""
+        match self.status:
+            case "connected" | "connecting" | "starting":
+                return None
+            case "disconnected" if self.code == RESTART:  # part of linking; it is back at once
+                return None
+            case "waiting_for_scan":
+                return CredentialsError(f"WhatsApp is not linked. Run `{LINK}` and scan the code with the phone.")
+            case "logged_out":
+                return CredentialsError(
+                    _LOGGED_OUT.get(self.code, _LOGGED_OUT[401]) + f" Run `{LINK}` to link it again."
+                )
+            case "replaced":
+                return ConflictError(
+                    "Another program took over this link to WhatsApp (440). Stop it, then run `hermes gateway restart`."
+                )
+            case _:
+                return UnreachableError(f"WhatsApp cannot be reached{_why(self.code)}.")
+
+
+_LOGGED_OUT = {
+    401: "The phone ended the link to WhatsApp (401).",
+    403: "WhatsApp does not let this number in (403): it may be banned.",
+    411: "WhatsApp no longer takes this link (411).",
+}
+_REASONS = {
+    408: "the connection was lost",
+    428: "the connection was closed",
+    500: "the session was refused",
+    503: "the service is unavailable",
+}
+
+
+def _why(code: int) -> str:
+    return f" ({code}: {_REASONS[code]})" if code in _REASONS else f" ({code})" if code else ""
+
+
+# Refusals
+
+
+class NotConnectedError(UnreachableError):
+    """The bridge is there, WhatsApp is not."""
+
+
+def refusal(path: str, status: int, answer: Mapping[str, Any]) -> PlatformError:
+    """What a refusal of the bridge means for us."""
+    code, said = str(answer.get("code") or ""), " ".join(str(answer.get("error") or f"HTTP {status}").split())
+    match code:
+        case "not_connected":
+            return NotConnectedError(said)
+        case "slow_down":
+            return RateLimitedError(said, retry_after=_wait(answer.get("retryAfter")))
+        case "outcome_unknown" | "failed":
+            return OutcomeUnknownError(said)
+        case "media_failed":
+            return UnreachableError(said)
+        case "not_sent":
+            return RejectedError(said)
+    if status == 401:
+        return UnreachableError(f"The bridge refused {path}: it belongs to another process.")
+    if status >= 500:
+        return OutcomeUnknownError(f"The bridge could not do {path}: {said}")
+    return RejectedError(f"WhatsApp refused {path}: {said}")
+
+
+def _wait(value: Any) -> float:
+    is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400
+    return float(value) if is_time else USUAL_WAIT
+
+
+# Batches
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    items: Sequence[Any]
+    cursor: int
+
+
+def read_batch(answer: Mapping[str, Any]) -> Batch:
+    """Raises ValueError for what is no batch."""
+    items, cursor = answer.get("items"), answer.get("cursor")
+    if not isinstance(items, list) or not isinstance(cursor, int) or isinstance(cursor, bool):
+        raise ValueError("no batch")  # noqa: TRY004 - the same as any other answer that cannot be read
+    return Batch(items, cursor)
+
+
+# Sending
+
+
+def message_id(key: str) -> str:
+    """Ours for a message, the same for every attempt at it; '' leaves it to the bridge."""
+    return "3EB0" + hashlib.sha256(key.encode()).hexdigest()[:18].upper() if key else ""
+
+
+def written(text: str, prefix: str) -> str:
+    """A text as the phone shows it best, behind the prefix that tells it from what people write."""
+    return prefix + render(storable(text))
+
+
+def mentions(text: str) -> list[str]:
+    """Whom an ``@number`` in a text names, so that the phone shows their name and tells them."""
+    return list(dict.fromkeys(f"{number}@s.whatsapp.net" for number in _MENTION.findall(text)))
+
+
+def text_call(message: OutboundMessage, prefix: str) -> tuple[str, Json]:
+    """The path and the body that deliver a text, or put it in the place of an earlier one."""
+    chat, text = jid_of(message.target.chat), written(message.text, prefix)
+    body: Json = {"chatId": chat, "message": text}
+    if named := mentions(message.text) if chat.endswith("@g.us") else []:
+        body["mentions"] = named
+    if message.replaces:
+        return "edit", {**body, "messageId": message.replaces}
+    return "send", _named(body, message)
+
+
+def file_call(message: OutboundMessage, file: Attachment, prefix: str) -> tuple[str, Json]:
+    caption = written(message.text, prefix) if message.text.strip() else ""
+    kind = _SENT_AS.get(file.kind, "document")
+    body: Json = {
+        "chatId": jid_of(message.target.chat),
+        "filePath": file.path,
+        "fileName": file.name,
+        "mediaType": kind if file.size <= SHOWN_LIMIT else "document",
+    }
+    if file.kind is AttachmentKind.VOICE and body["mediaType"] == "audio":
+        body["voice"] = True
+    if file.mime:
+        body["mime"] = file.mime
+    if caption:
+        body["caption"] = caption
+    return "send-media", _named(body, message)
+
+
+_SENT_AS = {
+    AttachmentKind.IMAGE: "image",
+    AttachmentKind.VIDEO: "video",
+    AttachmentKind.VOICE: "audio",
+    AttachmentKind.AUDIO: "audio",
+}
+
+
+def _named(body: Json, message: OutboundMessage) -> Json:
+    if ours := message_id(message.idempotency_key):
+        body["messageId"] = ours
+    if message.reply_to:
+        body["replyTo"] = message.reply_to
+    return body
