@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "logs": "Show the log, or follow it",
     "sessions": "List, show, export, rename and delete conversations",
     "weixin": "Sign in to Weixin (WeChat) with a QR code",
+    "whatsapp": "Link WhatsApp: install its bridge, show a QR code, end when the phone is linked",
     "pairing": "See who would like to talk, and let them in",
     "people": "See who is who, give roles, join accounts",
     "skills": "List, read, install, remove and switch skills: written know-how",
@@ -58,6 +59,7 @@ BARE = {
     "approvals": "list",
     "skills": "list",
     "tools": "list",
+    "whatsapp": "login",
 }
 
 USAGE_ERROR = 2

@@ -78,9 +78,14 @@ def _until(look: Callable[[], Any], seconds: float) -> Any:
 def _next_steps(page: Page) -> list[str]:
     where = _link(page) or page.name or page.manifest.title
     lines = [f"  Then write to it: {where}"]
-    if page.dm_policy is DmPolicy.PAIRING:
+    if page.dm_policy is DmPolicy.PAIRING and not _lists_somebody(page):
         lines.append(f"  It answers with a code: {command_name()} pairing approve {page.manifest.id} CODE")
     return lines
+
+
+def _lists_somebody(page: Page) -> bool:
+    """Whoever scanned a code, for one, needs no other."""
+    return any(key.endswith(".allowed_users") for key in page.changes)
 
 
 def _link(page: Page) -> str:
@@ -90,7 +95,8 @@ def _link(page: Page) -> str:
 def _first_person(home: Path, page: Page, ask: Questions | None) -> None:
     """Whoever sets it up is let in here and now; everybody later by a code."""
     platform = page.manifest.id
-    if page.dm_policy is not DmPolicy.PAIRING or ask is None or _somebody_is_in(home, platform):
+    is_settled = page.dm_policy is not DmPolicy.PAIRING or _lists_somebody(page)
+    if is_settled or ask is None or _somebody_is_in(home, platform):
         where = _link(page)
         print(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
         return

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sys
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from hermes.cli.qr import drawn
 from hermes.core.errors import ConfigError
@@ -14,10 +14,13 @@ from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts, Manifest, SignedIn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from hermes.cli.questions import Questions
     from hermes.config import Config
+
+
+_Result = TypeVar("_Result")
 
 
 class Terminal:
@@ -78,16 +81,27 @@ def sign_in(
 ) -> SignedIn:
     """``values`` go before those of the configuration. Raises PlatformError or ConfigError in words; Ctrl+C leaves as
     everywhere."""
-    return asyncio.run(_signed_in(manifest, config, account, values, Terminal(ask)))
-
-
-async def _signed_in(
-    manifest: Manifest, config: Config, account: str, values: Mapping[str, str], screen: Terminal
-) -> SignedIn:
-    from hermes.services.http import ProxyRules, make_session
-
     if manifest.sign_in is None:
         raise ConfigError(f"{manifest.title} is not signed in to by a code.")
+    return asyncio.run(_done(manifest.sign_in, manifest, config, account, values, Terminal(ask)))
+
+
+def prepare(manifest: Manifest, config: Config) -> None:
+    """Install what signing in would install, and nothing else."""
+    if manifest.prepare is not None:
+        asyncio.run(_done(manifest.prepare, manifest, config, MAIN, {}, Terminal(None)))
+
+
+async def _done(
+    act: Callable[[AdapterParts, Terminal], Awaitable[_Result]],
+    manifest: Manifest,
+    config: Config,
+    account: str,
+    values: Mapping[str, str],
+    screen: Terminal,
+) -> _Result:
+    from hermes.services.http import ProxyRules, make_session
+
     known = config.account(manifest.id, account) or config.account(manifest.id)
     rules = ProxyRules.of(config.proxies, known.proxy if known else "")
     async with make_session(rules) as http:
@@ -100,10 +114,10 @@ async def _signed_in(
             folder=config.home / manifest.id,
             proxy_for=lambda url: rules.proxy_for(url) or "",
         )
-        return await manifest.sign_in(parts, screen)
+        return await act(parts, screen)
 
 
-def changes_of(signed: SignedIn, config: Config, manifest: Manifest, account: str) -> Mapping[str, str]:
+def changes_of(signed: SignedIn, config: Config, manifest: Manifest, account: str) -> dict[str, str]:
     """What to write, by dotted key: the settings, and whoever signed in among those who may talk."""
     prefix = f"platforms.{manifest.id}" + (f".accounts.{account}" if account != MAIN else "")
     present = config.account(manifest.id, account)

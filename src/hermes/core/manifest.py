@@ -120,6 +120,7 @@ class Manifest:
     For set-up: ``ids`` says how a person finds their id, with an example; ``link`` is the address of a chat with the
     account, ``{name}`` standing for what ``describe`` gives, without its @. ``sign_in`` is for platforms whose required
     settings come from a code that is scanned: `hermes <id> login` and set-up call it, a running gateway never does.
+    ``prepare`` installs what that needs beforehand.
     ``older_env`` are further environment names of a key, heard after its own. ``tidy_id`` writes a person's id, however
     somebody typed it into a list, as the platform does.
     """
@@ -134,4 +135,5 @@ class Manifest:
     link: str = ""
     older_env: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sign_in: Callable[[AdapterParts, SignInScreen], Awaitable[SignedIn]] | None = None
+    prepare: Callable[[AdapterParts, SignInScreen], Awaitable[None]] | None = None
     tidy_id: Callable[[str], str] = str

@@ -25,6 +25,7 @@ BUILT_IN: Mapping[str, str] = {
     "telegram": "hermes.platforms.telegram",
     "local": "hermes.platforms.local",
     "weixin": "hermes.platforms.weixin",
+    "whatsapp": "hermes.platforms.whatsapp",
 }
 
 

@@ -23,6 +23,7 @@ from tests.fakes.server import FakeServer
 from tests.fakes.slack import FakeSlack
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.weixin import FakeWeixin
+from tests.fakes.whatsapp_account import FakeWhatsAppAccount
 
 FAKES: tuple[Callable[[], FakeServer], ...] = (
     FakeTelegram,
@@ -31,6 +32,7 @@ FAKES: tuple[Callable[[], FakeServer], ...] = (
     FakeSlack,
     FakeLocal,
     FakeWeixin,
+    FakeWhatsAppAccount,
 )
 
 

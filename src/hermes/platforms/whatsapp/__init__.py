@@ -20,6 +20,13 @@ async def _sign_in(parts: AdapterParts, screen: SignInScreen) -> SignedIn:
     return await sign_in(parts, screen)
 
 
+async def _prepare(parts: AdapterParts, screen: SignInScreen) -> None:
+    from hermes.platforms.whatsapp.config import WhatsAppConfig
+    from hermes.platforms.whatsapp.linking import install
+
+    await install(WhatsAppConfig.of(parts), screen)
+
+
 MANIFEST = Manifest(
     id="whatsapp",
     title="WhatsApp",
@@ -43,7 +50,7 @@ MANIFEST = Manifest(
             "reply_prefix",
             "WHATSAPP_REPLY_PREFIX",
             default=DEFAULT_PREFIX,
-            help="Stands before every message of ours; \\n is a new line. Empty for none.",
+            help="Stands before every message of ours; \\n is a new line, none is nothing.",
         ),
         Setting(
             "free_response_chats",
@@ -83,5 +90,6 @@ MANIFEST = Manifest(
     extra="whatsapp",
     ids="A phone number with its country code, digits alone, such as 15551234567.",
     sign_in=_sign_in,
+    prepare=_prepare,
     tidy_id=person_id,
 )

@@ -88,29 +88,34 @@ class WhatsAppAdapter:
     async def _connected(self) -> Client:
         """A bridge whose connection to WhatsApp is open. Raises what is in the way."""
         bridge = await self._bridge.client()
-        health = await self._look(bridge)
-        try:
-            async with asyncio.timeout(COME_UP_SECONDS):
-                while not health.is_connected:
-                    if (trouble := health.trouble) is not None:
-                        raise trouble
-                    health = await bridge.health(unlike=health.status, seconds=COME_UP_SECONDS)
-        except TimeoutError:
-            raise UnreachableError(f"WhatsApp did not let us in within {COME_UP_SECONDS:.0f} s.") from None
+        health = await self._come_up(bridge, await self._look(bridge))
         if health.me is None:
             raise UnreachableError("The WhatsApp bridge is connected and does not say as whom.")
         self._me, self._is_up = health.me, True
         return bridge
 
+    async def _come_up(self, bridge: Client, health: Health) -> Health:
+        """Wait for the connection. One that is down is given its next try, which the bridge makes in its own time."""
+        is_trying = False
+        try:
+            async with asyncio.timeout(COME_UP_SECONDS):
+                while not health.is_connected:
+                    is_trying = is_trying or health.status in ("starting", "connecting")
+                    trouble = health.trouble
+                    if trouble is not None and (is_trying or not isinstance(trouble, UnreachableError)):
+                        raise trouble
+                    health = await bridge.health(unlike=health.status, seconds=COME_UP_SECONDS)
+        except TimeoutError:
+            late = f"WhatsApp did not let us in within {COME_UP_SECONDS:.0f} s."
+            raise health.trouble or UnreachableError(late) from None
+        return health
+
     async def _look(self, bridge: Client) -> Health:
-        async with asyncio.timeout(None) as within:
-            within.reschedule(asyncio.get_running_loop().time() + HEALTH_SECONDS)
-            try:
+        try:
+            async with asyncio.timeout(HEALTH_SECONDS):
                 return await bridge.health()
-            except asyncio.CancelledError:
-                if not within.expired():
-                    raise
-        raise client.HangsError("The WhatsApp bridge does not answer.")
+        except TimeoutError:
+            raise client.HangsError("The WhatsApp bridge does not answer.") from None
 
     async def _watch(self, bridge: Client) -> None:
         """The health of the account is that of the connection, not of the process."""

@@ -112,7 +112,7 @@ def _mode(value: Any) -> Mode:
 
 def _prefix(value: Any) -> str:
     prefix = DEFAULT_PREFIX if value is None else str(value)
-    prefix = prefix.replace("\\n", "\n")
+    prefix = "" if prefix.strip().casefold() == "none" else prefix.replace("\\n", "\n")
     if len(prefix) > LONGEST_PREFIX:
         raise ConfigError(f"WHATSAPP_REPLY_PREFIX has {len(prefix)} characters; at most {LONGEST_PREFIX}, please.")
     return prefix

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ DOWNLOAD_LIMIT = 100_000_000
 async def checked(file: Attachment) -> Attachment:
     """The file with its real size and an absolute path. Raises RejectedError, which names it."""
     async with opened(file.path, file.name, limit=UPLOAD_LIMIT, platform="WhatsApp") as found:
-        return replace(file, name=found.name, size=found.size, path=os.path.abspath(file.path))
+        return replace(file, name=found.name, size=found.size)
 
 
 def refuse_large(file: Attachment) -> None:

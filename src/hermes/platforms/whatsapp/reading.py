@@ -107,26 +107,21 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
         return Ignored(f"nothing to read: {str(item.get('nativeType') or 'empty')[:60]}")
     is_group = chat.endswith("@g.us")
     quote = _quote(item, reader)
-    message = InboundMessage(
+    is_edit = kind == "edit"
+    return InboundMessage(
         keys=(f"msg:{chat}:{number}",),
         session_key=SessionKey("whatsapp", ChatKind.GROUP if is_group else ChatKind.DM, chat, account=reader.account),
         sender_id=_sender(item, is_self, reader),
         text=_without_us(text, reader.me) if is_group else text,
         sent_at=_sent_at(item.get("timestamp"), now),
         sender_name=_name(item.get("senderName")),
-        message_id=number,
+        message_id=_id(item.get("targetId")) if is_edit else number,
         attachments=files,
         quote=quote,
         is_addressed=not is_group or _is_addressed(item, chat, text, quote, reader),
-        may_continue=_may_continue(item, text, files),
+        may_continue=not is_edit and _may_continue(item, text, files),
+        is_edit=is_edit,
     )
-    return _edited(message, item) if kind == "edit" else message
-
-
-def _edited(message: InboundMessage, item: Json) -> InboundMessage:
-    edited = _id(item.get("targetId"))
-    chat, own = message.session_key.chat, message.message_id
-    return replace(message, keys=(f"edit:{chat}:{edited}:{own}",), message_id=edited, is_edit=True, may_continue=False)
 
 
 # Who and where

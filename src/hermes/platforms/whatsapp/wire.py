@@ -175,10 +175,8 @@ def refusal(path: str, status: int, answer: Mapping[str, Any]) -> PlatformError:
             return RateLimitedError(said, retry_after=_wait(answer.get("retryAfter")))
         case "outcome_unknown" | "failed":
             return OutcomeUnknownError(said)
-        case "media_failed":
+        case "not_sent" | "media_failed":
             return UnreachableError(said)
-        case "not_sent":
-            return RejectedError(said)
     if status == 401:
         return UnreachableError(f"The bridge refused {path}: it belongs to another process.")
     if status >= 500:

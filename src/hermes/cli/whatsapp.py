@@ -1,0 +1,147 @@
+"""``hermes whatsapp``: install the bridge, link a phone by a code, and say who may talk. A gateway never does it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.questions import Choice
+from hermes.core.errors import ConfigError, PlatformError
+from hermes.core.keys import MAIN
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes.cli.questions import Questions
+    from hermes.config import AccountConfig
+    from hermes.core.manifest import Manifest
+
+EXAMPLES = """\
+  hermes whatsapp                        ask what is needed, show a QR code, end when the phone is linked
+  hermes whatsapp --mode self-chat       your own number: you talk to it in the chat with yourself
+  hermes whatsapp --mode bot --allow 15551234567,4915112345678
+                                         a number of its own, and who may write to it
+  hermes whatsapp --code 15551234567     a code to type on that phone, in place of one to scan
+  hermes whatsapp login --account work   the same for a further account
+  hermes whatsapp install                only install the bridge, for an image or a machine that goes offline
+"""
+
+VERBS = {
+    "login": "link a phone; the same as no verb at all",
+    "install": "install the bridge (Node.js and npm are needed) and nothing else",
+}
+
+PLATFORM = "whatsapp"
+SELF_CHAT, BOT = "self-chat", "bot"
+INTERRUPTED = 130
+
+MODES = (
+    Choice(SELF_CHAT, "Your own", "you talk to it in the chat with yourself (recommended)"),
+    Choice(BOT, "One of its own", "a second number that people write to"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from hermes.cli.help import add_verbs
+
+    added = add_verbs(parser, VERBS, EXAMPLES)
+    login = added["login"]
+    login.add_argument("--mode", choices=(SELF_CHAT, BOT), default="", help="whose number it is")
+    login.add_argument(
+        "--allow", default="", metavar="NUMBERS", help="numbers that may talk to it, commas between them"
+    )
+    login.add_argument("--code", default="", metavar="NUMBER", help="link by a code that is typed on this phone")
+    login.add_argument("--account", default=MAIN, help="a further account on the same platform")
+    login.add_argument("--start", action="store_true", help="start the gateway when it does not run")
+
+
+def run(args: argparse.Namespace) -> int:
+    from hermes.cli.questions import LeftError
+
+    refuse_foreign(home_folder())
+    try:
+        return _install() if args.verb == "install" else _login(args)
+    except (ConfigError, PlatformError) as error:
+        print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, LeftError):
+        print("\nLeft. Nothing was written.")
+        return INTERRUPTED
+
+
+def _install() -> int:
+    from hermes.cli.signing_in import prepare
+    from hermes.services.registry import find_platforms
+
+    prepare(find_platforms().manifests[PLATFORM], load_config(home_folder()).config)
+    return 0
+
+
+def _login(args: argparse.Namespace) -> int:
+    from hermes.cli.platform_setup import Page, write
+    from hermes.cli.platform_start import follow
+    from hermes.cli.questions import at_terminal
+    from hermes.cli.signing_in import changes_of, sign_in
+    from hermes.core.access import DmPolicy
+    from hermes.services.registry import find_platforms
+
+    home, ask = home_folder(), at_terminal()
+    loaded = load_config(home)
+    manifest, account = find_platforms().manifests[PLATFORM], args.account
+    present = loaded.config.account(PLATFORM, account)
+    if not _is_wanted(present, ask):
+        return 0
+    mode = args.mode or _mode(present, ask)
+    numbers = _numbers(manifest, args.allow) if args.allow else _asked_numbers(manifest, mode, present, ask)
+    signed = sign_in(manifest, loaded.config, account, ask, {"mode": mode, "pair_with": args.code})
+    print(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
+    if mode == SELF_CHAT and numbers and signed.owner not in numbers:
+        print(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
+    listed = present.access.allowed_users if present is not None else frozenset()
+    prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")
+    own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *numbers, signed.owner}))}
+    changes = changes_of(signed, loaded.config, manifest, account) | {f"{prefix}.{key}": own[key] for key in own}
+    write(home, loaded, changes)
+    policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
+    follow(home, Page(manifest, account, changes, "", policy), ask, is_started=args.start)
+    if mode == SELF_CHAT:
+        print("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
+    return 0
+
+
+def _is_wanted(present: AccountConfig | None, ask: Questions | None) -> bool:
+    if ask is None or present is None or not present.values.get("linked_at"):
+        return True
+    return ask.yes("It is linked already. Link it anew? The present link is kept aside.", default=False)
+
+
+def _mode(present: AccountConfig | None, ask: Questions | None) -> str:
+    now = str(present.values.get("mode") or SELF_CHAT) if present is not None else SELF_CHAT
+    return ask.one("Whose number will it use?", MODES, now) if ask is not None else now
+
+
+def _asked_numbers(
+    manifest: Manifest, mode: str, present: AccountConfig | None, ask: Questions | None
+) -> tuple[str, ...]:
+    if ask is None:
+        return ()
+    listed = ",".join(sorted(present.access.allowed_users)) if present is not None else ""
+    if mode == SELF_CHAT:
+        question = "Your phone number, with its country code (empty: whichever is linked)"
+    else:
+        question = "Numbers that may write to it, commas between them (empty: by pairing code)"
+    while True:
+        try:
+            return _numbers(manifest, ask.line(question, listed))
+        except ConfigError as error:
+            ask.say(f"  {error}")
+
+
+def _numbers(manifest: Manifest, typed: str) -> tuple[str, ...]:
+    """Raises ConfigError for what is no number."""
+    numbers = tuple(manifest.tidy_id(each) for each in typed.split(",") if each.strip())
+    for number in numbers:
+        if not number.isdigit() and not number.endswith("@lid"):
+            raise ConfigError(f"{number!r} is no phone number. Write it with its country code, such as 15551234567.")
+    return numbers
