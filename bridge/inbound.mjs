@@ -1,6 +1,6 @@
 /** From what the library emits to items in the spool. */
 
-import { proto } from "baileys";
+import { normalizeMessageContent, proto } from "baileys";
 
 import { isMe, itemOf, number, unreadableItem } from "./items.mjs";
 import { kindOf } from "./log.mjs";
@@ -103,7 +103,8 @@ export class Inbound {
   #remember(message, { chatId, messageId, kind }) {
     if (kind !== "message" && kind !== "edit") return;
     try {
-      const raw = proto.WebMessageInfo.encode(proto.WebMessageInfo.fromObject({ key: message.key, message: message.message })).finish();
+      const content = kind === "edit" ? normalizeMessageContent(message.message).protocolMessage.editedMessage : message.message;
+      const raw = proto.WebMessageInfo.encode(proto.WebMessageInfo.fromObject({ key: message.key, message: content })).finish();
       this.#seen.note(seenKey(chatId, messageId), { raw: Buffer.from(raw).toString("base64") });
     } catch (error) {
       this.#log.warn("A message cannot be quoted or its file fetched later", kindOf(error));

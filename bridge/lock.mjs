@@ -28,10 +28,10 @@ function isHeld(file) {
   } catch {
     return false; // no file, or no process
   }
-  return Number(pid) !== process.pid && birthOf(pid) === birth;
+  return Number(pid) !== process.pid && birth !== "" && birthOf(pid) === birth;
 }
 
-/** When a process began, where the system tells: numbers are given out again, and the dead may wait to be buried. */
+/** When a process began: numbers are given out again, and the dead may wait to be buried. Not every system tells. */
 function birthOf(pid) {
   try {
     const told = fs.readFileSync(`/proc/${pid}/stat`, "utf8");

@@ -13,6 +13,7 @@ import { Keeper } from "./keeper.mjs";
 import { kindOf, libraryLog, makeLog, silenceConsole } from "./log.mjs";
 import { holdFolder } from "./lock.mjs";
 import { People } from "./people.mjs";
+import { agentFor, fetchThrough } from "./proxy.mjs";
 import { Remembered } from "./remembered.mjs";
 import { Sends } from "./sends.mjs";
 import { makeServer, waitOf, wholeNumber } from "./server.mjs";
@@ -39,6 +40,7 @@ function settings(environ) {
     port: Number(environ.HERMES_BRIDGE_PORT ?? 0),
     socketModule: environ.HERMES_BRIDGE_SOCKET_MODULE,
     backoff: { first, most },
+    agent: agentFor(environ.HERMES_BRIDGE_PROXY),
   };
 }
 
@@ -65,11 +67,14 @@ async function putTogether(config, log) {
   const seen = new Remembered(config.spool, "seen", REMEMBERED, log);
   const people = new People(config.spool, log);
   const groups = new Groups(log);
+  if (config.agent) globalThis.fetch = fetchThrough(config.agent);
   const { makeWASocket } = config.socketModule ? await import(pathToFileURL(config.socketModule)) : baileys;
   const inbound = new Inbound({ spool, sent, seen, people, groups, me: () => keeper.me, linkedAt: () => session.linkedAt, log });
   const options = {
     logger,
     version: baileys.DEFAULT_CONNECTION_CONFIG.version, // never asked for at start: that would need another host
+    agent: config.agent,
+    fetchAgent: config.agent,
     syncFullHistory: false,
     emitOwnEvents: false,
     markOnlineOnConnect: false, // or the phone would fall silent

@@ -32,6 +32,16 @@ export class People {
     if (id && typeof name === "string" && name && this.#known.get(id)?.[kind] !== name) this.#known.note(id, { [kind]: name });
   }
 
+  /** WhatsApp says that there is somebody with this number. */
+  learnReachable(jid) {
+    this.#known.note(jidNormalizedUser(jid), { isReachable: true });
+  }
+
+  /** Somebody who was met before need not be asked for. */
+  isKnown(jid) {
+    return this.#known.get(jidNormalizedUser(jid)) !== undefined || this.idsOf(jid).some(isLidUser);
+  }
+
   learnContact({ id, lid, phoneNumber, name, notify, verifiedName }) {
     this.learnPair(id, lid ?? phoneNumber);
     this.#learnName(id, "name", name);

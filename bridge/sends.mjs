@@ -14,7 +14,6 @@ const SLOW_DOWN_SECONDS = 60; // WhatsApp does not say how long
 const CLOSED = 428;
 const TOO_MANY = 429;
 const RESTRICTED = 463;
-const MOST_KNOWN = 5000;
 
 export class Sends {
   #keeper;
@@ -25,7 +24,6 @@ export class Sends {
   #people;
   #mediaFolder;
   #underway = new Map();
-  #reachable = new Set(); // numbers that are known to be on WhatsApp
 
   constructor({ keeper, sent, changes, seen, groups, people, mediaFolder }) {
     this.#keeper = keeper;
@@ -89,7 +87,7 @@ export class Sends {
     try {
       await this.#sent.put(id, record);
     } catch {
-      throw new Refusal(503, "no_disk", "Nothing was sent: the disk takes no more.");
+      throw new Refusal(502, "not_sent", "Nothing was sent: the disk takes no more.");
     }
   }
 
@@ -117,12 +115,11 @@ export class Sends {
 
   async #reach(chatId, socket) {
     const jid = jidOf(chatId);
-    if (!isPnUser(jid) || this.#reachable.has(jid) || isMe(jid, this.#keeper.me) || this.#people.idsOf(jid).some(isLidUser)) return jid;
+    if (!isPnUser(jid) || isMe(jid, this.#keeper.me) || this.#people.isKnown(jid)) return jid;
     const answers = await socket.onWhatsApp(jid).catch(refuse);
     if (!answers) return jid; // WhatsApp did not say
     if (!answers.some(({ exists }) => exists)) throw new Refusal(404, "no_such_chat", "Nobody with this number is on WhatsApp.");
-    if (this.#reachable.size >= MOST_KNOWN) this.#reachable.clear();
-    this.#reachable.add(jid);
+    this.#people.learnReachable(jid);
     return jid;
   }
 

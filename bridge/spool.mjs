@@ -30,8 +30,9 @@ export class Spool {
       if (Number.isSafeInteger(record.acked)) this.#acked = Math.max(this.#acked, record.acked);
       else if (Number.isSafeInteger(record.cursor)) items.set(record.cursor, record);
     }
-    this.#last = Math.max(this.#acked, ...items.keys());
-    this.#items = [...items.values()].filter(item => item.cursor > this.#acked).sort((a, b) => a.cursor - b.cursor);
+    const all = [...items.values()].sort((a, b) => a.cursor - b.cursor);
+    this.#last = Math.max(this.#acked, all.at(-1)?.cursor ?? 0);
+    this.#items = all.filter(item => item.cursor > this.#acked);
     this.#spent = records.length - this.#items.length;
   }
 

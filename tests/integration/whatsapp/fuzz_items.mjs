@@ -91,4 +91,33 @@ for (let round = 0; round < 10_000; round += 1) {
 
 const codes = Object.fromEntries(Object.values(baileys.DisconnectReason).filter(Number.isInteger).map(code => [code, afterClose(code)]));
 const pauses = [0, 1, 2, 5, 6, 50].map(failures => [0, 1].map(luck => pauseAfter(failures, { first: 1000, most: 60_000 }, luck)));
-process.stdout.write(JSON.stringify({ ...outcome, codes, pauses }));
+/** The library itself, going nowhere: what it emits while it collects events must pass where the bridge listens. */
+async function tapped() {
+  const logger = { level: "silent", trace() {}, debug() {}, info() {}, warn() {}, error() {}, child: () => logger };
+  const creds = { ...baileys.initAuthCreds(), me };
+  const keys = { get: async () => ({}), set: async () => {} };
+  const socket = baileys.makeWASocket({ auth: { creds, keys }, logger, version: [2, 3000, 1], waWebSocketUrl: "ws://127.0.0.1:9" });
+  const seen = [];
+  const handed = [];
+  const emit = socket.ev.emit;
+  socket.ev.emit = (name, data) => {
+    if (name === "messages.upsert") seen.push(data.messages[0].key.id);
+    return emit.call(socket.ev, name, data);
+  };
+  socket.ev.on("messages.upsert", ({ messages }) => handed.push(messages[0].key.id));
+  socket.ev.buffer();
+  await socket.upsertMessage({ key: key(), messageTimestamp: 1, message: { conversation: "hello" } }, "append");
+  const canHearAcks = typeof socket.ws.on === "function" && typeof socket.ws.off === "function";
+  return { seen, handed: [...handed], canHearAcks };
+}
+
+const { proxyOf } = await load("proxy.mjs");
+const noProxies = ["ftp://user:secret@proxy", "secret", "http://", "socks4://user:secret@proxy"].map(address => {
+  try {
+    return proxyOf(address).href;
+  } catch (error) {
+    return error.message;
+  }
+});
+const library = await tapped();
+process.stdout.write(JSON.stringify({ ...outcome, codes, pauses, library, noProxies }), () => process.exit(0));

@@ -46,6 +46,11 @@ async def test_ten_thousand_mutated_messages_become_items_or_are_told_as_unreada
         [30000, 60000],
         [30000, 60000],
     ]
+    for told in outcome["noProxies"]:
+        assert told.startswith("HERMES_BRIDGE_PROXY")
+        assert "secret" not in told
+    # The library as it is: its events pass where we listen before it collects them.
+    assert outcome["library"] == {"seen": ["3A01"], "handed": [], "canHearAcks": True}
 
 
 async def test_five_hundred_mutated_events_cost_no_neighbour(bridge: RunningBridge, whatsapp: FakeWhatsApp) -> None:
