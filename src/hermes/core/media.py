@@ -148,6 +148,19 @@ def kind_of(head: bytes, name: str) -> tuple[AttachmentKind, str]:
     return AttachmentKind.DOCUMENT, _TYPES.get(name.lower().rpartition(".")[2], "application/octet-stream")
 
 
+def kind_of_type(mime: str) -> AttachmentKind:
+    """Where only the type is told."""
+    match mime.partition("/")[0]:
+        case "image":
+            return AttachmentKind.IMAGE
+        case "audio":
+            return AttachmentKind.AUDIO
+        case "video":
+            return AttachmentKind.VIDEO
+        case _:
+            return AttachmentKind.DOCUMENT
+
+
 _STARTS = (
     (b"\x89PNG\r\n\x1a\n", AttachmentKind.IMAGE, "image/png"),
     (b"\xff\xd8\xff", AttachmentKind.IMAGE, "image/jpeg"),

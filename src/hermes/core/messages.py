@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -234,13 +235,23 @@ def read(parse: Callable[..., InboundEvent], raw: Json, *args: Any, dump: Callab
     try:
         return parse(raw, *args)
     except Exception as error:  # noqa: BLE001 - the edge "intake of one event": the raw event is kept
-        return Unreadable(raw=_shown(raw, dump), reason=f"{type(error).__name__}: {error}")
+        return unreadable(shown(raw, dump), f"{type(error).__name__}: {error}")
 
 
-def _shown(raw: Json, dump: Callable[[Json], str]) -> str:
+def unreadable(raw: str, reason: str, *, same: str = "") -> Unreadable:
+    """An event to be kept, with a key by which it is known when it is offered again.
+
+    Nothing in it can be trusted to name it, so its own text does; or ``same``, the part that stays as it is.
+    """
+    name = hashlib.sha256((same or raw).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return Unreadable(raw, reason, (f"raw:{name}",))
+
+
+def shown(raw: Any, dump: Callable[[Any], str]) -> str:
+    """An event as text, whatever it is made of."""
     try:
         return dump(raw)
-    except RecursionError:  # nested deeper than anybody follows: the upper levels have to do
+    except (RecursionError, TypeError):  # nested deeper than anybody follows, or no JSON: its upper levels have to do
         short = reprlib.Repr()
         short.maxlevel, short.maxdict, short.maxlist, short.maxstring = 20, 100, 100, 10_000
         return short.repr(raw)

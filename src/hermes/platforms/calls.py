@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import aiohttp
 from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
+from yarl import URL
+
+from hermes.core.errors import RejectedError
 
 CONNECT_SECONDS = 10.0
 
@@ -27,6 +30,22 @@ _NEVER_CONNECTED = (
 def nothing_was_sent(error: BaseException) -> bool:
     """True when the connection never came to be: refused, no such host, a proxy that said no."""
     return isinstance(error, _NEVER_CONNECTED)
+
+
+def own_address(address: str, name: str, *, root: str, hosts: tuple[str, ...], platform: str) -> URL:
+    """Where a file lies, if that is at the platform itself: nobody may make us look around at home, or see the token.
+
+    ``root`` is the address of its API, ``hosts`` how the names of its other ones end. Raises RejectedError.
+    """
+    try:
+        url = URL(address)
+        host = url.host or ""
+    except ValueError:
+        raise RejectedError(f"{platform} does not say where {name} is.") from None
+    is_own = host == URL(root).host or (url.scheme == "https" and f".{host}".endswith(hosts))
+    if url.scheme not in ("http", "https") or not is_own:
+        raise RejectedError(f"{name} is kept outside of {platform}, at {host or 'no address'}, and was not fetched.")
+    return url
 
 
 def within(seconds: float) -> aiohttp.ClientTimeout:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +17,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Json, OutboundMessage, Unreadable, read
+from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Json, OutboundMessage, read
 from hermes.platforms.calls import BROKEN, nothing_was_sent, within
 from hermes_pager.config import PagerConfig
 
@@ -27,9 +26,8 @@ CALL_SECONDS = 20.0
 
 
 def understand(page: Json, account: str) -> InboundEvent:
-    """Whatever is wrong with a page, it is kept raw under its own key, and the next one is read."""
-    event = read(_parse, page, account)
-    return replace(event, keys=(_key(page),)) if isinstance(event, Unreadable) else event
+    """Whatever is wrong with a page, it is kept raw, and the next one is read."""
+    return read(_parse, page, account)
 
 
 def _parse(page: Json, account: str) -> InboundEvent:
@@ -37,7 +35,8 @@ def _parse(page: Json, account: str) -> InboundEvent:
         return Ignored(str(page["kind"]))
     sender = _text(page["from"]["id"])
     return InboundMessage(
-        keys=(_key(page),),
+        # Not its number, which is its place in the inbox: handed out again, the same page has another one.
+        keys=(f"page:{_text(page['id'])}",),
         session_key=SessionKey("pager", ChatKind.DM, sender, account=account),
         sender_id=sender,
         sender_name=_text(page["from"]["name"]),
@@ -45,11 +44,6 @@ def _parse(page: Json, account: str) -> InboundEvent:
         sent_at=datetime.fromtimestamp(page["at"], UTC),
         message_id=_text(page["id"]),
     )
-
-
-def _key(page: Json) -> str:
-    # Its number is its place in the inbox: handed out again, the same page has another one.
-    return f"page:{page.get('id')}"
 
 
 def _text(value: Any) -> str:

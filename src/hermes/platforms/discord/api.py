@@ -16,7 +16,7 @@ from yarl import URL
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RateLimitedError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
+from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, own_address, within
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.config import DiscordConfig
 
@@ -162,15 +162,7 @@ class Api:
                 raise RejectedError(f"Discord does not hand out {name} any more.")
 
     def _own(self, address: str, name: str) -> URL:
-        try:
-            url = URL(address)
-            host = url.host or ""
-        except ValueError:
-            raise RejectedError(f"Discord does not say where {name} is.") from None
-        is_ours = host == URL(self._config.base_url).host or (url.scheme == "https" and f".{host}".endswith(_OWN_HOSTS))
-        if url.scheme not in ("http", "https") or not is_ours:
-            raise RejectedError(f"{name} is kept outside of Discord, at {host or 'no address'}, and was not fetched.")
-        return url
+        return own_address(address, name, root=self._config.base_url, hosts=_OWN_HOSTS, platform="Discord")
 
 
 _ANY_BYTES = "application/octet-stream"

@@ -7,16 +7,14 @@ and ``||`` for hidden; what it would read otherwise than meant is rewritten or e
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from hermes.core.markdown import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
 
 GAP = "\u200b"
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
 _DEEP_HEADING = re.compile(r"^ {0,3}#{4,6}[ \t]+(.*?)[ \t]*#*[ \t]*$")
-_RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _BOX = re.compile(r"^([ \t]*)[-*+][ \t]+\[([ xX])\][ \t]+(.*)$")
 _NESTED_QUOTE = re.compile(r"^ {0,3}>(?:[ \t]?>)+[ \t]?")
 _SMALL = re.compile(r"^([ \t]*)-#(?=[ \t])")
-_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _CODE = re.compile(r"(?<!`)(`{1,8})(?!`)([^`\n]+(?:(?!\1)`+[^`\n]+)*)\1(?!`)")
 _PICTURE = re.compile(r"!\[([^\[\]\n]*)\]\(<?([^()\s<>]+)>?(?:[ \t]+\"[^\"\n]*\")?\)")
 _LINK = re.compile(r"\[([^\[\]\n]+)\]\(<?([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*)>?(?:[ \t]+\"[^\"\n]*\")?\)")
@@ -37,15 +35,15 @@ def render(source: str) -> str:
 def _block(lines: list[str], at: int) -> tuple[str, int]:
     """The block that begins at this line, and where the next one does."""
     line = lines[at]
-    if fence := _FENCE.match(line):
+    if fence := FENCE.match(line):
         return _code_block(lines, at, fence[1], fence[2])
-    if "|" in line and at + 1 < len(lines) and "|" in lines[at + 1] and _TABLE_RULE.match(lines[at + 1]):
+    if is_table(lines, at):
         return _table(lines, at)
     if heading := _DEEP_HEADING.match(line):
         bare = heading[1].replace("**", "").replace("__", "")
         return (f"**{_marked(bare)}**" if bare else ""), at + 1
-    if _RULE.match(line):
-        return "———", at + 1
+    if RULE.match(line):
+        return RULE_SHOWN, at + 1
     if box := _BOX.match(line):
         return f"{box[1]}- {'☐' if box[2] == ' ' else '☑'} {_marked(box[3])}", at + 1
     line = _SMALL.sub(r"\1\\-#", _NESTED_QUOTE.sub("> ", line))
@@ -53,12 +51,7 @@ def _block(lines: list[str], at: int) -> tuple[str, int]:
 
 
 def _code_block(lines: list[str], at: int, marker: str, language: str) -> tuple[str, int]:
-    end = at + 1
-    while end < len(lines):
-        bare = lines[end].strip()
-        if len(bare) >= len(marker) and not bare.strip(marker[0]):
-            break
-        end += 1
+    end = end_of_code(lines, at, marker)
     return _fenced(lines[at + 1 : end], language), min(end + 1, len(lines))
 
 
@@ -68,30 +61,13 @@ def _fenced(lines: list[str], language: str = "") -> str:
 
 
 def _table(lines: list[str], at: int) -> tuple[str, int]:
-    end = at + 2
-    while end < len(lines) and "|" in lines[end]:
-        end += 1
-    rows = [_cells(line) for number, line in enumerate(lines[at:end]) if number != 1]
-    columns = max(len(row) for row in rows)
-    widths = [max(_width(row[column]) if column < len(row) else 0 for row in rows) for column in range(columns)]
-    aligned = [
-        "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)).rstrip()
-        for row in rows
-    ]
-    return _fenced([aligned[0], "  ".join("─" * width for width in widths), *aligned[1:]]), end
-
-
-def _cells(line: str) -> list[str]:
-    return [_plain(cell.replace("\\|", "|").strip()) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+    rows, end = table_rows(lines, at, _plain)
+    return _fenced(aligned(rows)), end
 
 
 def _plain(text: str) -> str:
     text = _LINK.sub(r"\1", _CODE.sub(r"\2", text))
     return re.sub(r"\*{1,3}(\S[^*\n]*?)\*{1,3}|~~(\S[^~\n]*?)~~", lambda found: found[1] or found[2], text)
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _marked(line: str) -> str:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TypeGuard
 
 from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.media import kind_of_type
 from hermes.core.messages import (
     Attachment,
     AttachmentKind,
@@ -279,15 +280,7 @@ def _attachment(file: Json) -> Attachment:
 def _kind(file: Json, mime: str) -> AttachmentKind:
     if file.get("waveform") and mime.startswith("audio/"):
         return AttachmentKind.VOICE
-    match mime.partition("/")[0]:
-        case "image":
-            return AttachmentKind.IMAGE
-        case "audio":
-            return AttachmentKind.AUDIO
-        case "video":
-            return AttachmentKind.VIDEO
-        case _:
-            return AttachmentKind.DOCUMENT
+    return kind_of_type(mime)
 
 
 # Presses and slash commands

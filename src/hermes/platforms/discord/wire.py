@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import reprlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from http import HTTPStatus
 
 import orjson
@@ -30,6 +28,8 @@ from hermes.core.messages import (
     TextUnit,
     Unreadable,
     read,
+    shown,
+    unreadable,
 )
 from hermes.core.ports import CommandHint
 from hermes.core.text import length, trim
@@ -147,25 +147,15 @@ def past(message: object, room: Room, me: Me) -> InboundEvent:
 def _read(parse: Callable[..., InboundEvent], data: object, *context: object) -> InboundEvent:
     if not isinstance(data, dict):
         return kept(data, "no object")
-    known = read(parse, data, *context, dump=_dump)
-    return replace(known, keys=(_raw_key(data),)) if isinstance(known, Unreadable) else known
+    return read(parse, data, *context, dump=_dump)
 
 
 def kept(raw: object, reason: str) -> Unreadable:
-    return Unreadable(raw=_dump(raw), reason=reason, keys=(_raw_key(raw),))
-
-
-def _raw_key(raw: object) -> str:
-    return f"raw:{hashlib.sha256(_dump(raw).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return unreadable(shown(raw, _dump), reason)
 
 
 def _dump(raw: object) -> str:
-    try:
-        return orjson.dumps(raw).decode()
-    except TypeError:  # lone surrogates, or nested too deeply: the upper levels have to do
-        short = reprlib.Repr()
-        short.maxlevel, short.maxdict, short.maxlist, short.maxstring = 20, 100, 100, 10_000
-        return short.repr(raw)
+    return orjson.dumps(raw).decode()
 
 
 # Out

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -22,7 +20,7 @@ from hermes.core.errors import (
     UnreachableError,
     WindowClosedError,
 )
-from hermes.core.messages import InboundEvent, Json, OutboundMessage, Unreadable, read
+from hermes.core.messages import InboundEvent, Json, OutboundMessage, read, unreadable
 from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.platforms.qq import markdown
@@ -57,14 +55,8 @@ _MEANT = NO_MARKDOWN | NO_KEYBOARD | MEDIA_FAILED | {ALREADY_SENT, NO_ADDRESS, P
 def understand(frame: object, me: Me, now: datetime) -> InboundEvent:
     """Say what a frame holds; whatever is wrong with it, it becomes an event that can be kept."""
     if isinstance(frame, dict):
-        event = read(parse, frame, me, now)
-    else:
-        event = Unreadable(frame if isinstance(frame, str) else repr(frame), "it is not a frame")
-    if isinstance(event, Unreadable):
-        # The same event offered again must be seen as the same, and nothing in it can be trusted to name it.
-        name = hashlib.sha256(event.raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return replace(event, keys=(f"raw:{name}",))
-    return event
+        return read(parse, frame, me, now)
+    return unreadable(frame if isinstance(frame, str) else repr(frame), "it is not a frame")
 
 
 def decode(data: str | bytes) -> object:

@@ -18,7 +18,7 @@ from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
+from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, own_address, within
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.config import SlackConfig
 
@@ -125,16 +125,7 @@ class Api:
             raise UnreachableError(f"Slack did not hand out {name} ({type(error).__name__})") from None
 
     def _own(self, address: str, name: str) -> URL:
-        """The token is shown to nobody but Slack."""
-        try:
-            url = URL(address)
-            host = url.host or ""
-        except ValueError:
-            raise RejectedError(f"Slack does not say where {name} is.") from None
-        is_ours = host == URL(self._config.base_url).host or (url.scheme == "https" and f".{host}".endswith(_OWN_HOSTS))
-        if url.scheme not in ("http", "https") or not is_ours:
-            raise RejectedError(f"{name} is kept outside of Slack, at {host or 'no address'}, and was not fetched.")
-        return url
+        return own_address(address, name, root=self._config.base_url, hosts=_OWN_HOSTS, platform="Slack")
 
 
 def _refusal(method: str, error: SlackApiError) -> PlatformError:

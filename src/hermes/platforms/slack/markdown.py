@@ -7,8 +7,9 @@ get bullets, tables become aligned text. A mark beside a letter is not read as o
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
+
+from hermes.core.markdown import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
 
 GAP = "\u200b"  # zero width: parts a mark from the letter beside it
 _KEPT, _END = "\ue000", "\ue001"  # around the number of a stretch that is put back at the end
@@ -16,12 +17,9 @@ _BOLD, _ITALIC, _STRIKE = "\ue002", "\ue003", "\ue004"
 _MARKS = {_BOLD: "*", _ITALIC: "_", _STRIKE: "~"}
 _OURS = re.compile("[\ue000-\ue004]")
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*[^\s`]*[^`]*$")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$")
-_RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _QUOTE = re.compile(r"^ {0,3}>[ \t]?(.*)$")
 _BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
-_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _CODE = re.compile(r"(?<!`)(`{1,8})(?!`)([^`\n]+(?:(?!\1)`+[^`\n]+)*)\1(?!`)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\(<?([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*)>?(?:[ \t]+\"[^\"\n]*\")?\)")
 _AUTOLINK = re.compile(r"<(https?://[^\s<>]+)>")
@@ -53,15 +51,15 @@ def render(source: str) -> str:
 def _block(lines: list[str], at: int) -> tuple[str, int]:
     """The block that begins at this line, and where the next one does."""
     line = lines[at]
-    if fence := _FENCE.match(line):
+    if fence := FENCE.match(line):
         return _code_block(lines, at, fence[1])
-    if _is_table(lines, at):
+    if is_table(lines, at):
         return _table(lines, at)
     if heading := _HEADING.match(line):
         bare = heading[1].replace("**", "").replace("__", "")
         return (_marked(f"{_BOLD}{bare}{_BOLD}") if bare else ""), at + 1
-    if _RULE.match(line):
-        return "———", at + 1
+    if RULE.match(line):
+        return RULE_SHOWN, at + 1
     if quoted := _QUOTE.match(line):
         return f"> {_marked(quoted[1])}", at + 1
     if bullet := _BULLET.match(line):
@@ -71,12 +69,7 @@ def _block(lines: list[str], at: int) -> tuple[str, int]:
 
 
 def _code_block(lines: list[str], at: int, marker: str) -> tuple[str, int]:
-    end = at + 1
-    while end < len(lines):
-        bare = lines[end].strip()
-        if len(bare) >= len(marker) and not bare.strip(marker[0]):
-            break
-        end += 1
+    end = end_of_code(lines, at, marker)
     return _fenced(lines[at + 1 : end]), min(end + 1, len(lines))
 
 
@@ -85,30 +78,9 @@ def _fenced(lines: list[str]) -> str:
     return f"```\n{inside}\n```"
 
 
-def _is_table(lines: list[str], at: int) -> bool:
-    return "|" in lines[at] and at + 1 < len(lines) and "|" in lines[at + 1] and bool(_TABLE_RULE.match(lines[at + 1]))
-
-
 def _table(lines: list[str], at: int) -> tuple[str, int]:
-    end = at + 2
-    while end < len(lines) and "|" in lines[end]:
-        end += 1
-    rows = [_cells(line) for number, line in enumerate(lines[at:end]) if number != 1]
-    columns = max(len(row) for row in rows)
-    widths = [max(_width(row[column]) if column < len(row) else 0 for row in rows) for column in range(columns)]
-    aligned = [
-        "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)).rstrip()
-        for row in rows
-    ]
-    return _fenced([aligned[0], "  ".join("─" * width for width in widths), *aligned[1:]]), end
-
-
-def _cells(line: str) -> list[str]:
-    return [plain(cell.replace("\\|", "|").strip()) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+    rows, end = table_rows(lines, at, plain)
+    return _fenced(aligned(rows)), end
 
 
 def plain(text: str) -> str:

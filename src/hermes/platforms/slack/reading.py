@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.media import kind_of_type
 from hermes.core.messages import (
     Attachment,
     AttachmentKind,
@@ -222,15 +223,7 @@ def _attachment(file: Json) -> Attachment:
 def _kind(file: Json, mime: str) -> AttachmentKind:
     if file.get("subtype") == "slack_audio":
         return AttachmentKind.VOICE
-    match mime.partition("/")[0]:
-        case "image":
-            return AttachmentKind.IMAGE
-        case "audio":
-            return AttachmentKind.AUDIO
-        case "video":
-            return AttachmentKind.VIDEO
-        case _:
-            return AttachmentKind.DOCUMENT
+    return kind_of_type(mime)
 
 
 def interaction(payload: Json, me: Me, now: datetime) -> InboundEvent:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import reprlib
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
@@ -32,6 +29,8 @@ from hermes.core.messages import (
     TextUnit,
     Unreadable,
     read,
+    shown,
+    unreadable,
 )
 from hermes.core.text import trim
 from hermes.platforms.slack import media, reading
@@ -106,20 +105,20 @@ def understand(envelope: object, me: Me, now: datetime) -> InboundEvent:
     if not isinstance(envelope, dict):
         return kept(envelope, "no envelope")
     known = read(_parse, envelope, me, now, dump=_dump)
-    return replace(known, keys=(_raw_key(envelope),)) if isinstance(known, Unreadable) else known
+    return kept(envelope, known.reason) if isinstance(known, Unreadable) else known
 
 
 def past(message: object, channel: str, me: Me) -> InboundEvent:
     """What a message of the history holds."""
     if not isinstance(message, dict):
         return kept(message, "no message")
-    raw = {**message, "channel": channel}
-    known = read(reading.message, raw, me, dump=_dump)
-    return replace(known, keys=(_raw_key(raw),)) if isinstance(known, Unreadable) else known
+    return read(reading.message, {**message, "channel": channel}, me, dump=_dump)
 
 
 def kept(raw: object, reason: str) -> Unreadable:
-    return Unreadable(raw=_dump(raw), reason=reason, keys=(_raw_key(raw),))
+    """A retry has another envelope around the same payload, which names it."""
+    payload = raw.get("payload", raw) if isinstance(raw, dict) else raw
+    return unreadable(shown(raw, _dump), reason, same=shown(payload, _dump))
 
 
 def _parse(envelope: Json, me: Me, now: datetime) -> InboundEvent:
@@ -141,19 +140,8 @@ def _object(value: object) -> Json:
     return value
 
 
-def _raw_key(raw: object) -> str:
-    """A retry has another envelope around the same payload."""
-    payload = raw.get("payload", raw) if isinstance(raw, dict) else raw
-    return f"raw:{hashlib.sha256(_dump(payload).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-
-
 def _dump(raw: object) -> str:
-    try:
-        return orjson.dumps(raw).decode()
-    except TypeError:  # lone surrogates, or nested too deeply: the upper levels have to do
-        short = reprlib.Repr()
-        short.maxlevel, short.maxdict, short.maxlist, short.maxstring = 20, 100, 100, 10_000
-        return short.repr(raw)
+    return orjson.dumps(raw).decode()
 
 
 # Out

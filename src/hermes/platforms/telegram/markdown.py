@@ -7,10 +7,10 @@ pass is linear in the text: a model may write anything.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import field
 
+from hermes.core.markdown import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
 from hermes.core.values import dataclass
 
 _RESERVED = {ord(character): f"\\{character}" for character in "_*[]()~`>#+-=|{}.!\\"}
@@ -21,13 +21,10 @@ _CROSSED = -2  # an opening mark inside a pair that closed before it
 _BETWEEN_ITALICS = "**"  # an empty bold: two marks of italic side by side would be read as one of underline
 _MARKS = {"bold": "*", "italic": "_", "strike": "~"}
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$")
-_RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _QUOTE = re.compile(r"^ {0,3}>[ \t]?(.*)$")
 _BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
 _NUMBERED = re.compile(r"^([ \t]*)(\d{1,9}[.)])[ \t]+(.*)$")
-_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\(<?([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*)>?(?:[ \t]+\"[^\"\n]*\")?\)")
 _AUTOLINK = re.compile(r"<(https?://[^\s<>]+)>")
 _ADDRESS = re.compile(r"(?:https?|ftp|tg|mailto|tel):", re.IGNORECASE)
@@ -91,9 +88,9 @@ def render(source: str, *, is_narrow: bool = False) -> Rendered:
 def _block(page: _Page, lines: list[str], at: int) -> int:
     """Write the block that begins at this line; say where the next one does."""
     line = lines[at]
-    if fence := _FENCE.match(line):
+    if fence := FENCE.match(line):
         return _code_block(page, lines, at, fence[1], fence[2])
-    if _is_table(lines, at):
+    if is_table(lines, at):
         return _table(page, lines, at)
     if _starts_block(line):
         _one_line(page, line)
@@ -106,11 +103,11 @@ def _block(page: _Page, lines: list[str], at: int) -> int:
 
 
 def _starts_block(line: str) -> bool:
-    return any(kind.match(line) for kind in (_HEADING, _RULE, _QUOTE, _BULLET, _NUMBERED))
+    return any(kind.match(line) for kind in (_HEADING, RULE, _QUOTE, _BULLET, _NUMBERED))
 
 
 def _interrupts(lines: list[str], at: int) -> bool:
-    return _FENCE.match(lines[at]) is not None or _starts_block(lines[at]) or _is_table(lines, at)
+    return FENCE.match(lines[at]) is not None or _starts_block(lines[at]) or is_table(lines, at)
 
 
 def _one_line(page: _Page, line: str) -> None:
@@ -119,8 +116,8 @@ def _one_line(page: _Page, line: str) -> None:
             page.mark("*")
             _inline(page, heading[1], frozenset({"bold"}))
             page.mark("*")
-    elif _RULE.match(line):
-        page.plain("———")
+    elif RULE.match(line):
+        page.plain(RULE_SHOWN)
     elif quoted := _QUOTE.match(line):
         page.mark(">")
         _inline(page, quoted[1])
@@ -135,52 +132,23 @@ def _one_line(page: _Page, line: str) -> None:
 
 
 def _code_block(page: _Page, lines: list[str], at: int, marker: str, language: str) -> int:
-    end = at + 1
-    while end < len(lines):
-        bare = lines[end].strip()
-        if len(bare) >= len(marker) and not bare.strip(marker[0]):
-            break
-        end += 1
+    end = end_of_code(lines, at, marker)
     name = language.translate(_RESERVED_IN_CODE)
     page.code(f"```{name}\n", "\n".join(lines[at + 1 : end]), "\n```")
     return min(end + 1, len(lines))
 
 
-def _is_table(lines: list[str], at: int) -> bool:
-    return "|" in lines[at] and at + 1 < len(lines) and "|" in lines[at + 1] and bool(_TABLE_RULE.match(lines[at + 1]))
-
-
 def _table(page: _Page, lines: list[str], at: int) -> int:
-    end = at + 2
-    while end < len(lines) and "|" in lines[end]:
-        end += 1
-    rows = [_cells(line) for number, line in enumerate(lines[at:end]) if number != 1]
-    if page.is_narrow:
-        page.code("```\n", "\n".join("|".join(row) for row in rows), "\n```")
-        return end
-    columns = max(len(row) for row in rows)
-    widths = [max(_width(row[column]) if column < len(row) else 0 for row in rows) for column in range(columns)]
-    aligned = [
-        "  ".join(cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)).rstrip()
-        for row in rows
-    ]
-    rule = "  ".join("─" * width for width in widths)
-    page.code("```\n", "\n".join([aligned[0], rule, *aligned[1:]]), "\n```")
+    rows, end = table_rows(lines, at, _shown)
+    shown = ["|".join(row) for row in rows] if page.is_narrow else aligned(rows)
+    page.code("```\n", "\n".join(shown), "\n```")
     return end
-
-
-def _cells(line: str) -> list[str]:
-    return [_shown(cell.replace("\\|", "|").strip()) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
 
 
 def _shown(text: str) -> str:
     page = _Page()
     _inline(page, text)
     return "".join(page.shown)
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 @dataclass(slots=True)

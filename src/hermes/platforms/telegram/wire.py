@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import Target
-from hermes.core.messages import Attachment, InboundEvent, Json, OutboundMessage, TextUnit, Unreadable, read
+from hermes.core.messages import Attachment, InboundEvent, Json, OutboundMessage, TextUnit, read, unreadable
 from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable, trim
@@ -79,12 +78,7 @@ _REPEATABLE = frozenset(
 
 def understand(update: Json, me: Me, now: datetime) -> InboundEvent:
     """Say what an update holds; whatever is wrong with it, it becomes an event that can be kept."""
-    event = Unreadable(update[GARBLED], "it is not JSON") if GARBLED in update else read(parse, update, me, now)
-    if isinstance(event, Unreadable):
-        # The same update offered again must be seen as the same, and nothing in it can be trusted to name it.
-        name = hashlib.sha256(event.raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return replace(event, keys=(f"raw:{name}",))
-    return event
+    return unreadable(update[GARBLED], "it is not JSON") if GARBLED in update else read(parse, update, me, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from hermes.core.messages import (
     Json,
     OutboundMessage,
     Receipt,
-    Unreadable,
+    unreadable,
 )
 from hermes.core.ports import Emit
 from hermes.core.text import storable
@@ -180,7 +180,7 @@ class WeixinAdapter:
         """What was handed out in an answer that cannot be read is gone at Weixin, so its bytes are kept."""
         if b'"msgs"' in error.body:
             text = error.body.decode("utf-8", "replace")
-            await emit([reading.unreadable(Unreadable(text, "the answer to a poll is not JSON"))])
+            await emit([unreadable(text, "the answer to a poll is not JSON")])
 
     async def _notify(self, path: str, seconds: float) -> bool:
         """Raises only when nobody answers at all."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Json, Quote, Unreadable, read
+from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Json, Quote, read, unreadable
 from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.platforms.weixin import media, wire
@@ -37,14 +36,7 @@ class Reader:
 
 def understand(raw: Any, reader: Reader, now: float) -> InboundEvent:
     """Say what a message holds; whatever is wrong with it, it becomes an event that can be kept."""
-    event = read(parse, raw, reader, now) if isinstance(raw, dict) else Unreadable(repr(raw), "it is no message")
-    return unreadable(event) if isinstance(event, Unreadable) else event
-
-
-def unreadable(event: Unreadable) -> Unreadable:
-    """With a name, so that the same bytes are kept once; nothing in them can be trusted to give it."""
-    name = hashlib.sha256(event.raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return replace(event, keys=(f"raw:{name}",))
+    return read(parse, raw, reader, now) if isinstance(raw, dict) else unreadable(repr(raw), "it is no message")
 
 
 def parse(message: Json, reader: Reader, now: float) -> InboundEvent:

@@ -1,0 +1,30 @@
+"""Blocks that most platforms cannot show as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.core.markdown import FENCE, aligned, end_of_code, is_table, table_rows
+
+TABLE = ["| name | 城市 |", "|---|:-:|", "| `a` | 上海 |", r"| b\|c |", "after"]
+
+
+def test_a_table_is_aligned_by_columns_and_chinese_takes_two() -> None:
+    assert is_table(TABLE, 0)
+    rows, end = table_rows(TABLE, 0, lambda cell: cell.strip("`"))
+    assert (rows, end) == ([["name", "城市"], ["a", "上海"], ["b|c"]], 4)
+    assert aligned(rows) == ["name  城市", "────  ────", "a     上海", "b|c"]
+
+
+@pytest.mark.parametrize("lines", [["a | b"], ["a | b", "c | d"], ["a | b", "---"], ["no", "|---|"]])
+def test_what_has_no_line_below_its_heads_is_no_table(lines: list[str]) -> None:
+    assert not is_table(lines, 0)
+
+
+@pytest.mark.parametrize(
+    "lines,end", [(["```py", "x", "```", "y"], 2), (["````", "```", "````"], 2), (["~~~", "x"], 2)]
+)
+def test_code_ends_at_its_own_marker_or_with_the_text(lines: list[str], end: int) -> None:
+    opening = FENCE.match(lines[0])
+    assert opening is not None
+    assert end_of_code(lines, 0, opening[1]) == end
