@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,7 +93,7 @@ class Setting:
 
     ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
     ``restart`` lets the supervisor start the gateway anew; None where there is none.
-    ``skills_wait``: whoever opens the gateway says when the skills may be brought in, so that they hold up no start.
+    ``doors_first``: whoever opens the gateway opens its doors and then tells it to ``begin``.
     """
 
     home: Path
@@ -101,7 +102,7 @@ class Setting:
     redactor: Redactor = field(default_factory=Redactor)
     only: frozenset[str] | None = None
     paused_because: str = ""
-    tools: tuple[ModuleType, ...] = TOOLS
+    tools: tuple[ModuleType | str, ...] = TOOLS
     clock: Clock = field(default_factory=SystemClock)
     model_wait_seconds: float = 20.0
     pace: Pace = DEFAULT_PACE
@@ -110,7 +111,7 @@ class Setting:
     store_is_down: Callable[[str], bool] = lambda _: False
     store_limits: Limits = field(default_factory=Limits)
     set_log_level: Callable[[str], None] = lambda _: None
-    skills_wait: bool = False
+    doors_first: bool = False
 
 
 @asynccontextmanager
@@ -134,7 +135,8 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         stack.push_async_callback(builder.fetcher.aclose)
         tasks = [asyncio.create_task(run(), name=name) for name, run in builder.background.items()]
         stack.push_async_callback(_end, tasks)
-        gateway.supervisor.reconcile()
+        if not setting.doors_first:
+            gateway.begin()
         await gateway.intake.resume()
         try:
             yield gateway
@@ -260,6 +262,12 @@ class _Builder:
             if loaded.config.model.provider == EMBEDDED:
                 self.fetcher.begin()
 
+    async def _bring_in_tools(self, toolbox: Toolbox, may_begin: asyncio.Event) -> None:
+        """In a thread: what they import would hold up the loop for long."""
+        await may_begin.wait()
+        await asyncio.to_thread(toolbox.load)
+        self._tell_mistakes(toolbox)
+
     def _tell_mistakes(self, toolbox: Toolbox) -> None:
         """A name that a setting of tools gets wrong, once for each configuration that has it."""
         for mistake in mistakes(self._config(), toolbox.tools()) if self._setting.only is None else ():
@@ -317,19 +325,18 @@ class _Builder:
         for text in self._untold:
             self._alerts.tell(text)
         presenter = Presenter(db, bus, letters, supervisor.adapter_of, config, pacer, self._setting.pace)
-        skills = self._equipment.skills(at_once=not self._setting.skills_wait)
+        skills = self._equipment.skills()
         prompts = PromptBuilder(
             surroundings=lambda: surroundings_of(config()),
             today=lambda: today(config(), clock.now()),
             skills=lambda key, role: skills.index(key.platform, role),
         )
         toolbox = Toolbox(
-            tools_of(*self._setting.tools),
+            lambda: tools_of(*self._setting.tools),
             access=Accesses(config),
             redact=self._setting.redactor,
         )
         cards = Cards(supervisor.capabilities, lambda: config().language)
-        self._tell_mistakes(toolbox)
         reader, spool, voices = Reader(), Spool(home, db, clock), self._equipment.voices(db)
         media = Media(spool, letters, voices)
         compression = Compression(db, clock, config, models.named, self._teller(db, letters))
@@ -430,6 +437,7 @@ class _Builder:
             "recall": recall.run,
             "terminals": terminals.run,
             "skills": skills.run,
+            "tools": partial(self._bring_in_tools, toolbox, skills.may_begin),
         }
         self._gateway = Gateway(
             home,

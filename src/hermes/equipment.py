@@ -14,28 +14,6 @@ from hermes.agent.delegation import Delegation
 from hermes.agent.post import Parcel, Post
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit import Parts, ToolContext
-from hermes.agent.tools import (
-    clarify,
-    delegate_task,
-    execute_code,
-    find_tools,
-    patch,
-    process,
-    read_file,
-    search_files,
-    send_message,
-    session_search,
-    skill_manage,
-    skill_view,
-    skills_list,
-    terminal,
-    text_to_speech,
-    todo,
-    vision,
-    web_extract,
-    web_search,
-    write_file,
-)
 from hermes.agent.voice.voices import Voices
 from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
 from hermes.core.catalogue import ENGLISH
@@ -76,28 +54,29 @@ from hermes.store import choices
 from hermes.store.db import Database
 from hermes.store.outbox import OutboxKind, Outgoing
 
-TOOLS: tuple[ModuleType, ...] = (
-    clarify,
-    delegate_task,
-    execute_code,
-    find_tools,
-    patch,
-    process,
-    read_file,
-    search_files,
-    send_message,
-    session_search,
-    skill_manage,
-    skill_view,
-    skills_list,
-    terminal,
-    text_to_speech,
-    todo,
-    vision,
-    web_extract,
-    web_search,
-    write_file,
+TOOLS: tuple[str, ...] = (
+    "hermes.agent.tools.clarify",
+    "hermes.agent.tools.delegate_task",
+    "hermes.agent.tools.execute_code",
+    "hermes.agent.tools.find_tools",
+    "hermes.agent.tools.patch",
+    "hermes.agent.tools.process",
+    "hermes.agent.tools.read_file",
+    "hermes.agent.tools.search_files",
+    "hermes.agent.tools.send_message",
+    "hermes.agent.tools.session_search",
+    "hermes.agent.tools.skill_manage",
+    "hermes.agent.tools.skill_view",
+    "hermes.agent.tools.skills_list",
+    "hermes.agent.tools.terminal",
+    "hermes.agent.tools.text_to_speech",
+    "hermes.agent.tools.todo",
+    "hermes.agent.tools.vision",
+    "hermes.agent.tools.web_extract",
+    "hermes.agent.tools.web_search",
+    "hermes.agent.tools.write_file",
 )
+"""Where the tools are. They are imported when the gateway answers already: see docs/adr/0014."""
 COMMANDS: tuple[ModuleType, ...] = (
     about,
     agents,
@@ -170,10 +149,9 @@ class Equipment:
         rules = ProxyRules.of(self._config().proxies)
         return make_session(rules, auto_decompress=False) if rules.proxy_for(url) is not None else None
 
-    def skills(self, *, at_once: bool) -> SkillLibrary:
-        """``at_once`` False: whoever opens the gateway says when they may be brought in."""
+    def skills(self) -> SkillLibrary:
         files = self._env_files()
-        library = SkillLibrary(
+        return SkillLibrary(
             self._home,
             lambda: self._config().skills,
             value_of=lambda name: self._environ.get(name) or files.get(name),
@@ -181,9 +159,6 @@ class Equipment:
             learn=self._redactor.learn,
             now=self._clock.now,
         )
-        if at_once:
-            library.may_begin.set()
-        return library
 
     def terminals(self, db: Database, skills: SkillLibrary) -> Terminals:
         files = self._env_files()

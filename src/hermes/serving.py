@@ -60,7 +60,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         paused_because=options.safe_reason,
         store_is_down=_Waiting(options).goes_on,
         set_log_level=logging.getLogger().setLevel,
-        skills_wait=True,
+        doors_first=True,
         # Another gateway has the database: end here, and let the supervisor find out when it is free again.
         on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
         restart=(lambda reason: options.stop.ask(RESTART_ASKED, reason)) if options.parent_pid else None,
@@ -69,11 +69,11 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         if gateway.config.model.provider == EMBEDDED:
             gateway.fetcher.begin()
         http = await _listen(gateway, options, stack)
-        gateway.skills.may_begin.set()  # now that it answers
         options.heartbeat.describe = lambda: _describe(gateway)
         stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
         await stack.enter_async_context(lag.sampling(os.environ))
         await greeting.adapters_settled(gateway)
+        await asyncio.to_thread(gateway.toolbox.load)  # the first answer is as quick as the second
         ready()
         api = "off" if http is None else http.trouble or banner.api_line(http.url, options.command)
         _print([options.redactor(line) for line in await greeting.facts(gateway, api=api, is_new=is_new)])
@@ -118,6 +118,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
         app = make_api(ApiParts(gateway, lambda: process_snapshot(options)), keys)
         http = HttpServer(app, api.host, api.port, lambda: guards.why_closed(_as_bound(gateway.config.api, api)))
         await stack.enter_async_context(http.listening())
+    gateway.begin()  # now that it answers
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**process_snapshot(options), **await gateway.status()}

@@ -12,8 +12,10 @@ import json
 import logging
 import os
 import re
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -219,11 +221,11 @@ def tool(
     return mark
 
 
-def tools_of(*modules: ModuleType) -> list[Tool]:
-    """Every tool that is defined in these modules."""
+def tools_of(*modules: ModuleType | str) -> list[Tool]:
+    """Every tool that is defined in these modules. One that is given by its name is imported now."""
     return [
         Tool.of(value)
-        for module in modules
+        for module in (import_module(module) if isinstance(module, str) else module for module in modules)
         for value in vars(module).values()
         if hasattr(value, _MARK) and value.__module__ == module.__name__
     ]
@@ -441,22 +443,40 @@ class _Offer:
 
 
 class Toolbox:
-    """The tools an agent may use, by name."""
+    """The tools an agent may use, by name.
+
+    Given as a function they are not made yet: ``load`` makes them, in any thread, or else their first use does.
+    """
 
     def __init__(
         self,
-        tools: Iterable[Tool],
+        tools: Iterable[Tool] | Callable[[], Iterable[Tool]],
         *,
         access: Callable[[Where], Access] = lambda _: EVERYTHING,
         redact: Redactor | None = None,
         output_bytes: int = OUTPUT_BYTES,
     ) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self._specs = {name: tool.spec for name, tool in self._tools.items()}
+        self._make = tools if callable(tools) else lambda: tools
+        self._making = threading.Lock()
+        self._made: dict[str, Tool] | None = None
+        self._specs: dict[str, ToolSpec] = {}
         self._access = access
         self._offers: dict[tuple[int, PersonRole], _Offer] = {}
         self._redact = redact or Redactor()
         self._output_bytes = output_bytes
+
+    def load(self) -> dict[str, Tool]:
+        """Once; whoever asks meanwhile waits until it is done."""
+        with self._making:
+            if self._made is None:
+                made = {tool.name: tool for tool in self._make()}
+                self._specs = {name: tool.spec for name, tool in made.items()}
+                self._made = made
+            return self._made
+
+    @property
+    def _tools(self) -> dict[str, Tool]:
+        return self._made if self._made is not None else self.load()
 
     def hide(self, text: str) -> str:
         """The text without secrets, for what somebody else wrote: a provider repeats the key that it refuses."""

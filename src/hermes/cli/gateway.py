@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from hermes.cli import platform_flags
 from hermes.cli.words import command_name
 from hermes.core.errors import ConfigError
-from hermes.hosting import paths
+from hermes.hosting import launch, paths
 
 if TYPE_CHECKING:
     import argparse
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hermes.hosting.worker import Serve
 
 CONFIGURATION = 78
-MARKER = ".hermes-home"
 USAGE = 2
 
 EXAMPLES = """\
@@ -89,8 +88,6 @@ def home_folder() -> Path:
 
 
 def _run(home: Path, *, replace: bool) -> int:
-    from hermes.hosting import launch
-
     if not _is_usable(home):
         return CONFIGURATION
     if replace and launch.is_inside(str(home)):
@@ -140,7 +137,7 @@ def _status(home: Path, *, as_json: bool) -> int:
 
 def _is_usable(home: Path) -> bool:
     """False, with the words, when the home is another program's: nothing is written there, not even a lock."""
-    if (home / MARKER).exists():
+    if (home / launch.MARKER).exists():
         return True  # ours; the worker reads what the marker says, and every start is quicker by a sqlite3
     from hermes.store.home import Whose, inspect_home
 

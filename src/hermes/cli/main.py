@@ -16,12 +16,21 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
 
 from hermes import __version__
 
+TYPE_CHECKING = False  # what is imported only to name types would be a fifth of the way of `hermes --version`
 if TYPE_CHECKING:
     import argparse
+    from typing import Protocol
+
+    class Command(Protocol):
+        EXAMPLES: str
+
+        def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+        def run(self, args: argparse.Namespace) -> int: ...
+
 
 COMMANDS: dict[str, str] = {
     "chat": "Talk to the agent (the same as no command at all)",
@@ -82,18 +91,14 @@ _TROUBLES_OF_THE_MACHINE = frozenset(
 )
 
 
-class Command(Protocol):
-    EXAMPLES: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def run(self, args: argparse.Namespace) -> int: ...
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what was typed and return the exit code. Only argparse may leave by SystemExit."""
     typed = list(sys.argv[1:] if argv is None else argv)
     _print_anything()
+    if typed in (["gateway"], ["gateway", "run"]):
+        from hermes.hosting import launch
+
+        launch.start_at_once()  # returns where there is something to look at first
     try:
         code = guarded(lambda: _dispatch(typed))
         sys.stdout.flush()
@@ -122,7 +127,9 @@ def _dispatch(typed: list[str]) -> int:
         case ["-z", *_]:
             return _one_shot(typed)
         case ["supervisor", *rest]:  # the process parent; typed by nobody
-            return cast("int", import_module("hermes.hosting.parent").main(rest))
+            from hermes.hosting import parent
+
+            return parent.main(rest)
         case ["--gateway", *rest]:  # the old spelling
             return _run("gateway", ["run", *rest])
         case [name, *rest] if name in BARE:
@@ -149,6 +156,7 @@ def _run(name: str, rest: list[str]) -> int:
 def _one_shot(typed: list[str]) -> int:
     import argparse
 
+    from hermes.cli import chat
     from hermes.cli.words import command_name
 
     parser = argparse.ArgumentParser(prog=command_name(), description="Ask once, print the answer, end.")
@@ -156,11 +164,12 @@ def _one_shot(typed: list[str]) -> int:
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     args = parser.parse_args(typed)
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
-    return cast("int", import_module("hermes.cli.chat").one_shot(prompt, as_json=args.as_json))
+    return chat.one_shot(prompt, as_json=args.as_json)
 
 
 def load(name: str) -> Command:
-    return cast("Command", import_module(f"hermes.cli.{name.replace('-', '_')}"))
+    command: Command = import_module(f"hermes.cli.{name.replace('-', '_')}")
+    return command
 
 
 def parser_of(name: str, command: Command) -> argparse.ArgumentParser:

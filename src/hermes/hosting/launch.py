@@ -8,6 +8,8 @@ import sys
 import hermes
 from hermes.hosting import locks, paths, processes
 
+MARKER = ".hermes-home"
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -17,6 +19,29 @@ def supervisor_command(*, replace: bool = False, detached: bool = False) -> list
     """Its command line names it `hermes supervisor`, so that whoever looks for `hermes gateway` finds the worker."""
     command = [sys.executable, *_isolation(), "-m", "hermes", "supervisor"]
     return command + ["--replace"] * replace + ["--detached"] * detached
+
+
+def start_at_once() -> None:
+    """Become the supervisor of a home that is ours or that nobody uses yet; return when it needs a second look.
+
+    The usual start takes this way, which loads no parser, no paths and no sqlite3.
+    """
+    home = os.path.abspath(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes"))
+    if (_is_ours(home) or _is_empty(home)) and not paths.why_unusable(home):
+        become_supervisor(home, replace=False)
+
+
+def _is_ours(home: str) -> bool:
+    return os.path.exists(os.path.join(home, MARKER))
+
+
+def _is_empty(home: str) -> bool:
+    try:
+        return not os.listdir(home)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def become_supervisor(home: str, *, replace: bool) -> NoReturn:

@@ -70,6 +70,11 @@ class Gateway:
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
 
+    def begin(self) -> None:
+        """Let the accounts connect, and skills and tools be brought in: none of it holds up an answer of ours."""
+        self.supervisor.reconcile()
+        self.skills.may_begin.set()
+
     @property
     def config(self) -> Config:
         return self.watch.current
