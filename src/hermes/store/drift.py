@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import sqlite3
 from collections.abc import Sequence
 
 from hermes.core.values import dataclass
 from hermes.store import migrate
-from hermes.store.sqlite_file import apply_migrations, transaction
+from hermes.store.sqlite_file import apply_migrations, transaction, tx_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,24 @@ def mend(connection: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> 
                     statement = f"ALTER TABLE {name} ADD COLUMN {column.addition}"
                     added += _add(connection, f"column {name}.{column.name}", statement)
     return added
+
+
+def mend_unless_known(connection: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> list[str]:
+    """``mend``, unless this schema was compared with these migrations before: that would be most of opening a file."""
+    known = connection.execute("SELECT value FROM meta WHERE key = 'compared'").fetchone()
+    if known == (_comparison(connection, steps),):
+        return []
+    added = mend(connection, steps)
+    with transaction(connection):
+        migrate.note(tx_of(connection), "compared", _comparison(connection, steps))
+    return added
+
+
+def _comparison(connection: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> str:
+    """SQLite counts every change of the schema, whoever makes it."""
+    (schema,) = connection.execute("PRAGMA schema_version").fetchone()
+    migrations = hashlib.sha256("".join(statement for step in steps for statement in step.statements).encode())
+    return f"{schema} {migrations.hexdigest()}"
 
 
 def _add(connection: sqlite3.Connection, what: str, statement: str) -> list[str]:

@@ -107,7 +107,7 @@ class OpenFile:
             sqlite_file.claim(connection)
             self._choose_journal(connection)
             sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
-            if added := drift.mend(connection, self._steps):
+            if added := drift.mend_unless_known(connection, self._steps):
                 self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
             schema = connection.execute("PRAGMA schema_version").fetchone()[0]
             if not has_head or schema != sqlite_file.kept_schema_version(self.location):
