@@ -5,7 +5,6 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from hermes.agent.toolkit import ApprovalNeed, ToolContext
-from hermes.core.dangers import is_secret
 from hermes.core.words import Words
 
 # Matched against the end of the real path, case aside; a pattern with a slash needs the folders too.
@@ -65,6 +64,8 @@ def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
 
 def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
     """Whether reading this file or folder needs a yes: what a tool reads goes to the model's provider."""
+    from hermes.core.dangers import is_secret  # its rules are half a hundred patterns: no start waits for them
+
     target = ctx.inside(path)
     name = str(target)
     if not _fits(name, IS_A_KEY) and not _fits(f"{name}/any", IS_A_KEY) and not is_secret(name):

@@ -6,7 +6,7 @@ import os
 import sys
 
 import hermes
-from hermes.hosting import locks, paths, processes
+from hermes.hosting import paths
 
 MARKER = ".hermes-home"
 
@@ -53,6 +53,8 @@ def become_supervisor(home: str, *, replace: bool) -> NoReturn:
 
 def is_inside(home: str) -> bool:
     """Whether the gateway of this home is what started us: we are a command in the agent's own terminal."""
+    from hermes.hosting import locks, processes
+
     holder = locks.holder(paths.parent_lock(home))
     return holder is not None and holder.pid in processes.ancestors(os.getpid())
 

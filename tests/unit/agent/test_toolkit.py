@@ -287,3 +287,17 @@ def test_only_marked_tools_are_not_run_again_after_a_crash() -> None:
     assert not toolbox.is_repeatable("danger")
     assert toolbox.is_repeatable("order")
     assert toolbox.is_repeatable("gone")
+
+
+async def test_tools_given_as_a_function_are_made_once_when_they_are_first_needed() -> None:
+    made: list[str] = []
+
+    def make() -> list[Tool]:
+        made.append("made")
+        return tools_of("hermes.agent.tools.read_file")
+
+    toolbox = Toolbox(make)
+    assert made == []
+    await asyncio.gather(*(asyncio.to_thread(toolbox.load) for _ in range(3)))
+    assert [tool.name for tool in toolbox.tools()] == ["read_file"]
+    assert made == ["made"]

@@ -1,0 +1,90 @@
+"""What a start imports before it answers. Each module more is paid by everybody who waits for /health."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hermes.equipment import TOOLS
+from tests.e2e.keeping import ROOT
+
+MOST_OF_OURS = 330
+"""It was 303 when this was written. Before it is raised: does /health need it, or only the first message?"""
+
+MOST_BEFORE_THE_SUPERVISOR = 12
+
+UNTIL_THE_DOORS_ARE_OPEN = """
+import asyncio, json, sys
+from pathlib import Path
+import hermes.serving
+from hermes.bootstrap import Setting, open_gateway
+
+async def main(folder):
+    async with open_gateway(Setting(folder / "home", {}, folder, doors_first=True)):
+        print(json.dumps(sorted(sys.modules)))
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+LATER = (
+    *TOOLS,
+    "hermes.core.dangers",
+    "hermes.hosting.lifecycle",
+    "hermes.platforms.qq.adapter",
+    "hermes.platforms.slack.adapter",
+    "hermes.platforms.telegram.adapter",
+    "hermes.platforms.weixin.adapter",
+    "hermes.store.postgres",
+)
+FOREIGN = (
+    "aiohttp_socks",
+    "cryptography",
+    "importlib.metadata",
+    "lxml",
+    "mcp",
+    "PIL",
+    "prompt_toolkit",
+    "psycopg",
+    "pypdf",
+    "rich",
+    "slack_sdk",
+    "unittest",
+    "yaml",
+)
+
+
+def python(code: str, *arguments: str) -> str:
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=25,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+    return frozenset(json.loads(python(UNTIL_THE_DOORS_ARE_OPEN, str(tmp_path_factory.mktemp("start")))))
+
+
+def test_what_health_does_not_need_is_imported_after_it(modules: frozenset[str]) -> None:
+    assert sorted(modules.intersection({*LATER, *FOREIGN})) == []
+
+
+def test_a_start_imports_no_more_of_ours_than_it_did(modules: frozenset[str]) -> None:
+    ours = sorted(name for name in modules if name.startswith("hermes"))
+    assert len(ours) <= MOST_OF_OURS, ours
+
+
+def test_the_command_becomes_the_supervisor_without_parser_and_paths() -> None:
+    code = "import sys, hermes.cli.main, hermes.hosting.launch; print(*sys.modules)"
+    loaded = set(python(code).split())
+    assert loaded.isdisjoint({"argparse", "asyncio", "json", "pathlib", "shutil", "sqlite3", "typing"})
+    assert len([name for name in loaded if name.startswith("hermes")]) <= MOST_BEFORE_THE_SUPERVISOR
