@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hermes.services.gateway import Gateway
+from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.slack import GROUP, FakeSlack, member
+from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 from tests.integration.watching import SECONDS
 
@@ -83,6 +85,32 @@ async def test_an_approval_is_answered_by_its_button_across_a_restart(
         slack.user_presses(asked, asked.buttons[0][0].data)
         await slack.wait_for(lambda: "Noted." in slack.texts(7), SECONDS)
         await slack.wait_for(lambda: asked.buttons == (), SECONDS)
+
+
+async def test_a_token_that_is_revoked_while_the_socket_stays_is_told_once_and_shown_until_it_is_taken_again(
+    start: Start, slack: FakeSlack, telegram: FakeTelegram, clock: FakeClock
+) -> None:
+    telegram.any_chat = True
+    slack.ping_seconds = 0.05
+    async with start(clock=clock, **environ(slack), TELEGRAM_HOME_CHANNEL="7") as gateway:
+        await slack.wait_for(lambda: link(gateway)["state"] == "connected", SECONDS)
+        slack.refuse_next("chat.postMessage", "token_revoked", times=2)
+        slack.user_says("hello")
+        await slack.wait_for(lambda: link(gateway)["state"] == "signed out", SECONDS)
+        await telegram.wait_for(lambda: len(telegram.texts(7)) == 1, SECONDS)
+        for tries in (2, 3):
+            age = link(gateway)["since"]
+            assert isinstance(age, float)
+            clock.advance(700)  # longer than an alert is kept from being told again
+            gateway.delivery.wake(str(slack.target()))
+            await slack.wait_for(lambda tries=tries: slack.counts["chat.postMessage"] == tries, SECONDS)  # type: ignore[misc]
+            if tries == 2:
+                await slack.wait_for(lambda: link(gateway)["last_frame_age"] == 0, SECONDS)  # a ping since then
+                assert (link(gateway)["state"], link(gateway)["since"]) == ("signed out", age)
+        await slack.wait_for(lambda: link(gateway)["state"] == "connected", SECONDS)
+        assert slack.texts(7) == ["echo: hello"]
+    [told] = telegram.texts(7)
+    assert "SLACK_BOT_TOKEN" in told
 
 
 async def test_refused_tokens_end_it_instead_of_being_tried_for_ever(start: Start, slack: FakeSlack) -> None:

@@ -77,6 +77,7 @@ class _Account:
     since: float = 0.0
     reason: str = ""
     last_frame: float | None = None
+    sends_are_refused: bool = False  # what comes in says nothing about that
     capabilities: Capabilities | None = None
     adapter: Adapter | None = None
     task: asyncio.Task[None] | None = None
@@ -157,11 +158,16 @@ class Supervisor:
             self._turn_day(account)
             account.delivered += 1
             account.delivered_in_all += 1
+            if account.sends_are_refused:
+                account.sends_are_refused = False
+                self._change(account, Link.CONNECTED, "")
 
     def refused(self, target: Target, error: PlatformError) -> None:
-        """A send was refused because the platform does not know us: the adapter must not go on as if all were well."""
+        """A send was refused because the platform does not know us. Whatever still comes in, the account counts as
+        signed out until something goes out again or a new connection is made."""
         account = self._accounts.get(AccountKey(target.platform, target.account))
         if account is not None and isinstance(error, CredentialsError):
+            account.sends_are_refused = True
             self._change(account, Link.SIGNED_OUT, str(error))
 
     def status(self) -> list[dict[str, Any]]:
@@ -282,6 +288,7 @@ class Supervisor:
     async def _run_once(self, account: _Account, http: aiohttp.ClientSession) -> float | None:
         """One life of an adapter. Returns the pause before the next, or None when there is to be none."""
         account.frames_this_run = 0
+        account.sends_are_refused = False
         try:
             await self._run_adapter(account, http)
             if self._is_stopping:
@@ -351,7 +358,7 @@ class Supervisor:
     def _alive(self, account: _Account) -> None:
         account.last_frame = self._clock.monotonic()
         account.frames_this_run += 1
-        if account.state is not Link.CONNECTED:
+        if account.state is not Link.CONNECTED and not account.sends_are_refused:
             account.reconnects += account.failures > 0
             account.failures = 0
             self._change(account, Link.CONNECTED, "")
