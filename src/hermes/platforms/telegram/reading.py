@@ -32,19 +32,19 @@ class Me:
 
 
 def parse(update: Json, me: Me, now: datetime) -> InboundEvent:
-    """Say what an update holds. ``now`` stands in where Telegram gives no time (a press)."""
+    """Say what an update holds. ``now`` stands in where Telegram gives no time (a press), or none that can be read."""
     for kind in ("message", "channel_post"):
         if kind in update:
-            return _message(update[kind], me, is_edit=False)
+            return _message(update[kind], me, now, is_edit=False)
     for kind in ("edited_message", "edited_channel_post"):
         if kind in update:
-            return _message(update[kind], me, is_edit=True)
+            return _message(update[kind], me, now, is_edit=True)
     if "callback_query" in update:
         return _press(update["callback_query"], me, now)
     return Ignored(kind=next(iter(sorted(update.keys() - {"update_id"})), "empty"))
 
 
-def _message(message: Json, me: Me, *, is_edit: bool) -> InboundEvent:
+def _message(message: Json, me: Me, now: datetime, *, is_edit: bool) -> InboundEvent:
     files = tuple(attachments(message))
     text = _text(message)
     if not text and not files:
@@ -53,15 +53,15 @@ def _message(message: Json, me: Me, *, is_edit: bool) -> InboundEvent:
     if _id(sender) == me.id or ("sender_chat" not in message and sender.get("is_bot")):
         return Ignored(kind="a bot's message")  # two bots that answer each other never end
     chat, number = _id(message["chat"]), _id(message, "message_id")
-    date = message["edit_date"] if is_edit and "edit_date" in message else message["date"]
+    date = message["edit_date"] if is_edit and "edit_date" in message else message.get("date")
     quote = _quote(message, me)
     return InboundMessage(
-        keys=(f"edit:{chat}:{number}:{int(date)}" if is_edit else f"msg:{chat}:{number}",),
+        keys=(f"edit:{chat}:{number}:{int(str(date))}" if is_edit else f"msg:{chat}:{number}",),
         session_key=_place(message, me),
         sender_id=_id(sender),
         sender_name=_name(sender),
         text=_without_our_name(text, message, me),
-        sent_at=datetime.fromtimestamp(date, UTC),
+        sent_at=_time(date, now),
         message_id=number,
         attachments=files,
         quote=quote,
@@ -109,6 +109,13 @@ def _id(holder: Json, name: str = "id") -> str:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name} is not a whole number")
     return str(value)
+
+
+def _time(value: object, now: datetime) -> datetime:
+    try:
+        return datetime.fromtimestamp(int(str(value)), UTC)
+    except (ValueError, OverflowError, OSError):
+        return now
 
 
 def _name(who: Json) -> str:

@@ -239,6 +239,19 @@ def test_a_person_who_speaks_as_a_group_is_known_by_the_group(fake: FakeTelegram
     assert (message_in(fake).sender_id, message_in(fake).sender_name) == ("-1001234", "Family")
 
 
+@pytest.mark.parametrize("date", ["soon", None, 10**15, -(10**15), 1.5, True, [5]])
+def test_a_time_that_cannot_be_read_does_not_cost_the_message(fake: FakeTelegram, date: object) -> None:
+    fake.user_says("hello", date=date)
+    assert (message_in(fake).text, message_in(fake).sent_at) == ("hello", NOW)
+    fake.user_says("hello", date="1700000000")
+    assert message_in(fake).sent_at == datetime.fromtimestamp(1_700_000_000, UTC)
+
+
+def test_an_edit_without_a_time_cannot_be_told_from_others_and_is_set_aside() -> None:
+    message = {"message_id": 1, "date": "soon", "chat": {"id": 7, "type": "private"}, "from": {"id": 7}, "text": "x"}
+    assert isinstance(understand({"update_id": 1, "edited_message": message}), Unreadable)
+
+
 def test_a_channel_post_comes_from_its_channel() -> None:
     chat = {"id": -100555, "type": "channel", "title": "News"}
     post = {"message_id": 3, "date": 1_700_000_000, "chat": chat, "sender_chat": chat, "text": "breaking"}

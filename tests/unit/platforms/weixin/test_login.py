@@ -106,6 +106,13 @@ async def test_a_redirect_is_followed_and_one_without_a_host_is_not() -> None:
     assert [host.partition(":")[0] for host in weixin.status_hosts] == ["127.0.0.1", "127.0.0.1", "localhost"]
 
 
+@pytest.mark.parametrize("host", ["evil.example/x", "user@evil.example", "evil.example#", "evil.example\\x", "a b"])
+async def test_a_redirect_to_something_that_is_no_host_is_not_followed(host: str) -> None:
+    async with FakeWeixin() as weixin:
+        await signed_in(weixin, Screen(), {"status": "scaned_but_redirect", "redirect_host": host}, weixin.confirms())
+    assert [each.partition(":")[0] for each in weixin.status_hosts] == ["127.0.0.1"] * 2
+
+
 async def test_a_gateway_error_and_a_word_of_a_later_day_count_as_waiting() -> None:
     async with FakeWeixin() as weixin:
         signed = await signed_in(weixin, Screen(), {"http": 502}, {"status": "dancing"}, weixin.confirms())

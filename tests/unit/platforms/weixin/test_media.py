@@ -52,6 +52,13 @@ def test_what_is_no_key_is_refused_in_words(spelling: str) -> None:
         media.key_of(spelling)
 
 
+def test_of_two_keys_of_a_picture_its_own_counts() -> None:
+    item = {"type": 2, "image_item": {"aeskey": KEY.hex(), "media": {"encrypt_query_param": "E", "aes_key": "AAAA"}}}
+    attachment = media.attachment(item)
+    assert attachment is not None
+    assert media.key_of(media.Handle.of(attachment.file_id).key) == KEY
+
+
 def test_a_key_goes_out_in_the_one_spelling_that_phones_take() -> None:
     assert f"b64:{media.sent_key(KEY)}" == HEX
 

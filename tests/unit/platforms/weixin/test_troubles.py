@@ -225,6 +225,10 @@ async def test_a_refusal_opens_the_breaker_and_a_second_one_parks(inbox: Inbox) 
         with pytest.raises(RateLimitedError) as told:
             await adapter.send(saying(weixin, "hi"))
         assert (told.value.retry_after, told.value.in_all) == (30, True)
+        assert inbox.marks["breaker"], "whoever is started next must know"
+        assert isinstance(adapter, ShowsTyping)
+        await adapter.typing(weixin.target())
+        assert weixin.typing_signs == [], "no sign either"
         clock.advance(10)
         with pytest.raises(RateLimitedError) as told:
             await adapter.send(saying(weixin, "hi"))
@@ -312,6 +316,28 @@ async def test_a_text_with_half_a_surrogate_pair_goes_out_mended() -> None:
     async with FakeWeixin() as weixin, weixin.adapter() as adapter:
         await adapter.send(saying(weixin, "half \ud83d"))
     assert weixin.texts() == ["half \ufffd"]
+
+
+async def test_it_says_when_it_comes_and_when_it_goes_unless_it_is_not_known_any_more(inbox: Inbox) -> None:
+    async with connected(inbox) as (weixin, _, _):
+        await weixin.wait_for(lambda: weixin.polls == 1)
+        assert weixin.counts["msg/notifystart"] == 1
+    assert weixin.counts["msg/notifystop"] == 1
+    async with connected(inbox) as (weixin, adapter, running):
+        await weixin.wait_for(lambda: weixin.polls == 1)
+        weixin.answer_next("sendmessage", STALE)
+        with pytest.raises(CredentialsError):
+            await adapter.send(saying(weixin, "hi"))
+        await asyncio.wait({running})
+    assert weixin.counts["msg/notifystop"] == 0
+
+
+async def test_a_server_that_knows_no_announcements_is_polled_all_the_same(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeWeixin() as weixin, weixin.adapter() as adapter:
+        weixin.answer_next("msg/notifystart", Answer(b"not found", 404))
+        weixin.user_says("hello")
+        async with receiving(adapter, inbox):
+            assert (await inbox.message()).text == "hello"
 
 
 # Typing
