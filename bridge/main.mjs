@@ -1,30 +1,12 @@
 /** A WhatsApp Web session behind a small HTTP contract; README.md tells it. */
 
-import * as baileys from "baileys";
-import { createHash } from "node:crypto";
-import fs from "node:fs";
 import path from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
 
-import { ensureFolder } from "./files.mjs";
-import { Groups } from "./groups.mjs";
-import { Inbound } from "./inbound.mjs";
-import { Keeper } from "./keeper.mjs";
-import { kindOf, libraryLog, makeLog, silenceConsole } from "./log.mjs";
-import { holdFolder } from "./lock.mjs";
-import { People } from "./people.mjs";
-import { agentFor, fetchThrough } from "./proxy.mjs";
-import { Remembered } from "./remembered.mjs";
-import { Sends } from "./sends.mjs";
-import { makeServer, waitOf, wholeNumber } from "./server.mjs";
-import { Session } from "./session.mjs";
-import { shaped } from "./shapes.mjs";
-import { Spool } from "./spool.mjs";
+import { kindOf, makeLog, silenceConsole } from "./log.mjs";
+import { proxyOf } from "./proxy.mjs";
+import { makeServer } from "./server.mjs";
 
-const REMEMBERED = 2000;
-const REMEMBERED_CHANGES = 500;
 const STOP_MS = 1800;
-const HERE = path.dirname(fileURLToPath(import.meta.url));
 
 function settings(environ) {
   const needed = name => {
@@ -40,97 +22,7 @@ function settings(environ) {
     port: Number(environ.HERMES_BRIDGE_PORT ?? 0),
     socketModule: environ.HERMES_BRIDGE_SOCKET_MODULE,
     backoff: { first, most },
-    agent: agentFor(environ.HERMES_BRIDGE_PROXY),
-  };
-}
-
-/** The sources of this bridge, as one number: whoever keeps it sees whether it is the one they mean. */
-function scriptHash() {
-  const names = fs.readdirSync(HERE).filter(name => name.endsWith(".mjs") || /^package(-lock)?\.json$/.test(name));
-  const hash = createHash("sha256");
-  for (const name of names.sort()) hash.update(`${name}\0`).update(fs.readFileSync(path.join(HERE, name))).update("\0");
-  return hash.digest("hex");
-}
-
-function libraryVersion() {
-  return JSON.parse(fs.readFileSync(path.join(HERE, "node_modules/baileys/package.json"), "utf8")).version;
-}
-
-async function putTogether(config, log) {
-  for (const folder of [config.session, config.spool, config.media]) ensureFolder(folder);
-  await holdFolder(config.spool);
-  const logger = libraryLog(log);
-  const session = new Session(config.session, log, logger);
-  const spool = new Spool(config.spool, log);
-  const sent = new Remembered(config.spool, "sent", REMEMBERED, log);
-  const changes = new Remembered(config.spool, "changes", REMEMBERED_CHANGES, log);
-  const seen = new Remembered(config.spool, "seen", REMEMBERED, log);
-  const people = new People(config.spool, log);
-  const groups = new Groups(log);
-  if (config.agent) globalThis.fetch = fetchThrough(config.agent);
-  const { makeWASocket } = config.socketModule ? await import(pathToFileURL(config.socketModule)) : baileys;
-  const inbound = new Inbound({ spool, sent, seen, people, groups, me: () => keeper.me, linkedAt: () => session.linkedAt, log });
-  const options = {
-    logger,
-    version: baileys.DEFAULT_CONNECTION_CONFIG.version, // never asked for at start: that would need another host
-    agent: config.agent,
-    fetchAgent: config.agent,
-    syncFullHistory: false,
-    emitOwnEvents: false,
-    markOnlineOnConnect: false, // or the phone would fall silent
-    getMessage: key => sends.getMessage(key),
-    cachedGroupMetadata: async jid => groups.fresh(jid),
-  };
-  const onEvent = (name, data, socket) => inbound.take(name, data, socket);
-  const keeper = new Keeper({ session, makeSocket: makeWASocket, options, backoff: config.backoff, onEvent, log });
-  const sends = new Sends({ keeper, sent, changes, seen, groups, people, mediaFolder: config.media });
-  return { keeper, spool, sends, sent };
-}
-
-function routesOf({ keeper, spool, sends }) {
-  const about = { scriptHash: scriptHash(), baileys: libraryVersion() };
-  const health = () => ({ status: keeper.status, code: keeper.code, since: keeper.since, me: keeper.me, waiting: spool.waiting, ...about });
-  const post = (shape, act) => ({ body }) => act(shaped(body, shape));
-  return {
-    "GET /health": async ({ query, signal }) => {
-      await keeper.changed(query.get("not"), waitOf(query), signal);
-      return health();
-    },
-    "GET /qr": () => ({ qr: keeper.qr, n: keeper.qrCount }),
-    "POST /pair": post({ phone: "phone" }, async ({ phone }) => ({ code: await keeper.pair(phone) })),
-    "POST /logout": async () => {
-      await keeper.logout();
-      return { success: true };
-    },
-    "GET /messages": async ({ query, signal }) => {
-      const after = wholeNumber(query.get("after") ?? "0", "after");
-      await spool.wait(after, waitOf(query), signal);
-      const items = spool.after(after);
-      return { items, cursor: items.at(-1)?.cursor ?? after };
-    },
-    "POST /ack": post({ cursor: "cursor" }, ({ cursor }) => ({ success: true, taken: spool.ack(cursor) })),
-    "POST /send": post(
-      { chatId: "id", message: "words", replyTo: "id?", messageId: "id?", mentions: "ids?" },
-      body => sends.text(body),
-    ),
-    "POST /send-media": post(
-      { chatId: "id", filePath: "words", mediaType: "id", caption: "text?", fileName: "text?", mime: "text?", voice: "flag?", replyTo: "id?", messageId: "id?" },
-      body => sends.media(body),
-    ),
-    "POST /send-poll": post(
-      { chatId: "id", question: "words", options: "options", selectableCount: "count?", replyTo: "id?", messageId: "id?" },
-      body => sends.poll(body),
-    ),
-    "POST /send-location": post(
-      { chatId: "id", latitude: "number", longitude: "number", name: "text?", address: "text?", messageId: "id?" },
-      body => sends.location(body),
-    ),
-    "POST /edit": post({ chatId: "id", messageId: "id", message: "words" }, body => sends.edit(body)),
-    "POST /delete": post({ chatId: "id", messageId: "id" }, body => sends.delete(body)),
-    "POST /typing": post({ chatId: "id", on: "flag?" }, body => sends.typing(body)),
-    "POST /read": post({ chatId: "id", messageIds: "ids" }, body => sends.read(body)),
-    "POST /media": post({ chatId: "id", messageId: "id" }, body => sends.fetch(body)),
-    "GET /chat/": ({ rest }) => sends.chat(rest),
+    proxy: environ.HERMES_BRIDGE_PROXY ? proxyOf(environ.HERMES_BRIDGE_PROXY) : null,
   };
 }
 
@@ -138,6 +30,7 @@ async function run() {
   silenceConsole();
   const log = makeLog();
   const config = settings(process.env);
+  const { putTogether, routesOf } = await import("./bridge.mjs"); // the library takes its time: settings come first
   const parts = await putTogether(config, log);
   const server = makeServer({ routes: routesOf(parts), token: config.token, log });
   await new Promise((resolve, reject) => server.once("error", reject).listen(config.port, "127.0.0.1", resolve));

@@ -7,17 +7,17 @@ import tls from "node:tls";
 const TUNNEL_MS = 20_000;
 const SCHEMES = { "http:": 80, "https:": 443, "socks5:": 1080, "socks5h:": 1080 };
 
-/** An agent for everything that goes out by HTTPS; undefined when no proxy is asked for. */
-export function agentFor(address) {
-  return address ? new TunnelAgent(address) : undefined;
+/** An agent for everything that goes out by HTTPS; undefined without a proxy. */
+export function agentFor(proxy) {
+  return proxy ? new TunnelAgent(proxy) : undefined;
 }
 
-export class TunnelAgent extends https.Agent {
+class TunnelAgent extends https.Agent {
   #proxy;
 
-  constructor(address) {
+  constructor(proxy) {
     super({ keepAlive: false });
-    this.#proxy = proxyOf(address);
+    this.#proxy = proxy;
   }
 
   createConnection(options, done) {
@@ -44,6 +44,7 @@ export function fetchThrough(agent) {
     });
 }
 
+/** The address of a proxy, checked. */
 export function proxyOf(address) {
   let proxy;
   try {
@@ -56,7 +57,7 @@ export function proxyOf(address) {
 }
 
 /** A plain connection to the host, made by the proxy; it also looks up the name. */
-export async function tunnel(proxy, host, port) {
+async function tunnel(proxy, host, port) {
   const socket = open(proxy);
   const timer = setTimeout(() => socket.destroy(new Error("the proxy is silent")), TUNNEL_MS);
   try {

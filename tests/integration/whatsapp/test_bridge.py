@@ -6,6 +6,7 @@ One process serves all of these; each test begins with nothing waiting and nothi
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import io
 import json
@@ -646,6 +647,49 @@ def malformed(chance: random.Random) -> bytes:
             return chance.choice([b"[]", b"null", b'"text"', b"7", b"{", b'{"chatId":', b"\xff\xfe", b"true"])
         case _:
             return json.dumps({name: chance.choice(wrong) for name in names}).encode()
+
+
+async def test_five_hundred_mutated_events_cost_no_neighbour(bridge: RunningBridge, whatsapp: FakeWhatsApp) -> None:
+    chance = random.Random(11)
+    expected = []
+    for number in range(500):
+        message = mutated(chance.choice(SEEDS), chance)
+        whatsapp.delivers_raw({"key": {"remoteJid": ANA, "fromMe": False, "id": f"FUZZ{number}"}, **message})
+        if number % 10 == 0:
+            expected.append(whatsapp.user_says(f"neighbour {number}").message_id)
+    whatsapp.user_says("the last")
+    found: list[Json] = []
+    while not found or found[-1].get("body") != "the last":
+        found += await bridge.items(1, after=found[-1]["cursor"] if found else 0)
+    assert [item["messageId"] for item in found if str(item.get("body")).startswith("neighbour")] == expected
+    assert {item["kind"] for item in found} >= {"message", "unreadable"}
+    assert (await bridge.get("/health"))["status"] == "connected"
+
+
+SEEDS: list[Json] = [
+    {"message": {"conversation": "hello"}, "pushName": "Ana", "messageTimestamp": 1760000000},
+    {"message": {"extendedTextMessage": {"text": "hi", "contextInfo": {"mentionedJid": [ME], "stanzaId": "X"}}}},
+    {"message": {"imageMessage": {"mimetype": "image/png", "caption": "look", "fileLength": 5}}},
+    {"message": {"protocolMessage": {"type": 14, "key": {"id": "X"}, "editedMessage": {"conversation": "hey"}}}},
+    {"message": {"pollUpdateMessage": {"pollCreationMessageKey": {"id": "X"}, "vote": {"encPayload": "AA=="}}}},
+    {"key": {"remoteJid": GROUP, "participant": ANA, "id": "Y"}, "message": {"documentMessage": {"fileName": "a"}}},
+]
+JUNK: list[Any] = [None, 0, -1, "", "x" * 3000, True, [], {}, [None], {"low": 1}, "@lid", 1e300, "\u0000"]
+
+
+def mutated(seed: Json, chance: random.Random) -> Json:
+    changed = copy.deepcopy(seed)
+    for _ in range(chance.randrange(1, 4)):
+        place = changed
+        while True:
+            name = chance.choice(list(place)) if place else "message"
+            inner = place.get(name)
+            if not isinstance(inner, dict) or not inner or (name != "message" and chance.random() < 0.3):
+                break
+            place = inner
+        if place is not changed or name != "key":
+            place[name] = chance.choice(JUNK)
+    return changed
 
 
 async def test_a_body_that_is_far_too_large_is_refused(bridge: RunningBridge) -> None:

@@ -77,8 +77,9 @@ async def test_the_socket_goes_through_the_proxy_and_is_tried_again_when_it_fail
 
 
 FETCH = """
-import { agentFor, fetchThrough } from "./proxy.mjs";
-const { ok, status, body } = await fetchThrough(agentFor(process.argv[1]))("https://mmg.whatsapp.net/v/file.enc");
+import { agentFor, fetchThrough, proxyOf } from "./proxy.mjs";
+const fetch = fetchThrough(agentFor(proxyOf(process.argv[1])));
+const { ok, status, body } = await fetch("https://mmg.whatsapp.net/v/file.enc");
 let size = 0;
 for await (const chunk of body) size += chunk.length;
 console.log(JSON.stringify({ ok, status, size }));
