@@ -23,6 +23,7 @@ export class Keeper {
   #log;
   #socket = null;
   #openedAt = 0;
+  #restartedAt = -Infinity;
   #failures = 0;
   #timer = null;
   #isStopping = false;
@@ -136,7 +137,8 @@ export class Keeper {
     this.#become(status, code);
   }
 
-  #tryAgain(code, isAtOnce) {
+  #tryAgain(code, isAskedFor) {
+    const isAtOnce = isAskedFor && this.#mayRestart(); // a server that asks for nothing else is not obeyed blindly
     if (this.#openedAt && Date.now() - this.#openedAt >= STEADY_FACTOR * this.#backoff.first) this.#failures = 0;
     this.#openedAt = 0;
     const delay = isAtOnce ? 0 : pauseAfter(this.#failures, this.#backoff, Math.random());
@@ -144,6 +146,12 @@ export class Keeper {
     this.#log.warn("Disconnected", { code, reconnect_in: Math.round(delay) / 1000 });
     this.#become("disconnected", code);
     this.#timer = setTimeout(() => this.#connect(), delay);
+  }
+
+  #mayRestart() {
+    const isRare = Date.now() - this.#restartedAt >= STEADY_FACTOR * this.#backoff.first;
+    this.#restartedAt = Date.now();
+    return isRare;
   }
 
   #become(status, code) {

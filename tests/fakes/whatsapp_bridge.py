@@ -121,6 +121,10 @@ class RunningBridge:
         self._http = aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"})
         return self
 
+    def open_files(self) -> int:
+        assert self.process is not None
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     async def printed(self) -> bytes:
         """All that was printed by the processes that have ended."""
         return b"".join(await asyncio.gather(*self._printed))

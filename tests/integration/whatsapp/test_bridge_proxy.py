@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from tests.fakes.proxy import FakeHttpProxy, FakeProxy, FakeSocksProxy
+from tests.fakes.server import Changes
 from tests.fakes.whatsapp_bridge import RunningBridge
 
 WHATSAPP = "web.whatsapp.com"
@@ -28,12 +29,15 @@ class Server:
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []
-        self.greeted = asyncio.Event()
+        self._changes = Changes()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.heard.append(await reader.read(4096))
-        self.greeted.set()
         writer.close()
+        self._changes.tell()
+
+    async def was_greeted(self, times: int) -> None:
+        await self._changes.wait_for(lambda: len(self.heard) >= times, deadline=10)
 
 
 class OtherPort:
@@ -56,23 +60,22 @@ class SocksProxy(OtherPort, FakeSocksProxy):
 
 
 @pytest.mark.parametrize("kind", [HttpProxy, SocksProxy])
-async def test_the_socket_goes_through_the_proxy_and_is_tried_again_when_it_fails(
+async def test_the_socket_goes_through_the_proxy_and_failures_leave_nothing_open(
     program: Path, tmp_path: Path, kind: type[HttpProxy | SocksProxy]
 ) -> None:
     server = Server()
     listening = await asyncio.start_server(server.accept, "127.0.0.1", 0)
     async with kind(login="user:secret") as proxy, listening:
         proxy.port = listening.sockets[0].getsockname()[1]
-        environ = {"HERMES_BRIDGE_PROXY": proxy.url, "HERMES_BRIDGE_BACKOFF_MS": "20,200"}
+        environ = {"HERMES_BRIDGE_PROXY": proxy.url, "HERMES_BRIDGE_BACKOFF_MS": "1,2"}
         async with RunningBridge(program, tmp_path, environ) as bridge:
-            async with asyncio.timeout(5):
-                await server.greeted.wait()
+            await server.was_greeted(5)
+            files = bridge.open_files()
+            await server.was_greeted(25)
+            assert bridge.open_files() <= files + 4  # of connections under way
             assert (await bridge.becomes("disconnected"))["code"] in (408, 428, 500)
-            server.greeted.clear()
-            async with asyncio.timeout(5):
-                await server.greeted.wait()
     assert set(proxy.asked) == {f"{WHATSAPP}:443"}
-    assert all(heard.startswith(b"\x16\x03") and WHATSAPP.encode() in heard for heard in server.heard)
+    assert all(heard.startswith(b"\x16\x03") and WHATSAPP.encode() in heard for heard in server.heard[:25])
     assert "secret" not in (await bridge.printed()).decode()
 
 
