@@ -91,7 +91,7 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it_here() -> N
         line = missing_package(manifest, ModuleNotFoundError(name="sdk"))
         start = f"{manifest.title} needs a package that is missing (sdk). Install it: {sys.executable} -m pip install "
         assert line.startswith(start)
-        assert re.fullmatch(r"'[A-Za-z_.-]+>=[0-9.]+(,<[0-9]+)?'", line.removeprefix(start)), line
+        assert re.fullmatch(r"'[A-Za-z_.-]+>=[0-9.]+(,<[0-9.]+)?'", line.removeprefix(start)), line
 
 
 def test_ours_are_found_in_a_clone() -> None:

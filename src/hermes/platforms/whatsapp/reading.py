@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +21,7 @@ from hermes.core.messages import (
     Quote,
     Unreadable,
     read,
+    unreadable,
 )
 from hermes.core.text import storable
 from hermes.core.values import dataclass
@@ -74,19 +74,13 @@ class Reader:
 def understand(item: Any, reader: Reader, now: float) -> InboundEvent:
     """Say what an item holds; whatever is wrong with it, it becomes an event that can be kept."""
     if not isinstance(item, dict):
-        return _named(Unreadable(repr(item), "it is no item"))
+        return unreadable(repr(item), "it is no item")
     if reader.is_self_chat_only and item.get("isSelfChat") is not True and item.get("kind") != "unreadable":
         return Ignored("another chat")  # the owner's own talk with others: not looked at
     event = read(parse, item, reader, now)
     if isinstance(event, Unreadable) and reader.is_self_chat_only and item.get("isSelfChat") is not True:
-        return replace(_named(event), raw="left out: it may belong to another chat")
-    return _named(event) if isinstance(event, Unreadable) else event
-
-
-def _named(event: Unreadable) -> Unreadable:
-    """With a name, so that the same item is kept once; nothing in it can be trusted to give it."""
-    name = hashlib.sha256(event.raw.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return replace(event, keys=(f"raw:{name}",))
+        return replace(event, raw="left out: it may belong to another chat")
+    return event
 
 
 def parse(item: Json, reader: Reader, now: float) -> InboundEvent:

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from hermes.platforms.slack.markdown import GAP, render
+from hermes.core.few_marks import GAP
+from hermes.platforms.slack.markdown import render
 
 
 @pytest.mark.parametrize(
