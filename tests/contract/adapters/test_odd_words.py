@@ -39,9 +39,11 @@ async def test_words_that_nobody_can_see_do_no_harm(server: FakeServer, inbox: I
 @pytest.mark.parametrize("text", ODD.values(), ids=ODD)
 async def test_odd_words_are_shown_letter_for_letter(server: FakeServer, text: str) -> None:
     limits = server.capabilities
-    assert length(text, limits.text_unit) <= limits.text_limit
-    assert split(text, limits.text_limit, limits.text_unit) == [text]
+    parts = split(text, limits.text_limit, limits.text_unit)
+    assert (parts == [text]) == (length(text, limits.text_unit) <= limits.text_limit)
+    assert "\n".join(parts) == text
     async with server.adapter() as adapter:
-        await adapter.send(saying(server, text))
-        await server.wait_for(lambda: bool(server.sent))
-    assert [sent.text for sent in server.sent] == [text]
+        for part in parts:
+            await adapter.send(saying(server, part))
+        await server.wait_for(lambda: len(server.sent) == len(parts))
+    assert [sent.text for sent in server.sent] == parts
