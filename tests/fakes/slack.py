@@ -121,6 +121,7 @@ class FakeSlack(Site):
         self.ping_seconds: float | None = None  # how often Slack pings; who does not answer is cut off
         self.retries = True  # False: as if the minutes between them were longer than anybody waits
         self.shows_login_page = False
+        self.responses_expired = False  # half an hour after a press, or after five answers
         self.page_size = 0
         self.on_send: Callable[[], None] = lambda: None
         self._credentials_are_good = True
@@ -497,6 +498,8 @@ class FakeSlack(Site):
             return web.Response(text=f"OK - {len(data)}")
         if path.startswith("/files/"):
             return self._download(request, path.removeprefix("/files/"))
+        if path.startswith("/response/") and self.responses_expired:
+            return web.Response(status=404, text="expired_url")
         if path.startswith("/response/"):
             self.responses.append(orjson.loads(data))
             return web.Response(text="ok")

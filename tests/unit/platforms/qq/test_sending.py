@@ -248,6 +248,7 @@ async def test_a_repeat_uses_the_ticket_of_its_first_attempt_though_there_is_a_n
     "code, status, error",
     [
         (20028, 429, RateLimitedError),
+        (22009, 400, RateLimitedError),  # of an answer: it was asked for, so it only has to wait
         (100001, 400, RateLimitedError),
         (0, 429, RateLimitedError),
         (304025, 400, RejectedError),
@@ -369,10 +370,10 @@ async def test_an_address_that_is_not_on_the_bots_list_is_spelled_out(qq: FakeQQ
     assert len(qq.sent) == 2
 
 
-async def test_a_message_that_people_look_at_first_counts_as_sent(qq: FakeQQ) -> None:
+@pytest.mark.parametrize("status, code", [(201, 304024), (202, 304023)])
+async def test_a_message_that_people_look_at_first_counts_as_sent(qq: FakeQQ, status: int, code: int) -> None:
     async with qq.adapter() as adapter:
-        answer = {"code": 304023, "message": "push message is waiting for audit now"}
-        qq.accept_next(202, answer)
+        qq.accept_next(status, {"code": code, "message": "push message is waiting for audit now"})
         receipt = await adapter.send(to_ana("hello"))
     assert (receipt.message_id, receipt.note) == ("", "QQ looks at it before it is shown")
 
@@ -627,11 +628,14 @@ async def test_a_spent_quota_is_told_and_not_tried_again(qq: FakeQQ, tmp_path: P
     assert qq.counts["upload_prepare"] == 1
 
 
+@pytest.mark.parametrize("code", [304082, 304083])
 @pytest.mark.parametrize("times, is_sent", [(2, True), (3, False)])
-async def test_an_upload_that_failed_is_tried_twice_more(qq: FakeQQ, tmp_path: Path, times: int, is_sent: bool) -> None:
+async def test_an_upload_that_failed_is_tried_twice_more(
+    qq: FakeQQ, tmp_path: Path, code: int, times: int, is_sent: bool
+) -> None:
     path = tmp_path / "a.txt"
     path.write_text("hello")
-    qq.refuse_next("files", 304082, "fetch failed", times=times)
+    qq.refuse_next("files", code, "fetch failed", times=times)
     message = OutboundMessage(ANA, "", attachment=Attachment(AttachmentKind.DOCUMENT, path=str(path), name="a.txt"))
     async with qq.adapter() as adapter:
         if is_sent:

@@ -451,6 +451,20 @@ async def test_whoever_pressed_is_told_alone(inbox: Inbox) -> None:
     assert [(each["text"], each["response_type"]) for each in slack.responses] == [("Done.", "ephemeral")]
 
 
+async def test_who_pressed_too_long_ago_is_not_told_and_nothing_breaks(inbox: Inbox) -> None:
+    async with connected(inbox) as (slack, adapter, _):
+        await adapter.send(replace(saying(slack, "May I?"), buttons=((Button("Yes", "yes"),),)))
+        slack.user_presses(slack.sent[0], "yes")
+        press = await inbox.press()
+        assert isinstance(adapter, AnswersPresses)
+        slack.responses_expired = True
+        await adapter.answer_press(press.press_id, "Done.")
+        await slack.stop()
+        with pytest.raises(UnreachableError):
+            await adapter.answer_press(press.press_id, "Done.")
+    assert slack.responses == []
+
+
 async def test_typing_is_shown_under_the_question_and_ends_when_nothing_is_answered(inbox: Inbox) -> None:
     async with connected(inbox) as (slack, adapter, _):
         assert isinstance(adapter, ShowsTyping)

@@ -334,7 +334,9 @@ async def test_text_that_cannot_be_encoded_is_made_sendable(fake: FakeTelegram, 
 @pytest.mark.parametrize(
     "message",
     [text("x", reply_to="abc"), text("x", replaces="abc"), text("x", target=Target("telegram", "7", "abc")),
-     text("x", target=Target("telegram", "9" * 30)), text("  "), text("x", target=Target("telegram", "nobody"))],
+     text("x", target=Target("telegram", "9" * 30)), text("  "), text("x", target=Target("telegram", "nobody")),
+     text("x" * 4097), text("x", replaces="12345"), text("x", buttons=((Button("Yes", "y" * 65),),)),
+     text("x", buttons=((Button(" ", "y"),),))],
 )  # fmt: skip
 async def test_what_can_never_be_sent_is_refused_for_good(adapter: TelegramAdapter, message: OutboundMessage) -> None:
     with pytest.raises(RejectedError):
