@@ -9,118 +9,123 @@ import { openVote } from "./polls.mjs";
 const HISTORY_SLACK_SECONDS = 60;
 
 export class Inbound {
-  #spool;
-  #sent;
-  #seen;
-  #people;
-  #groups;
-  #me;
-  #linkedAt;
-  #log;
+    #spool;
+    #sent;
+    #seen;
+    #people;
+    #groups;
+    #me;
+    #linkedAt;
+    #log;
 
-  /** `me()` is our account, `linkedAt()` the second in which this device was linked (0: not known). */
-  constructor({ spool, sent, seen, people, groups, me, linkedAt, log }) {
-    this.#spool = spool;
-    this.#sent = sent;
-    this.#seen = seen;
-    this.#people = people;
-    this.#groups = groups;
-    this.#me = me;
-    this.#linkedAt = linkedAt;
-    this.#log = log;
-  }
-
-  take(name, data, socket) {
-    switch (name) {
-      case "messages.upsert":
-        for (const message of data.messages) this.#takeMessage(message, data.type, socket);
-        return;
-      case "messaging-history.set": // of old messages nobody waits for an answer; names and numbers are welcome
-        for (const contact of data.contacts ?? []) this.#people.learnContact(contact);
-        for (const { lid, pn } of data.lidPnMappings ?? []) this.#people.learnPair(lid, pn);
-        return;
-      case "lid-mapping.update":
-        this.#people.learnPair(data.lid, data.pn);
-        return;
-      case "contacts.upsert":
-      case "contacts.update":
-        for (const contact of data) this.#people.learnContact(contact);
-        return;
-      default:
-        this.#groups.take(name, data);
+    /** `me()` is our account, `linkedAt()` the second in which this device was linked (0: not known). */
+    constructor({ spool, sent, seen, people, groups, me, linkedAt, log }) {
+        this.#spool = spool;
+        this.#sent = sent;
+        this.#seen = seen;
+        this.#people = people;
+        this.#groups = groups;
+        this.#me = me;
+        this.#linkedAt = linkedAt;
+        this.#log = log;
     }
-  }
 
-  #takeMessage(message, type, socket) {
-    if (this.#sent.get(message?.key?.id) && message.key.fromMe === true) return;
-    if (this.#isHistory(message, type)) return;
-    let item;
-    try {
-      this.#people.learnSender(message);
-      item = itemOf(message, this.#context());
-    } catch (error) {
-      this.#log.warn("A message could not be read; it is handed on as it is", kindOf(error));
-      item = unreadableItem(message, error);
+    take(name, data, socket) {
+        switch (name) {
+            case "messages.upsert":
+                for (const message of data.messages) this.#takeMessage(message, data.type, socket);
+                return;
+            case "messaging-history.set": // of old messages nobody waits for an answer; names and numbers are welcome
+                for (const contact of data.contacts ?? []) this.#people.learnContact(contact);
+                for (const { lid, pn } of data.lidPnMappings ?? []) this.#people.learnPair(lid, pn);
+                return;
+            case "lid-mapping.update":
+                this.#people.learnPair(data.lid, data.pn);
+                return;
+            case "contacts.upsert":
+            case "contacts.update":
+                for (const contact of data) this.#people.learnContact(contact);
+                return;
+            default:
+                this.#groups.take(name, data);
+        }
     }
-    if (item === null) return this.#tellOfSilence(message);
-    if (item.isGroup && !item.chatName) item.chatName = this.#groups.nameOf(item.chatId, socket);
-    this.#remember(message, item);
-    this.#spool.add(item);
-  }
 
-  /** Said before this device was linked, and not while it was away. */
-  #isHistory(message, type) {
-    const linkedAt = this.#linkedAt();
-    const sentAt = number(message?.messageTimestamp);
-    return type === "append" && linkedAt > 0 && sentAt > 0 && sentAt < linkedAt - HISTORY_SLACK_SECONDS;
-  }
-
-  #context() {
-    const me = this.#me();
-    return {
-      me,
-      phoneOf: jid => this.#people.phoneOf(jid),
-      nameOf: jid => this.#people.nameOf(jid),
-      openVote: (update, item) => this.#openVote(update, item, me),
-    };
-  }
-
-  #openVote({ pollCreationMessageKey, vote }, { senderId }, me) {
-    const pollId = pollCreationMessageKey.id;
-    const poll = this.#sent.get(pollId)?.poll;
-    if (!poll) return null;
-    const voters = isMe(senderId, me) ? [me.id, me.lid] : this.#people.idsOf(senderId);
-    return openVote(vote, {
-      pollId,
-      secret: Buffer.from(poll.secret, "base64"),
-      options: poll.options,
-      creators: [me?.id, me?.lid].filter(Boolean),
-      voters: voters.filter(Boolean),
-    });
-  }
-
-  /** Kept for quotes, for files fetched later and for receipts. */
-  #remember(message, { chatId, messageId, kind }) {
-    if (kind !== "message" && kind !== "edit") return;
-    try {
-      const content = kind === "edit" ? normalizeMessageContent(message.message).protocolMessage.editedMessage : message.message;
-      const raw = proto.WebMessageInfo.encode(proto.WebMessageInfo.fromObject({ key: message.key, message: content })).finish();
-      this.#seen.note(seenKey(chatId, messageId), { raw: Buffer.from(raw).toString("base64") });
-    } catch (error) {
-      this.#log.warn("A message cannot be quoted or its file fetched later", kindOf(error));
+    #takeMessage(message, type, socket) {
+        if (this.#sent.get(message?.key?.id) && message.key.fromMe === true) return;
+        if (this.#isHistory(message, type)) return;
+        let item;
+        try {
+            this.#people.learnSender(message);
+            item = itemOf(message, this.#context());
+        } catch (error) {
+            this.#log.warn("A message could not be read; it is handed on as it is", kindOf(error));
+            item = unreadableItem(message, error);
+        }
+        if (item === null) return this.#tellOfSilence(message);
+        if (item.isGroup && !item.chatName) item.chatName = this.#groups.nameOf(item.chatId, socket);
+        this.#remember(message, item);
+        this.#spool.add(item);
     }
-  }
 
-  #tellOfSilence(message) {
-    if (message?.messageStubType === proto.WebMessageInfo.StubType.CIPHERTEXT) {
-      this.#log.warn("A message could not be decrypted; its sender was asked for it again");
+    /** Said before this device was linked, and not while it was away. */
+    #isHistory(message, type) {
+        const linkedAt = this.#linkedAt();
+        const sentAt = number(message?.messageTimestamp);
+        return type === "append" && linkedAt > 0 && sentAt > 0 && sentAt < linkedAt - HISTORY_SLACK_SECONDS;
     }
-  }
+
+    #context() {
+        const me = this.#me();
+        return {
+            me,
+            phoneOf: jid => this.#people.phoneOf(jid),
+            nameOf: jid => this.#people.nameOf(jid),
+            openVote: (update, item) => this.#openVote(update, item, me),
+        };
+    }
+
+    #openVote({ pollCreationMessageKey, vote }, { senderId }, me) {
+        const pollId = pollCreationMessageKey.id;
+        const poll = this.#sent.get(pollId)?.poll;
+        if (!poll) return null;
+        const voters = isMe(senderId, me) ? [me.id, me.lid] : this.#people.idsOf(senderId);
+        return openVote(vote, {
+            pollId,
+            secret: Buffer.from(poll.secret, "base64"),
+            options: poll.options,
+            creators: [me?.id, me?.lid].filter(Boolean),
+            voters: voters.filter(Boolean),
+        });
+    }
+
+    /** Kept for quotes, for files fetched later and for receipts. */
+    #remember(message, { chatId, messageId, kind }) {
+        if (kind !== "message" && kind !== "edit") return;
+        try {
+            const content =
+                kind === "edit"
+                    ? normalizeMessageContent(message.message).protocolMessage.editedMessage
+                    : message.message;
+            const raw = proto.WebMessageInfo.encode(
+                proto.WebMessageInfo.fromObject({ key: message.key, message: content }),
+            ).finish();
+            this.#seen.note(seenKey(chatId, messageId), { raw: Buffer.from(raw).toString("base64") });
+        } catch (error) {
+            this.#log.warn("A message cannot be quoted or its file fetched later", kindOf(error));
+        }
+    }
+
+    #tellOfSilence(message) {
+        if (message?.messageStubType === proto.WebMessageInfo.StubType.CIPHERTEXT) {
+            this.#log.warn("A message could not be decrypted; its sender was asked for it again");
+        }
+    }
 }
 
 export const seenKey = (chatId, messageId) => `${chatId} ${messageId}`;
 
 /** A message that was remembered, as the library made it. */
 export function recall(record) {
-  return record?.raw ? proto.WebMessageInfo.decode(Buffer.from(record.raw, "base64")) : undefined;
+    return record?.raw ? proto.WebMessageInfo.decode(Buffer.from(record.raw, "base64")) : undefined;
 }

@@ -9,25 +9,25 @@ import { createHash } from "node:crypto";
  * A vote is sealed with the ids of both sides as the voter's phone writes them, by number or hidden; each is tried.
  */
 export function openVote(vote, { pollId, secret, options, creators, voters }) {
-  if (!vote?.encPayload?.length || !vote?.encIv?.length) return null;
-  for (const pollCreatorJid of creators) {
-    for (const voterJid of voters) {
-      const opened = tryOpen(vote, { pollMsgId: pollId, pollEncKey: secret, pollCreatorJid, voterJid });
-      if (opened) return chosenNames(opened.selectedOptions ?? [], options);
+    if (!vote?.encPayload?.length || !vote?.encIv?.length) return null;
+    for (const pollCreatorJid of creators) {
+        for (const voterJid of voters) {
+            const opened = tryOpen(vote, { pollMsgId: pollId, pollEncKey: secret, pollCreatorJid, voterJid });
+            if (opened) return chosenNames(opened.selectedOptions ?? [], options);
+        }
     }
-  }
-  return null;
+    return null;
 }
 
 function tryOpen(vote, poll) {
-  try {
-    return decryptPollVote(vote, poll);
-  } catch {
-    return null; // sealed with other ids; the next pair is tried
-  }
+    try {
+        return decryptPollVote(vote, poll);
+    } catch {
+        return null; // sealed with other ids; the next pair is tried
+    }
 }
 
 function chosenNames(hashes, options) {
-  const names = new Map(options.map(name => [createHash("sha256").update(name).digest("hex"), name]));
-  return hashes.map(hash => names.get(Buffer.from(hash).toString("hex"))).filter(name => name !== undefined);
+    const names = new Map(options.map(name => [createHash("sha256").update(name).digest("hex"), name]));
+    return hashes.map(hash => names.get(Buffer.from(hash).toString("hex"))).filter(name => name !== undefined);
 }

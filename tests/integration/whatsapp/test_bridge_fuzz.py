@@ -6,7 +6,17 @@ import asyncio
 import json
 from pathlib import Path
 
+from tests.fakes.whatsapp_bridge import SOURCES
+
 FUZZ = Path(__file__).with_name("fuzz_items.mjs")
+
+
+def test_the_packages_are_pinned_and_no_registry_is_named() -> None:
+    lock = json.loads((SOURCES / "package-lock.json").read_text())
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert all(package["version"] and package["integrity"] for package in packages.values())
+    assert not [name for name, package in packages.items() if "resolved" in package]
+    assert packages["node_modules/baileys"]["version"] == "7.0.0-rc14"
 
 
 async def test_ten_thousand_mutated_messages_become_items_or_are_told_as_unreadable(program: Path) -> None:
