@@ -127,7 +127,9 @@ class Equipment:
             return letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
 
         async def mail(ctx: ToolContext, target: Target, text: str) -> Parcel:
-            made = await media.compose(OutboundMessage(target, text), ctx, ENGLISH, turn_id="", lane=str(ctx.origin))
+            made = await media.compose(
+                OutboundMessage(target, text), lambda: ctx, ENGLISH, turn_id="", lane=str(ctx.origin)
+            )
             return Parcel(made.rows, made.files, made.refused)
 
         return Post(write, mail, letters.due, lambda: home_channels(self._config()), self._clock.now)

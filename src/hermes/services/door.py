@@ -32,6 +32,7 @@ from hermes.store.turns import Begun, Ending, Turn, TurnState
 PLATFORM = "api"
 CLIENT_GONE = "client gone"
 LOOK_AGAIN_SECONDS = 60.0
+CLOCK_TICK_SECONDS = 0.001  # a loop may call a timer that much early
 
 
 @dataclass(slots=True)
@@ -42,14 +43,18 @@ class Ticket:
     lane: str
     is_new: bool = True
     turn_id: str = ""
+    only: tuple[type[TurnEvent], ...] = ()
+    """The kinds of events that whoever follows wants; () for all of them."""
     _events: deque[TurnEvent] = field(default_factory=deque)
     _waiter: asyncio.Future[None] | None = None
+    _waits_until: float = 0.0
+    _timer: asyncio.TimerHandle | None = None
 
     def saw(self, event: TurnEvent) -> None:
         """Called on the bus for everything in the lane; only the turn of this request is kept."""
         if isinstance(event, TurnStarted) and self.event_id in event.event_ids:
             self.turn_id = event.turn_id
-        if event.turn_id == self.turn_id:
+        if event.turn_id == self.turn_id and (not self.only or isinstance(event, self.only)):
             self._events.append(event)
             if self._waiter is not None:
                 _wake(self._waiter)
@@ -57,16 +62,37 @@ class Ticket:
     async def within(self, seconds: float) -> TurnEvent | None:
         """The next event; None when nothing came for so long. One waits at a time."""
         if not self._events:
-            # By hand, because this is done for every piece of every stream: asyncio.timeout costs more than the rest.
+            # By hand, because this is done for every piece of every stream: asyncio.timeout costs more than the rest,
+            # and so does a timer for each wait. One serves them all, and looks again where it came too early.
             loop = asyncio.get_running_loop()
             self._waiter = waiter = loop.create_future()
-            timer = loop.call_later(seconds, _wake, waiter)
+            self._waits_until = loop.time() + seconds
+            if self._timer is None or self._timer.when() > self._waits_until:
+                self._set_timer(loop)
             try:
                 await waiter
             finally:
-                timer.cancel()
                 self._waiter = None
         return self._events.popleft() if self._events else None
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.close()
+        self._timer = loop.call_at(self._waits_until, self._time_is_up, loop)
+
+    def _time_is_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        if self._waiter is None:
+            return
+        if loop.time() + CLOCK_TICK_SECONDS < self._waits_until:
+            self._set_timer(loop)
+        else:
+            _wake(self._waiter)
+
+    def close(self) -> None:
+        """Nobody follows any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def ready(self) -> list[TurnEvent]:
         """What has come since the last look, without waiting."""
@@ -129,7 +155,10 @@ class Door:
         ticket = Ticket(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(ticket.saw, ticket.lane):
             ticket.is_new = await self._accept(request, ticket, key, role)
-            yield ticket
+            try:
+                yield ticket
+            finally:
+                ticket.close()
 
     async def submit(
         self, request: AgentRequest, *, key: str = "", event_id: str = "", role: PersonRole | None = None

@@ -614,13 +614,11 @@ def _clean(message: InboundMessage, redact: Redactor) -> InboundMessage:
     text = message.text
     if len(text) > MAX_TEXT:
         text = f"{text[:MAX_TEXT]}\n[cut: {len(message.text) - MAX_TEXT} more characters]"
-    return replace(
-        message,
-        text=redact(storable(text)),
-        sender_name=redact(storable(message.sender_name)),
-        quote=quote,
-        attachments=tuple(_clean_file(each) for each in message.attachments),
-    )
+    text, name = redact(storable(text)), redact(storable(message.sender_name))
+    if quote is None and not message.attachments and (text, name) == (message.text, message.sender_name):
+        return message
+    files = tuple(_clean_file(each) for each in message.attachments)
+    return replace(message, text=text, sender_name=name, quote=quote, attachments=files)
 
 
 def _clean_file(file: Attachment) -> Attachment:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -86,7 +86,14 @@ class Media:
         self._voices = voices
 
     async def compose(
-        self, message: OutboundMessage, ctx: ToolContext, words: Words, *, turn_id: str, lane: str, preview: str = ""
+        self,
+        message: OutboundMessage,
+        ctx: Callable[[], ToolContext],
+        words: Words,
+        *,
+        turn_id: str,
+        lane: str,
+        preview: str = "",
     ) -> Mail:
         """The rows of an answer: its text, and each file that it names. Every file goes out or is told about.
 
@@ -101,7 +108,7 @@ class Media:
             text = "\n".join(piece.text for piece in found if isinstance(piece, media.Words)) or message.text
             self._write(draft, text)
             return Mail(draft.rows)
-        taken = await self._take_all(found, ctx, draft)
+        taken = await self._take_all(found, ctx(), draft)
         groups = _grouped(taken, self._letters.capabilities(message.target).album_limit)
         self._arrange([await asyncio.to_thread(self._bound, group) for group in groups], draft)
         return Mail(draft.rows, draft.files, draft.refused)
@@ -214,7 +221,9 @@ class Media:
             self._write(draft, f"📎 {names}")
 
     def _write(self, draft: _Draft, text: str) -> None:
-        message = replace(draft.to, text=text, reply_to=self._reply_to(draft))
+        message, reply_to = draft.to, self._reply_to(draft)
+        if (text, reply_to) != (message.text, message.reply_to):
+            message = replace(message, text=text, reply_to=reply_to)
         draft.rows += self._letters.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, replaces=draft.preview)
         draft.preview = ""
 

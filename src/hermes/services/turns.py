@@ -354,7 +354,7 @@ class TurnRunner:
     # The client's own tools
 
     def _has_ours(self, work: Work, reply: ModelReply) -> bool:
-        theirs = {tool.name for tool in work.options.tools}
+        theirs = {tool.name for tool in work.options.tools} if reply.tool_calls else ()
         return any(call.name not in theirs for call in reply.tool_calls)
 
     def _calls_of_client(self, work: Work) -> ModelReply | None:
@@ -441,6 +441,8 @@ class TurnRunner:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""
         before = [summary_message(work.begun.summary)] if work.begun.summary else []
         ours = self._parts.toolbox.offered(work.origin, work.role, [*before, *work.history])
+        if not work.options.tools:
+            return ours
         theirs = {tool.name for tool in work.options.tools}
         return (*(tool for tool in ours if tool.name not in theirs), *work.options.tools)
 
@@ -791,7 +793,12 @@ class TurnRunner:
             return Mail(self._replies(work, text, preview))
         message = self._message(work, text)
         return await self._parts.media.compose(
-            message, self._context(work, ""), work.words, turn_id=work.turn.id, lane=work.turn.lane, preview=preview
+            message,
+            lambda: self._context(work, ""),
+            work.words,
+            turn_id=work.turn.id,
+            lane=work.turn.lane,
+            preview=preview,
         )
 
     def _finished(

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, field
 from itertools import groupby
 from pathlib import Path
@@ -29,6 +29,7 @@ Json = dict[str, Any]
 
 LOST = "lost: the store was damaged before this call's result was written down"
 _ROWS_AT_ONCE = 500
+_ENDS_KEPT = 512
 _BLOCK = 64 * 1024
 _PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,120}")
 _SESSION_COLUMNS = ("key", "title", "created_at", "updated_at", "ended_at", "end_reason")
@@ -47,11 +48,21 @@ class Rebuilt:
         return int(self.lines[-1]["seq"]) if self.lines else 0
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a file ends that we have written: as long as size and time are these, nobody else has touched it."""
+
+    size: int
+    written_at: int
+    last: int
+
+
 class Journal:
     """Appends to the files of one folder. Used by one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._ends: dict[str, _End] = {}  # of the files that were written last
 
     def path(self, session_id: str) -> Path | None:
         """Where a session's file is; None for an id that is no file name."""
@@ -63,21 +74,43 @@ class Journal:
             return 0
         path = f"{self._folder}/{session_id}.jsonl"
         descriptor = self._open(path)
-        # Most files are new, since every API request has a session of its own: those are only written to.
-        is_new = not os.fstat(descriptor).st_size
-        with open(descriptor, "wb" if is_new else "r+b") as file:
-            end = last = 0
-            if not is_new:
-                end, last = _last_whole_line(file)
-                file.truncate(end)
-                file.seek(end)
-            if end == 0:
+        try:
+            end = self._end_of(session_id, descriptor)
+            head = b""
+            if end.size == 0:
                 row = _session_row(tx, session_id)
                 if row is None:  # deleted meanwhile
                     os.unlink(path)
                     return 0
-                file.write(_dump(_session_line(session_id, 0, row)))
-            return sum(_write_rows(file, rows) for rows in _rows_after(tx, session_id, last))
+                head = _dump(_session_line(session_id, 0, row))
+            size, last, count = end.size, end.last, 0
+            for rows in _rows_after(tx, session_id, end.last):
+                size += _write_at(descriptor, size, b"".join([head, *map(_dump, rows)]))
+                head, last, count = b"", rows[-1]["seq"], count + len(rows)
+            size += _write_at(descriptor, size, head)
+            self._note_end(session_id, _End(size, os.fstat(descriptor).st_mtime_ns, last))
+            return count
+        finally:
+            os.close(descriptor)
+
+    def _end_of(self, session_id: str, descriptor: int) -> _End:
+        """Where the file goes on. Read from it, unless it is new or as we left it; a torn line is cut off."""
+        found = os.fstat(descriptor)
+        if not found.st_size:  # most are new, since every API request has a session of its own
+            return _End(0, 0, 0)
+        known = self._ends.get(session_id)
+        if known is not None and (known.size, known.written_at) == (found.st_size, found.st_mtime_ns):
+            return known
+        with open(descriptor, "r+b", closefd=False) as file:
+            size, last = _last_whole_line(file)
+            file.truncate(size)
+        return _End(size, 0, last)
+
+    def _note_end(self, session_id: str, end: _End) -> None:
+        self._ends.pop(session_id, None)  # so that it counts among the last
+        self._ends[session_id] = end
+        if len(self._ends) > _ENDS_KEPT:
+            del self._ends[next(iter(self._ends))]
 
     def _open(self, path: str) -> int:
         try:
@@ -99,6 +132,7 @@ class Journal:
             file.write(_dump(_session_line(session_id, last, row)))
 
     def remove(self, session_id: str) -> None:
+        self._ends.pop(session_id, None)
         if path := self.path(session_id):
             path.unlink(missing_ok=True)
 
@@ -115,9 +149,12 @@ class Journal:
 # Writing
 
 
-def _write_rows(file: BinaryIO, rows: Sequence[Json]) -> int:
-    file.writelines(_dump(row) for row in rows)
-    return len(rows)
+def _write_at(descriptor: int, position: int, data: bytes) -> int:
+    """Write all of it there, and say how much that was."""
+    written = 0
+    while written < len(data):
+        written += os.pwrite(descriptor, data[written:] if written else data, position + written)
+    return written
 
 
 def _rows_after(tx: Tx, session_id: str, last: int) -> Iterator[list[Json]]:

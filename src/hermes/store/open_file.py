@@ -182,11 +182,20 @@ class OpenFile:
 
     def note_content(self) -> None:
         """Called after each commit, with which alone our own checkpoints come."""
-        self._content = sqlite_file.content_mark(self.path)
+        self._content = sqlite_file.look(self.path).content
 
     def was_touched(self) -> bool:
         """Whether anybody but us has written into the file since. SQLite itself would not look, having a log."""
-        return self.has_wal and sqlite_file.content_mark(self.path) != self._content
+        return self.has_wal and sqlite_file.look(self.path).content != self._content
+
+    def reason_to_reopen(self) -> str:
+        """Why the file has to be opened again, '' for not at all: one look for every write."""
+        if self.connection is None:
+            return "the file is not open"
+        found = sqlite_file.look(self.path)
+        if found.identity != self.identity:
+            return "the file is another one"
+        return "another program wrote into it" if self.has_wal and found.content != self._content else ""
 
     def heal(self) -> None:
         """Close every handle and open the file again, whatever it is now; recover it if it is not sound."""

@@ -193,10 +193,8 @@ class SqliteDatabase(Database):
     def _make_ready(self) -> None:
         if self._healing is not None:
             self._await_healing(0.0)
-        if self._file.connection is None or not self._file.is_same():
-            self._heal("the file is another one" if self._file.connection else "the file is not open")
-        elif self._file.was_touched():
-            self._heal("another program wrote into it")
+        if reason := self._file.reason_to_reopen():
+            self._heal(reason)
 
     def _run_group(self, group: list[Job[Any]], *, may_drift: bool) -> None:
         connection = self._file.connection

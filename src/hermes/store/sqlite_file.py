@@ -88,13 +88,21 @@ def identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def content_mark(path: Path) -> tuple[int, int] | None:
-    """Changes when anybody writes into the file."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A file as it is now: which one it is, and a mark that changes when anybody writes into it."""
+
+    identity: tuple[int, int] | None = None
+    content: tuple[int, int] | None = None
+
+
+def look(path: Path) -> Look:
+    """One look for both. None and None: there is no such file."""
     try:
         found = os.stat(path)
     except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns
+        return Look()
+    return Look((found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns))
 
 
 def tx_of(connection: sqlite3.Connection) -> Tx:

@@ -102,7 +102,9 @@ class Answer(ABC):
 
     def take(self, payload: bytes) -> None:
         """Read one chunk, or a whole body. An error inside it is kept in ``error``."""
-        chunk = parse(payload)
+        self._take_parsed(parse(payload))
+
+    def _take_parsed(self, chunk: Any) -> None:
         if isinstance(chunk, dict):
             try:
                 self._take_chunk(chunk)
@@ -110,6 +112,19 @@ class Answer(ABC):
                 raise UnreadableChunkError from None
         elif isinstance(chunk, list):  # Gemini wraps its errors so
             self.error = chunk
+
+    def take_all(self, payloads: list[bytes]) -> None:
+        """Read the chunks of one network read, parsed together: by themselves they are too small to be worth a call."""
+        try:
+            chunks = orjson.loads(b"[%s]" % b",".join(payloads))
+        except orjson.JSONDecodeError:
+            chunks = []
+        if len(chunks) != len(payloads):  # one of them is no JSON, or is more than one piece of it
+            for payload in payloads:
+                self.take(payload)
+            return
+        for chunk in chunks:
+            self._take_parsed(chunk)
 
     @abstractmethod
     def _take_chunk(self, chunk: dict[str, Any]) -> None: ...
@@ -166,13 +181,13 @@ class AnswerReader:
 
     def _take(self, payloads: list[bytes]) -> None:
         answer = self.answer
-        for payload in payloads:
-            if payload == DONE:
-                self.is_done = True
-                answer.finish()
-                return
-            answer.take(payload)
-        if answer.is_over:
+        is_last = DONE in payloads
+        if is_last:
+            payloads = payloads[: payloads.index(DONE)]
+        answer.take_all(payloads)
+        if is_last:
+            answer.finish()
+        if is_last or answer.is_over:
             self.is_done = True
 
 

@@ -14,7 +14,7 @@ from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkErro
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
 from hermes.agent.models.sse import LineTooLongError
-from hermes.agent.models.watch import Crowd, Expired, Watchdog, hold_back
+from hermes.agent.models.watch import Crowd, Expired, Watchdog, hold_back, read_all
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
@@ -90,7 +90,7 @@ class Call:
         try:
             while not reader.is_done:
                 watch.waiting()
-                data = await content.readany()
+                data = await read_all(content)
                 watch.awake()
                 if data:
                     reader.feed(data)
@@ -106,7 +106,7 @@ class Call:
                     yield TextDelta(text)
                 if answer.error is not None:
                     break
-                if answer.is_finished and not is_ending:
+                if answer.is_finished and not is_ending and not reader.is_done:
                     is_ending = True
                     watch.allow(timeouts.after_finish)
                 if not reader.is_done and (pause := crowd.pause_seconds(loop.time() - first_at)):

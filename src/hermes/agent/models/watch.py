@@ -39,9 +39,10 @@ class Watchdog:
         self._since = None
 
     def allow(self, idle: float) -> None:
-        """From now on this much silence is allowed."""
-        self.idle = idle
-        self._arm()
+        """From now on this much silence is allowed. A timer that fires before that is over looks again by itself."""
+        is_shorter, self.idle = idle < self.idle, idle
+        if is_shorter:
+            self._arm()
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -101,6 +102,23 @@ class Crowd:
         if self.open <= self.UNHURRIED:
             return lone
         return max(lone, min(self.open * self.SECONDS_PER_STREAM, self.LONGEST_SECONDS))
+
+
+async def read_all(content: aiohttp.StreamReader) -> bytes:
+    """What ``readany`` returns, taken out in one piece.
+
+    aiohttp takes it out as it came, and asks its parser and the connection after each piece. A provider sends a chunk
+    for every token, so that costs more than all else about them. Nothing is read here that ``readany`` would not read.
+    """
+    pieces = getattr(content, "_buffer", None)
+    if pieces is not None and content.exception() is None:  # an empty body has no buffer
+        while not pieces and not content.is_eof():
+            await content._wait("readany")
+        if len(pieces) > 1:
+            whole = b"".join(pieces)
+            pieces.clear()
+            pieces.append(whole)
+    return await content.readany()
 
 
 def hold_back(response: aiohttp.ClientResponse, seconds: float) -> None:

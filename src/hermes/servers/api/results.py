@@ -125,6 +125,7 @@ def approval_required(asked: ApprovalAsked, names: SessionNames) -> ApiError:
 
 async def end_of(ticket: Ticket, door: Door, names: SessionNames, *, look_seconds: float = LOOK_SECONDS) -> TurnResult:
     """Wait for the end of the turn; an approval it meets on the way is raised."""
+    ticket.only = (ApprovalAsked, TurnEnded)
     while True:
         first = await ticket.within(look_seconds)
         if first is None:
