@@ -33,7 +33,7 @@ from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.values import dataclass
 from hermes.services.http import ProxyRules, make_session
-from hermes.services.registry import missing_package
+from hermes.services.registry import import_adapter, is_adapter_imported, missing_package
 from hermes.services.time_zone import zone_of
 from hermes.store import people
 from hermes.store.db import Database
@@ -337,6 +337,8 @@ class Supervisor:
             kept=account.kept,
             proxy_for=lambda url: account.rules.proxy_for(url) or "",
         )
+        if not is_adapter_imported(account.manifest):
+            await asyncio.to_thread(import_adapter, account.manifest)  # an SDK would hold up the loop for long
         try:
             return account.manifest.build(parts)
         except ImportError as error:
