@@ -487,20 +487,27 @@ def platform_keys(manifest: Manifest, prefix: Path | None = None) -> tuple[Key, 
     """The keys of the account ``main``; with another prefix, those of a further account, which has no environment."""
     prefix = prefix or ("platforms", manifest.id)
     own = {setting.key for setting in manifest.settings}
-    keys = [_of_setting(setting, prefix) for setting in manifest.settings]
-    for key in COMMON:
-        if key.path[0] not in own:
-            env = tuple(name.replace("<P>", env_prefix(manifest.id)) for name in key.env)
-            keys.append(replace(key, path=(*prefix, *key.path), env=env))
-    if "accounts" in prefix:
-        keys = [replace(key, env=()) for key in keys]
-    else:
-        keys = [replace(key, env=(*key.env, *manifest.older_env.get(key.path[-1], ()))) for key in keys]
-    return tuple(keys)
+
+    def env(key: str, names: Sequence[str]) -> tuple[str, ...]:
+        if "accounts" in prefix:
+            return ()
+        return (*(name.replace("<P>", env_prefix(manifest.id)) for name in names), *manifest.older_env.get(key, ()))
+
+    return (
+        *(
+            _of_setting(setting, prefix, env(setting.key, [setting.env] if setting.env else ()))
+            for setting in manifest.settings
+        ),
+        *(
+            replace(key, path=(*prefix, *key.path), env=env(key.path[-1], key.env))
+            for key in COMMON
+            if key.path[0] not in own
+        ),
+    )
 
 
-def _of_setting(setting: Setting, prefix: Path) -> Key:
-    path, env = (*prefix, setting.key), (setting.env,) if setting.env else ()
+def _of_setting(setting: Setting, prefix: Path, env: tuple[str, ...]) -> Key:
+    path = (*prefix, setting.key)
     if setting.kind is SettingKind.TEXT and setting.key.endswith("url"):
         address = web_address(path, default=setting.default, env=env, help=setting.help)
         is_socket = str(setting.default).startswith(("ws://", "wss://"))
@@ -596,7 +603,7 @@ class Schema:
                 node.any_name = node.any_name or Node()
                 node = node.any_name
             else:
-                node = node.children.setdefault(part, Node())
+                node = node.children.get(part) or node.children.setdefault(part, Node())
         return node
 
     def _alias(self, path: Path, key: Key) -> None:
@@ -605,8 +612,9 @@ class Schema:
 
     def _add_platform(self, manifest: Manifest) -> None:
         prefix = ("platforms", manifest.id)
-        for here in (prefix, (*prefix, "accounts", "*")):
-            for key in platform_keys(manifest, here):
+        of_others = (*prefix, "accounts", "*")
+        for here, keys in ((prefix, self.of_platform[manifest.id]), (of_others, platform_keys(manifest, of_others))):
+            for key in keys:
                 self._add(key)
                 self._alias((*here, "extra", key.path[-1]), key)
             # The older form: home_channel: {platform: …, chat_id: …, name: …}
