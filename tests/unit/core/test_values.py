@@ -134,6 +134,15 @@ def test_one_that_holds_itself_is_shown() -> None:
     assert repr(node).endswith("Node(next=...)")
 
 
+def test_a_field_without_a_default_stands_before_those_with_one() -> None:
+    with pytest.raises(TypeError, match="what has a default stands behind what has none"):
+
+        @values.dataclass(frozen=True, slots=True)
+        class Wrong:
+            x: int = 1
+            y: int  # type: ignore[misc]
+
+
 def test_a_copy_is_equal() -> None:
     place = Place("Bern", tags=("old",))
     assert copy.copy(place) == place
