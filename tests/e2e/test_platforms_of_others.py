@@ -34,6 +34,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 # The example and what every adapter promises
 
 
+@pytest.mark.timeout(60)
 def test_the_example_keeps_every_promise_and_its_page_gives_a_reason_for_what_it_does_not_play(
     scratch: Scratch,
 ) -> None:
