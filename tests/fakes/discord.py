@@ -132,6 +132,7 @@ class FakeDiscord(Site):
         self.begins_sessions = True
         self.flags = MAY_READ
         self.servers = [SERVER]
+        self.absent: set[str] = set()  # servers that have trouble of their own, and tell nothing yet
         self.silent: set[str] = set()  # channels in which the bot may not write
         self.hidden: set[str] = set()  # channels that it may not read
         self.may_open_threads = True
@@ -510,7 +511,7 @@ class FakeDiscord(Site):
         self.sessions[session.id] = session
         self._join(socket, session)
         self._tell(session, "READY", self._ready(session))
-        for server in self.servers:
+        for server in [each for each in self.servers if each not in self.absent]:
             self._tell(session, "GUILD_CREATE", self.server(server))
         return 0
 

@@ -11,6 +11,7 @@ import re
 from hermes.core.markdown import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
 
 GAP = "\u200b"
+_LANGUAGE = re.compile(r"[\w+#.-]{0,30}")
 _DEEP_HEADING = re.compile(r"^ {0,3}#{4,6}[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _BOX = re.compile(r"^([ \t]*)[-*+][ \t]+\[([ xX])\][ \t]+(.*)$")
 _NESTED_QUOTE = re.compile(r"^ {0,3}>(?:[ \t]?>)+[ \t]?")
@@ -36,7 +37,7 @@ def _block(lines: list[str], at: int) -> tuple[str, int]:
     """The block that begins at this line, and where the next one does."""
     line = lines[at]
     if fence := FENCE.match(line):
-        return _code_block(lines, at, fence[1], fence[2])
+        return _code_block(lines, at, fence[1])
     if is_table(lines, at):
         return _table(lines, at)
     if heading := _DEEP_HEADING.match(line):
@@ -50,9 +51,12 @@ def _block(lines: list[str], at: int) -> tuple[str, int]:
     return _marked(line), at + 1
 
 
-def _code_block(lines: list[str], at: int, marker: str, language: str) -> tuple[str, int]:
+def _code_block(lines: list[str], at: int, marker: str) -> tuple[str, int]:
+    """What stands behind the first marker is its language, or else the first line: Discord would not show it."""
+    told = lines[at].strip().lstrip(marker[0]).strip()
+    language, first = (told, []) if _LANGUAGE.fullmatch(told) else ("", [told])
     end = end_of_code(lines, at, marker)
-    return _fenced(lines[at + 1 : end], language), min(end + 1, len(lines))
+    return _fenced([*first, *lines[at + 1 : end]], language), min(end + 1, len(lines))
 
 
 def _fenced(lines: list[str], language: str = "") -> str:

@@ -111,7 +111,7 @@ class Places:
                 "bot that begins a thousand in a day, so the next one waits.",
                 retry_after=max(60.0, start + BEGUN_SECONDS - now),
             )
-        self._begun = f"{start:.0f}/{begun + 1}"
+        self._begun = f"{int(start)}/{begun + 1}"
         return {_BEGUN: self._begun, **self.remember(None)}
 
 

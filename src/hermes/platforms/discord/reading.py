@@ -35,7 +35,7 @@ _THREADS = frozenset({10, 11, 12})
 _DIRECT = 1
 _BUTTON = 2
 WITH_MESSAGES = frozenset({0, 2, 5, 13}) | _THREADS  # categories and forums hold no messages themselves
-_NAMED = re.compile(r"<(@!?|@&|#|a?:)([^<>\s]{1,100})>")
+_NAMED = re.compile(r"<(@&|@!?|#|a?:)([^<>\s]{1,100})>")
 
 
 class RoomKind(StrEnum):

@@ -1,0 +1,41 @@
+"""The short form of `./scripts/chaos --only discord`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.discord_kills import opened
+from tests.chaos.discord_reconnects import fail_again_and_again
+from tests.chaos.kills import Series
+from tests.chaos.ledger import told
+
+KILLS = 4
+FAILURES = 150
+
+
+@pytest.mark.timeout(120)
+async def test_nothing_said_on_discord_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
+    async with opened(tmp_path / "world", seed=4) as world:
+        series = Series(world)
+        kills = [kill async for kill in series.run(KILLS)]
+        waiting = await series.settle()
+
+    verdict = series.verdict()
+    assert verdict.is_good, "\n".join(told(verdict, world.platform.flights, kills))
+    assert [kill for kill in kills if kill.is_stuck] == []
+    assert waiting == 0
+    assert verdict.messages == KILLS * 12
+    assert verdict.repeats == 0, "a repeated message is known by its nonce"
+    discord = world.platform
+    assert discord.forgotten > 0
+    assert len(discord.resumed) > 0
+    assert discord.nowhere > 0, "something was said while no session lived, and came out of the history"
+
+
+@pytest.mark.timeout(90)
+async def test_connections_to_discord_that_fail_leave_nothing_open(tmp_path: Path) -> None:
+    grown = await fail_again_and_again(tmp_path, FAILURES)
+    assert grown.failures >= FAILURES
+    assert grown.is_good, f"before {grown.before}, after {grown.after}"

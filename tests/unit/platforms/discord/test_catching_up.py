@@ -1,0 +1,265 @@
+"""What was written while no session listened is read from the history, in order, and only once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hermes.core.errors import StoreIsDownError
+from hermes.core.messages import InboundEvent, InboundMessage, Marks
+from hermes.platforms.discord import adapter as adapters
+from hermes.platforms.discord import catchup
+from hermes.platforms.discord.catchup import READERS
+from hermes.platforms.discord.places import Places
+from tests.contract.adapters.conftest import Inbox, receiving
+from tests.fakes.discord import GROUP, SERVER, FakeDiscord, direct
+
+SECONDS = 10
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapters, "PAUSE_SECONDS", (0.0, 0.01))
+
+
+@asynccontextmanager
+async def known(inbox: Inbox) -> AsyncIterator[FakeDiscord]:
+    """Somebody listened once, and heard Ana and the group; now nobody does, and Discord has forgotten the session."""
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord:
+        async with listening(discord, inbox):
+            discord.user_says("hello")
+            discord.user_says("hello all", chat=GROUP)
+            await inbox.until(2)
+        inbox.events.clear()
+        discord.forget_sessions()
+        yield discord
+
+
+@asynccontextmanager
+async def listening(discord: FakeDiscord, inbox: Inbox, **settings: Any) -> AsyncIterator[asyncio.Task[None]]:
+    async with discord.adapter(**settings) as adapter, receiving(adapter, inbox) as running:
+        await discord.wait_for(lambda: discord.sockets == 1)
+        yield running
+    await discord.wait_for(lambda: discord.sockets == 0)
+
+
+def texts(inbox: Inbox) -> list[str]:
+    return [event.text for event in inbox.events if isinstance(event, InboundMessage)]
+
+
+def is_complete(discord: FakeDiscord) -> bool:
+    return Places.of(discord.marks).session is not None
+
+
+async def test_at_the_first_start_nothing_old_is_read(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord(is_known=False) as discord:
+        discord.user_says("old", chat=GROUP)
+        discord.user_says("old too")
+        async with listening(discord, inbox):
+            discord.user_says("live")
+            await inbox.until(1)
+            await discord.wait_for(lambda: is_complete(discord))
+    assert texts(inbox) == ["live"]
+
+
+async def test_what_was_said_meanwhile_arrives_in_order_in_every_channel(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchup, "PAGE", 3)
+    async with known(inbox) as discord:
+        for number in range(10):
+            discord.user_says(f"d{number}")
+            discord.user_says(f"g{number}", chat=GROUP)
+        assert discord.nowhere == 20
+        async with listening(discord, inbox):
+            await inbox.until(20)
+    assert [text for text in texts(inbox) if text[0] == "d"] == [f"d{number}" for number in range(10)]
+    assert [text for text in texts(inbox) if text[0] == "g"] == [f"g{number}" for number in range(10)]
+
+
+async def test_what_was_caught_up_is_not_read_again(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        discord.user_says("meanwhile")
+        for number in range(2):
+            async with listening(discord, inbox):
+                await discord.wait_for(lambda: is_complete(discord))
+            discord.forget_sessions()
+            assert len(discord.identified) == number + 1
+    assert texts(inbox) == ["meanwhile"]
+
+
+async def test_a_channel_in_which_nobody_spoke_is_not_even_asked(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        for number in range(50):
+            discord.channels[str(400 + number)] = {"id": str(400 + number), "type": 0, "guild_id": SERVER}
+        discord.channels["600"] = {"id": "600", "type": 15, "guild_id": SERVER, "last_message_id": discord._id()}
+        async with listening(discord, inbox):
+            await discord.wait_for(lambda: is_complete(discord))
+    assert discord.counts["GET messages"] == 1, "the direct chat: only channels of servers tell of their newest message"
+
+
+async def test_somebody_who_wrote_for_the_first_time_while_it_was_down_is_heard_with_their_next_message(
+    inbox: Inbox,
+) -> None:
+    async with known(inbox) as discord:
+        discord.user_says("I am new", chat=42)
+        async with listening(discord, inbox):
+            await discord.wait_for(lambda: is_complete(discord))
+            assert texts(inbox) == []
+            discord.user_says("hello?", chat=42)
+            await inbox.until(2)
+    assert texts(inbox) == ["I am new", "hello?"]
+
+
+async def test_live_messages_wait_behind_what_was_missed_and_come_once(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        first = discord.user_says("missed")
+        hold = discord.hold("GET messages")
+        async with listening(discord, inbox):
+            await hold.reached()
+            live = [discord.user_says(f"live {number}") for number in range(3)]
+            other = discord.user_says("elsewhere", chat=GROUP)
+            await inbox.until(1)
+            assert inbox.keys == [other.key], "nobody else waits"
+            assert not is_complete(discord)
+            hold.release()
+            await inbox.until(5)
+            await discord.wait_for(lambda: is_complete(discord))
+    assert inbox.keys[1:] == [first.key, *(each.key for each in live)]
+
+
+async def test_what_stands_in_the_history_and_is_told_live_comes_once(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        discord.user_says("missed")
+        hold = discord.hold("GET channel")
+        async with listening(discord, inbox):
+            said = discord.user_says("both", chat=42)  # an unknown chat: read from the history, and told live
+            await inbox.until(2)
+            hold.release()
+    assert inbox.keys.count(said.key) == 1
+
+
+async def test_a_crash_in_the_middle_of_catching_up_begins_it_again(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        said = [discord.user_says("one"), discord.user_says("two", chat=GROUP)]
+        hold = discord.hold("GET messages")
+        async with listening(discord, inbox):
+            await hold.reached()
+            said.append(discord.user_says("live"))
+        discord.release_all()
+        assert not is_complete(discord), "no session is remembered that would hide what was not read"
+        async with listening(discord, inbox):
+            await inbox.until(3)
+    assert {each.key for each in said} == set(inbox.keys)
+
+
+async def test_what_could_not_be_stored_is_read_again(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        said = [discord.user_says(f"number {number}") for number in range(5)]
+        inbox.is_down = True
+        async with discord.adapter() as adapter:
+            with pytest.raises(StoreIsDownError):
+                await adapter.run(inbox)
+        inbox.is_down = False
+        async with listening(discord, inbox):
+            await inbox.until(5)
+    assert inbox.keys == [each.key for each in said]
+
+
+async def test_marks_and_messages_are_stored_together(inbox: Inbox) -> None:
+    batches: list[tuple[list[str], dict[str, str]]] = []
+
+    async def look(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        batches.append(([event.text for event in events if isinstance(event, InboundMessage)], dict(cursor or {})))
+
+    async with known(inbox) as discord:
+        said = discord.user_says("meanwhile")
+        async with discord.adapter() as adapter:
+            running = asyncio.create_task(adapter.run(look))
+            await discord.wait_for(lambda: any(texts for texts, _ in batches))
+            running.cancel()
+            await asyncio.wait({running})
+    [marks] = [marks for texts, marks in batches if texts == ["meanwhile"]]
+    assert marks[f"dm:{direct(7)}"] == said.message_id
+
+
+async def test_threads_in_which_it_takes_part_are_caught_up_and_need_no_mention(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord:
+        async with listening(discord, inbox):
+            discord.user_says_in_group("a question", to_us=True)
+            asked = await inbox.message()
+        thread = asked.session_key.thread
+        discord._make_thread(thread, GROUP, "a question")
+        discord.forget_sessions()
+        discord.user_says("and more", chat=thread)
+        async with listening(discord, inbox):
+            more = await inbox.message()
+    assert (more.text, more.is_addressed, more.session_key) == ("and more", True, asked.session_key)
+
+
+async def test_channels_that_are_not_heard_are_not_read(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        discord.user_says("not for us", chat=GROUP)
+        async with listening(discord, inbox, ignored_channels=(GROUP,)):
+            await discord.wait_for(lambda: is_complete(discord))
+    assert texts(inbox) == []
+    assert discord.counts["GET messages"] == 1
+
+
+async def test_a_channel_that_may_not_be_read_keeps_nobody_else_waiting(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        discord.user_says("lost", chat=GROUP)
+        said = discord.user_says("found")
+        discord.hidden.add(GROUP)
+        async with listening(discord, inbox):
+            await inbox.until(1)
+            await discord.wait_for(lambda: is_complete(discord))
+    assert inbox.keys == [said.key]
+
+
+async def test_a_limit_on_the_history_is_waited_for(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        said = discord.user_says("meanwhile")
+        discord.limit_next("GET messages", 0.05)
+        async with listening(discord, inbox):
+            await inbox.until(1)
+    assert inbox.keys == [said.key]
+
+
+async def test_a_token_that_is_refused_meanwhile_ends_it(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        discord.user_says("meanwhile")
+        discord.refuse_next("GET messages", 401, 0, "401: Unauthorized", times=READERS)
+        async with discord.adapter() as adapter, receiving(adapter, inbox) as running:
+            await asyncio.wait({running})
+            assert "DISCORD_BOT_TOKEN" in str(running.exception())
+
+
+async def test_a_server_that_is_not_there_yet_is_caught_up_when_it_comes(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        said = discord.user_says("meanwhile", chat=GROUP)
+        discord.absent.add(SERVER)
+        async with listening(discord, inbox):
+            discord.user_says("hello")
+            await inbox.until(1)
+            assert not is_complete(discord)
+            discord.dispatch("GUILD_CREATE", discord.server())
+            await inbox.until(2)
+            await discord.wait_for(lambda: is_complete(discord))
+    assert said.key in inbox.keys
+
+
+async def test_what_was_said_before_the_bot_came_to_a_server_is_not_read(inbox: Inbox) -> None:
+    async with known(inbox) as discord, listening(discord, inbox):
+        await discord.wait_for(lambda: is_complete(discord))
+        place = {"id": "700", "type": 0, "guild_id": "201", "last_message_id": discord._id()}
+        discord.channels["700"] = place
+        new = {"id": "201", "joined_at": "2100-01-01T00:00:00+00:00", "channels": [place], "roles": [], "threads": []}
+        discord.dispatch("GUILD_CREATE", new)
+        discord.user_says("hello")
+        await inbox.until(1)
+    assert discord.counts["GET messages"] == 1, "that of the direct chat"
