@@ -16,6 +16,8 @@ from pathlib import Path
 from bench import figures
 from tests.chaos import (
     api_kills,
+    discord_kills,
+    discord_reconnects,
     duplicates,
     faults,
     pacing,
@@ -44,6 +46,7 @@ EXAMPLES = 100
 CHATS = 200
 QQ_KILLS = 50
 SLACK_KILLS = 50
+DISCORD_KILLS = 50
 WEIXIN_KILLS = 50
 
 Row = tuple[str, str]
@@ -273,6 +276,39 @@ async def kill_over_slack(options: Options) -> Told:
     return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
 
 
+async def kill_over_discord(options: Options) -> Told:
+    started = time.monotonic()
+    async with discord_kills.opened(options.folder / "discord", options.seed) as world:
+        series = Series(world)
+        async for kill in series.run(DISCORD_KILLS):
+            if (kill.number + 1) % PROGRESS_EVERY == 0:
+                _tell_progress(series, time.monotonic() - started)
+        waiting = await series.settle()
+    verdict = series.verdict()
+    stuck = sum(kill.is_stuck for kill in series.kills)
+    discord = world.platform
+    for line in told(verdict, discord.flights, series.kills):
+        print(line)
+    folder = options.folder / "discord_reconnects"
+    folder.mkdir()
+    grown = await discord_reconnects.fail_again_and_again(folder, FAILURES)
+    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
+    rows = [
+        ("Discord: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
+        ("Discord: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
+        ("Discord: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
+        (
+            "Discord: sessions resumed, forgotten by Discord; messages that stood in the history alone",
+            f"{len(discord.resumed)}, {discord.forgotten}; {discord.nowhere}",
+        ),
+        (
+            f"Discord: descriptors, tasks, threads before → after {grown.failures} failed connections",
+            f"{before} → {after}",
+        ),
+    ]
+    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
+
+
 async def kill_over_weixin(options: Options) -> Told:
     started = time.monotonic()
     async with weixin_kills.opened(options.folder / "weixin", options.seed) as world:
@@ -325,6 +361,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "pacing": stream_at_once,
     "qq": kill_over_qq,
     "slack": kill_over_slack,
+    "discord": kill_over_discord,
     "weixin": kill_over_weixin,
 }
 

@@ -46,6 +46,10 @@ class WatchfulDiscord(FakeDiscord):
                 self.dispatch("CHANNEL_CREATE", self.channels[chat])
         return super().user_says(text, chat=chat, user=user, **more)
 
+    def _message(self, channel: str, author: Json, text: str, **more: Any) -> Json:
+        """Nobody has a name: in a channel the model would be told it, and answer with it."""
+        return super()._message(channel, {**author, "username": "", "global_name": None}, text, **more)
+
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         response = await super()._answer(request)
         flight = self._flying.pop(asyncio.current_task(), None)

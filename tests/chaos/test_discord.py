@@ -11,8 +11,8 @@ from tests.chaos.discord_reconnects import fail_again_and_again
 from tests.chaos.kills import Series
 from tests.chaos.ledger import told
 
-KILLS = 4
-FAILURES = 150
+KILLS = 3
+FAILURES = 100
 
 
 @pytest.mark.timeout(120)
