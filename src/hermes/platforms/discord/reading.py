@@ -18,7 +18,6 @@ from hermes.core.messages import (
     InboundEvent,
     InboundMessage,
     Json,
-    Press,
     Quote,
     TextUnit,
 )
@@ -33,7 +32,6 @@ _REPLY = 19
 _SPOKEN = frozenset({0, _REPLY})  # said, and said in reply; all others are notices
 _THREADS = frozenset({10, 11, 12})
 _DIRECT = 1
-_BUTTON = 2
 WITH_MESSAGES = frozenset({0, 2, 5, 13}) | _THREADS  # categories and forums hold no messages themselves
 _NAMED = re.compile(r"<(@&|@!?|#|a?:)([^<>\s]{1,100})>")
 
@@ -192,12 +190,12 @@ def _is_addressed(raw: Json, words: str, room: Room, me: Me, quote: Quote | None
         return True
     if room.kind is RoomKind.THREAD and me.takes_part(room.id):
         return True
-    named = any(isinstance(each, dict) and each.get("id") == me.user for each in _list(raw.get("mentions")))
-    by_role = any(isinstance(role, str) and me.is_our_role(role) for role in _list(raw.get("mention_roles")))
+    named = any(isinstance(each, dict) and each.get("id") == me.user for each in listed(raw.get("mentions")))
+    by_role = any(isinstance(role, str) and me.is_our_role(role) for role in listed(raw.get("mention_roles")))
     return named or by_role or f"<@{me.user}>" in words or (quote is not None and quote.from_us)
 
 
-def _list(value: object) -> Sequence[object]:
+def listed(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else ()
 
 
@@ -237,7 +235,7 @@ def _quote(raw: Json, me: Me) -> Quote | None:
 
 
 def _names(raw: Json) -> Mapping[str, str]:
-    mentions = [each for each in _list(raw.get("mentions")) if isinstance(each, dict)]
+    mentions = [each for each in listed(raw.get("mentions")) if isinstance(each, dict)]
     return {str(each.get("id")): name_of(each, each.get("member")) for each in mentions}
 
 
@@ -262,7 +260,7 @@ def _named(mark: str, what: str, names: Mapping[str, str], me: Me) -> str:
 
 
 def _stickers(raw: Json) -> str:
-    names = [str(each.get("name") or "") for each in _list(raw.get("sticker_items")) if isinstance(each, dict)]
+    names = [str(each.get("name") or "") for each in listed(raw.get("sticker_items")) if isinstance(each, dict)]
     return " ".join(f":{name}:" for name in names if name)
 
 
@@ -281,75 +279,3 @@ def _kind(file: Json, mime: str) -> AttachmentKind:
     if file.get("waveform") and mime.startswith("audio/"):
         return AttachmentKind.VOICE
     return kind_of_type(mime)
-
-
-# Presses and slash commands
-
-
-def interaction(raw: Json, me: Me) -> InboundEvent:
-    match raw["type"]:
-        case 2:
-            return _slash(raw, me)
-        case 3:
-            return _press(raw, me)
-        case kind:
-            return Ignored(f"interaction {str(kind)[:20]}")
-
-
-def _press(raw: Json, me: Me) -> InboundEvent:
-    data = raw["data"]
-    if data.get("component_type") != _BUTTON:
-        return Ignored("interaction with something else than a button")
-    user = _who(raw)
-    return Press(
-        keys=(f"press:{snowflake(raw['id'])}",),
-        session_key=key_of(_room_of_interaction(raw), me),
-        sender_id=snowflake(user["id"]),
-        data=text_of(data["custom_id"]),
-        sent_at=when(raw["id"]),
-        press_id=f"{snowflake(raw['application_id'])}/{text_of(raw['token'])}",
-        message_id=snowflake(raw["message"]["id"]),
-        sender_name=name_of(user, raw.get("member")),
-        language=str(raw.get("locale") or ""),
-    )
-
-
-def _slash(raw: Json, me: Me) -> InboundEvent:
-    """``/model`` with what was written after it; a command says who it is for, so nobody has to be named."""
-    data, user = raw["data"], _who(raw)
-    if data.get("type", 1) != 1:
-        return Ignored("command of a menu")
-    room = _room_of_interaction(raw)
-    if not me.rules.hears(room):
-        return Ignored("command in a channel that is not heard")
-    return InboundMessage(
-        keys=(f"slash:{snowflake(raw['id'])}",),
-        session_key=key_of(room, me),
-        sender_id=snowflake(user["id"]),
-        text=typed(data),
-        sent_at=when(raw["id"]),
-        sender_name=name_of(user, raw.get("member")),
-        language=str(raw.get("locale") or ""),
-    )
-
-
-def typed(data: Json) -> str:
-    """A slash command as it would be written by hand."""
-    words = [str(each["value"]) for each in _list(data.get("options")) if isinstance(each, dict) and "value" in each]
-    return f"/{' '.join([text_of(data['name']), *words])}".strip()
-
-
-def _who(raw: Json) -> Json:
-    """In a server it is told inside of the member, elsewhere alone."""
-    user = raw["user"] if raw.get("user") else raw["member"]["user"]
-    if not isinstance(user, dict):
-        raise TypeError("nobody did it")
-    return user
-
-
-def _room_of_interaction(raw: Json) -> Room:
-    channel = raw.get("channel")
-    if isinstance(channel, dict) and "type" in channel:
-        return room_of(channel)
-    kind = RoomKind.CHANNEL if raw.get("guild_id") else RoomKind.DIRECT
-    return Room(snowflake(raw["channel_id"]), kind)

@@ -11,6 +11,7 @@ from hermes.core.values import dataclass
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.catchup import CatchUp, CaughtUp
 from hermes.platforms.discord.connection import Broken, Ended, Frame, Heard
+from hermes.platforms.discord.interactions import typed
 from hermes.platforms.discord.places import Places, Session
 from hermes.platforms.discord.reading import (
     WITH_MESSAGES,
@@ -21,7 +22,6 @@ from hermes.platforms.discord.reading import (
     message_key,
     room_of,
     snowflake_at,
-    typed,
 )
 
 Item = Heard | CaughtUp

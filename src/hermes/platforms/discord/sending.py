@@ -113,35 +113,37 @@ class Sender:
         thread = target.thread
         if not thread or thread in self._refused:
             return await act(target.chat)
-        if thread in self._questions:
-            await self._open(target)
-        if thread in self._refused:
-            return await act(target.chat)
+        async with self._opening:
+            if thread in self._questions:
+                await self._open(target)
         try:
-            return await act(thread)
+            return await act(self._channel_of(target))
         except wire.RefusedError as refused:
-            if refused.code != wire.UNKNOWN_CHANNEL:
+            if refused.code != wire.UNKNOWN_CHANNEL or thread in self._refused:
                 raise
-        await self._open(target)
-        return await act(target.chat if thread in self._refused else thread)
+        async with self._opening:
+            await self._open(target)
+        return await act(self._channel_of(target))
+
+    def _channel_of(self, target: Target) -> str:
+        return target.chat if target.thread in self._refused else target.thread
 
     async def _open(self, target: Target) -> None:
-        async with self._opening:
-            name = self._questions.get(target.thread, "")
-            try:
-                await self._api.call(
-                    "open a thread",
-                    "POST",
-                    f"{_MESSAGES}/{{message_id}}/threads",
-                    wire.thread(name or "Hermes"),
-                    channel_id=target.chat,
-                    message_id=target.thread,
-                )
-            except wire.RefusedError as refused:
-                if refused.code != wire.THREAD_EXISTS:
-                    _put(self._refused, target.thread, None)
-                    log.info("No thread opened", extra={"platform": "discord", "reason": str(refused)})
-            self._questions.pop(target.thread, None)
+        name = self._questions.get(target.thread) or "Hermes"
+        try:
+            await self._api.call(
+                "open a thread",
+                "POST",
+                f"{_MESSAGES}/{{message_id}}/threads",
+                wire.thread(name),
+                channel_id=target.chat,
+                message_id=target.thread,
+            )
+        except wire.RefusedError as refused:
+            if refused.code != wire.THREAD_EXISTS:
+                _put(self._refused, target.thread, None)
+                log.info("No thread opened", extra={"platform": "discord", "reason": str(refused)})
+        self._questions.pop(target.thread, None)
 
 
 def _opened(attachment: Attachment) -> AbstractAsyncContextManager[OpenFile]:

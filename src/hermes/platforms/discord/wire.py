@@ -33,7 +33,7 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import CommandHint
 from hermes.core.text import length, trim
-from hermes.platforms.discord import media, reading
+from hermes.platforms.discord import interactions, media, reading
 from hermes.platforms.discord.markdown import render
 from hermes.platforms.discord.reading import Me, Room
 
@@ -134,7 +134,7 @@ def understand(event: str, data: object, room: Room | None, me: Me) -> InboundEv
         case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
             return kept(data, "no channel")
         case "INTERACTION_CREATE":
-            return _read(reading.interaction, data, me)
+            return _read(interactions.interaction, data, me)
         case _:
             return Ignored(event[:50])
 

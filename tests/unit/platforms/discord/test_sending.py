@@ -180,6 +180,14 @@ async def test_an_answer_in_a_channel_opens_a_thread_named_after_its_question(in
     assert (discord.counts["POST threads"], discord.typings) == (1, 1)
 
 
+async def test_whatever_is_shown_at_once_opens_one_thread(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        target = await asked(discord, adapter, inbox)
+        assert isinstance(adapter, ShowsTyping)
+        await asyncio.gather(adapter.typing(target), adapter.send(OutboundMessage(target, "this")))
+    assert (discord.counts["POST threads"], discord.sent[0].thread) == (1, target.thread)
+
+
 async def test_after_a_restart_the_thread_of_a_question_is_opened_all_the_same(inbox: Inbox) -> None:
     async with asyncio.timeout(SECONDS), FakeDiscord() as discord:
         async with discord.adapter() as adapter:

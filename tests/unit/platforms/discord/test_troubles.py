@@ -19,8 +19,10 @@ from hermes.core.ports import Adapter, AnswersPresses, Describes
 from hermes.platforms.discord import adapter as adapters
 from hermes.platforms.discord import connection
 from hermes.platforms.discord.places import MOST_BEGUN, Places
+from hermes.services.http import ProxyRules, make_session
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.discord import BOT, GROUP, ROLE, SERVER, FakeDiscord
+from tests.fakes.proxy import FakeHttpProxy, FakeSocksProxy
 from tests.unit.platforms.discord.test_reading import SAMPLES, mutated
 
 SECONDS = 10
@@ -84,6 +86,27 @@ async def test_the_session_is_stored_with_the_events_that_it_counts(inbox: Inbox
         await inbox.until(1)
         await discord.wait_for(lambda: stored(discord) == len(discord.sessions["s0"].dispatches))
     assert inbox.marks["session"] == discord.marks["session"]
+
+
+@pytest.mark.parametrize("kind", [FakeHttpProxy, FakeSocksProxy])
+async def test_gateway_and_calls_go_through_the_proxy_that_it_is_handed(
+    inbox: Inbox, kind: type[FakeHttpProxy | FakeSocksProxy]
+) -> None:
+    async with (
+        asyncio.timeout(SECONDS),
+        FakeDiscord() as discord,
+        kind(hosts={"discord.test": "127.0.0.1"}) as proxy,
+        make_session(ProxyRules(own=proxy.url)) as http,
+    ):
+        where: dict[str, Any] = {"base_url": f"http://discord.test:{discord.port}/api/v10"}
+        where["gateway_url"] = f"ws://discord.test:{discord.port}/gateway"
+        async with discord.adapter(http=http, **where) as adapter, receiving(adapter, inbox):
+            await discord.wait_for(lambda: discord.sockets == 1)
+            discord.user_says("hello")
+            await inbox.until(1)
+            await adapter.send(saying(discord, "hi"))
+    assert len(proxy.asked) >= 2
+    assert set(proxy.asked) == {f"discord.test:{discord.port}"}
 
 
 # Resuming
