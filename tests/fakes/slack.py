@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -121,6 +122,7 @@ class FakeSlack(Site):
         self.ping_seconds: float | None = None  # how often Slack pings; who does not answer is cut off
         self.retries = True  # False: as if the minutes between them were longer than anybody waits
         self.shows_login_page = False
+        self.clock_ahead = 0.0  # by how many seconds this clock differs from that of whoever asks
         self.responses_expired = False  # half an hour after a press, or after five answers
         self.page_size = 0
         self.on_send: Callable[[], None] = lambda: None
@@ -399,7 +401,7 @@ class FakeSlack(Site):
 
     def _ts(self) -> str:
         """Slack's time of a message is its name: no two are the same."""
-        self._last_ts = max(self._last_ts + 100, int(time.time() * 1_000_000))
+        self._last_ts = max(self._last_ts + 100, int((time.time() + self.clock_ahead) * 1_000_000))
         return f"{self._last_ts // 1_000_000}.{self._last_ts % 1_000_000:06d}"
 
     def _remember(self, channel: str, message: Json) -> None:
@@ -521,7 +523,8 @@ class FakeSlack(Site):
         finally:
             self._changes.tell()
         await self._kept_back(method)
-        return web.Response(body=orjson.dumps({"ok": True, **answer}), content_type="application/json")
+        date = {"Date": formatdate(time.time() + self.clock_ahead, usegmt=True)}
+        return web.Response(body=orjson.dumps({"ok": True, **answer}), content_type="application/json", headers=date)
 
     def _check_token(self, method: str, header: str) -> None:
         token = header.removeprefix("Bearer ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -74,7 +73,7 @@ class SlackAdapter:
             stack.push_async_callback(links.close)
             await links.open()
             if not places.since:
-                marks = places.begin(f"{time.time():.6f}")
+                marks = places.begin(f"{self._api.now():.6f}")
                 await emit((), marks)
                 self._stored |= marks
             reading_back = asyncio.create_task(catch_up.run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -33,6 +34,11 @@ class Api:
         self._config = config
         self._http = http
         self._clients: dict[str, AsyncWebClient] = {}
+        self._ahead = 0.0  # how many seconds Slack's clock is ahead of ours
+
+    def now(self) -> float:
+        """The time by Slack's clock, which names its messages; ours may be set wrong."""
+        return time.time() + self._ahead
 
     async def call(self, method: str, body: Json, *, shows: bool = False, seconds: float = CALL_SECONDS) -> Json:
         """One call with a JSON body. ``shows``: people see what it does, so an unknown outcome is told as such."""
@@ -63,6 +69,7 @@ class Api:
             # An answer that is no object ends in the SDK as an AttributeError.
             kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
             raise kind(f"Slack did not answer {method} ({type(error).__name__})") from None
+        self._ahead = wire.clock_ahead(response.headers.get("Date"), time.time())
         data = response.data
         return data if isinstance(data, dict) else {}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, RejectedError
@@ -104,7 +103,7 @@ class CatchUp:
         self._wake.set()
 
     async def _missed(self, channel: str) -> list[Json]:
-        mark = max(self._places.mark(channel), f"{time.time() - LONGEST_SECONDS:.6f}", key=order)
+        mark = max(self._places.mark(channel), f"{self._api.now() - LONGEST_SECONDS:.6f}", key=order)
         try:
             found = await self._pages("conversations.history", "messages", channel=channel, oldest=mark)
             threads = {str(root["ts"]): mark for root in found if root.get("reply_count")}

@@ -82,6 +82,23 @@ async def test_somebody_who_writes_for_the_first_time_while_it_is_down_is_heard(
     assert inbox.keys == [said.key]
 
 
+@pytest.mark.parametrize("ahead", [-86_400.0, 86_400.0], ids=["behind", "ahead"])
+async def test_a_clock_that_is_set_wrong_neither_hides_what_was_missed_nor_brings_back_what_is_old(
+    inbox: Inbox, ahead: float
+) -> None:
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack:
+        slack.clock_ahead = ahead - 3600
+        slack.connections = 1  # nobody listens, and nothing waits to be told
+        slack.user_says("an hour before it was ever started", chat=42)
+        slack.clock_ahead = ahead
+        async with listening(slack, inbox):
+            pass
+        said = slack.user_says("while it was down", chat=42)
+        async with listening(slack, inbox):
+            await inbox.until(1)
+    assert inbox.keys == [said.key]
+
+
 async def test_a_direct_chat_that_is_not_listed_is_remembered(inbox: Inbox) -> None:
     async with known(inbox) as slack:
         slack.hidden.add("D00000007")
