@@ -44,9 +44,11 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How an account is kept up. An attempt at a dead network takes 20 s to fail; with the longest pause after it,
-    an account hears again within 30 s of the network's return, however long that was away."""
+    an account hears again within 30 s of the network's return, however long that was away. A connection that ends
+    within ``steady_seconds`` did not hold: the next one waits longer, though it was one."""
 
     backoff_seconds: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    steady_seconds: float = 10.0
     conflict_seconds: float = 30.0
     watch_seconds: float = 1.0
 
@@ -84,6 +86,8 @@ class _Account:
     running: asyncio.Task[None] | None = None
     kept: Kept = field(default_factory=Kept)
     failures: int = 0
+    started_at: float = 0.0
+    short_runs: int = 0
     reconnects: int = 0
     frames_this_run: int = 0
     arrived: int = 0
@@ -289,6 +293,7 @@ class Supervisor:
         """One life of an adapter. Returns the pause before the next, or None when there is to be none."""
         account.frames_this_run = 0
         account.sends_are_refused = False
+        account.started_at = self._clock.monotonic()
         try:
             await self._run_adapter(account, http)
             if self._is_stopping:
@@ -404,7 +409,9 @@ class Supervisor:
 
     def _backoff(self, account: _Account) -> float:
         steps = self._pace.backoff_seconds
-        step = steps[min(account.failures, len(steps) - 1)]
+        has_held = self._clock.monotonic() - account.started_at >= self._pace.steady_seconds
+        account.short_runs = 0 if has_held and account.frames_this_run else account.short_runs + 1
+        step = steps[min(max(account.failures, account.short_runs - 1), len(steps) - 1)]
         return step * random.uniform(0.75, 1.25)
 
 

@@ -10,7 +10,7 @@ from dataclasses import field
 import aiohttp
 import orjson
 
-from hermes.core.errors import ConflictError, PlatformError, UnreachableError
+from hermes.core.errors import ConflictError, PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
 from hermes.core.values import dataclass
@@ -21,6 +21,7 @@ HEARTBEAT_SECONDS = 10.0
 HELLO_SECONDS = 10.0
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
+DISABLED_SECONDS = 30.0  # until somebody has switched it on, each try is one too many
 LARGEST_FRAME = 16 * 1024 * 1024
 
 
@@ -175,7 +176,8 @@ def farewell(frame: Json) -> PlatformError:
     reason = str(frame.get("reason") or frame.get("type") or "no hello")[:100]
     match reason:
         case "link_disabled":
-            return UnreachableError("Socket Mode is switched off for this app. Switch it on: your app, Socket Mode.")
+            reason = "Socket Mode is switched off for this app. Switch it on: your app, Socket Mode."
+            return RateLimitedError(reason, retry_after=DISABLED_SECONDS)
         case "too_many_websockets":
             return ConflictError("Ten sockets of this app are open already, and Slack takes no more.")
         case _:

@@ -200,7 +200,7 @@ async def test_our_own_pings_are_answered_and_each_answer_is_a_sign_of_life(
 @pytest.mark.parametrize(
     "reason, kind, words",
     [
-        ("link_disabled", UnreachableError, "Socket Mode is switched off"),
+        ("link_disabled", RateLimitedError, "Socket Mode is switched off"),  # tried again, slowly
         ("too_many_websockets", ConflictError, "Ten sockets"),
         ("something_new", UnreachableError, "something_new"),
     ],

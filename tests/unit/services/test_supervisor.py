@@ -1,0 +1,80 @@
+"""How often an account is tried: quickly after a connection that held, slowly where none does."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from hermes.config import load
+from hermes.core.errors import UnreachableError
+from hermes.core.manifest import AdapterParts, Manifest, Setting
+from hermes.core.messages import Capabilities, OutboundMessage, Receipt
+from hermes.core.ports import Emit
+from hermes.services.supervisor import Supervisor
+from hermes.store.db import open_database
+from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
+
+
+class Brief:
+    """Connects at once, and is cut off after so many seconds."""
+
+    capabilities = Capabilities(text_limit=100, silence_seconds=1e6)
+    identity = "brief"
+
+    def __init__(self, parts: AdapterParts, lasts: list[float], began: list[float]) -> None:
+        self._alive = parts.alive
+        self._lasts = lasts
+        self._began = began
+
+    async def run(self, emit: Emit) -> None:
+        self._began.append(asyncio.get_running_loop().time())
+        self._alive()
+        await asyncio.sleep(self._lasts.pop(0) if self._lasts else 1e6)
+        raise UnreachableError("cut off")
+
+    async def send(self, message: OutboundMessage) -> Receipt:
+        raise NotImplementedError
+
+
+def pauses(folder: Path, lasts: list[float]) -> list[float]:
+    """How long it waited after each connection."""
+    began: list[float] = []
+    ended = list(lasts)
+    manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: Brief(parts, lasts, began))
+
+    async def main(loop: JumpingLoop, clock: LoopClock) -> None:
+        db = await open_database(folder / "state.db")
+        loop.watch(db)
+        config = load(folder, {"BRIEF_TOKEN": "x"}, folder, (manifest,)).config
+        supervisor = Supervisor({"brief": manifest}, db, lambda: config, clock, {})
+        supervisor.connect(lambda *_: _emit, _nobody)
+        supervisor.reconcile()
+        try:
+            async with asyncio.timeout(100_000):
+                while len(began) <= len(ended):  # noqa: ASYNC110 - a second costs nothing on this clock
+                    await asyncio.sleep(1)
+        finally:
+            await supervisor.close()
+            await db.close()
+
+    run_in_jumps(main)
+    return [later - start - lasted for (start, later), lasted in zip(pairwise(began), ended, strict=True)]
+
+
+async def _emit(events: object, cursor: object = None) -> None: ...
+
+
+async def _nobody(_: str) -> None: ...
+
+
+def test_a_server_that_greets_and_hangs_up_is_tried_ever_more_slowly(tmp_path: Path) -> None:
+    waited = pauses(tmp_path, [0.1] * 6)
+    assert waited == pytest.approx([0.5, 1, 2, 4, 4, 4], rel=0.3)
+
+
+def test_after_a_connection_that_held_it_is_quick_again(tmp_path: Path) -> None:
+    waited = pauses(tmp_path, [0.1, 0.1, 0.1, 1800, 1800, 0.1, 0.1])
+    assert waited == pytest.approx([0.5, 1, 2, 0.5, 0.5, 0.5, 1], rel=0.3)
