@@ -154,6 +154,7 @@ def test_a_broken_platform_and_a_missing_sdk_are_one_line_each_and_stop_nothing(
     environ = {setting.env: "placeholder" for each in with_extra for setting in each.settings if setting.required}
     with ScratchTerminal(tmp_path, scratch, **environ) as terminal:
         doctor = terminal.hermes("doctor")
+        asked_for = terminal.hermes("gateway", "setup", "carrier", "--yes")
         terminal.start_gateway()
         asked = terminal.hermes("-z", "hello")
         assert (asked.stdout, asked.stderr, asked.returncode) == ("echo: hello\n", "", 0)
@@ -175,3 +176,4 @@ def test_a_broken_platform_and_a_missing_sdk_are_one_line_each_and_stop_nothing(
     assert sorted(status["snapshot"]["troubles"]) == broken
     assert [doctor.stdout.count(line) for line in broken] == [1, 1, 1, 1]
     assert doctor.stderr == ""
+    assert asked_for.stderr.splitlines() == [f"✗ {broken[0]}"]

@@ -153,10 +153,13 @@ def offered() -> tuple[Manifest, ...]:
 
 
 def _chosen(home: Path, names: Sequence[str], ask: Questions | None) -> list[Manifest]:
+    from hermes.services.registry import find_platforms
+
     known = {manifest.id: manifest for manifest in offered()}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ConfigError(f"There is no platform {unknown[0]!r}. Known: {', '.join(known)}.")
+        why = f"There is no platform {unknown[0]!r}. Known: {', '.join(known)}."
+        raise ConfigError(find_platforms().broken.get(unknown[0], why))
     if names or ask is None:
         return [known[name] for name in names]
     config = load_config(home).config
