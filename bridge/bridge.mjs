@@ -20,6 +20,7 @@ import { waitOf, wholeNumber } from "./server.mjs";
 import { Session } from "./session.mjs";
 import { shaped } from "./shapes.mjs";
 import { Spool } from "./spool.mjs";
+import { ClientVersion } from "./version.mjs";
 
 const REMEMBERED = 2000;
 const REMEMBERED_CHANGES = 500;
@@ -65,9 +66,10 @@ export async function putTogether(config, log) {
         linkedAt: () => session.linkedAt,
         log,
     });
-    const options = {
+    const version = new ClientVersion(config.version, log);
+    const options = () => ({
         logger,
-        version: baileys.DEFAULT_CONNECTION_CONFIG.version, // never asked for at start: that would need another host
+        version: version.current,
         agent,
         fetchAgent: agent,
         syncFullHistory: false,
@@ -75,9 +77,11 @@ export async function putTogether(config, log) {
         markOnlineOnConnect: false, // or the phone would fall silent
         getMessage: key => sends.getMessage(key),
         cachedGroupMetadata: async jid => groups.fresh(jid),
-    };
+    });
     const onEvent = (name, data, socket) => inbound.take(name, data, socket);
-    const keeper = new Keeper({ session, makeSocket: makeWASocket, options, backoff: config.backoff, onEvent, log });
+    const prepare = about => version.prepare(about);
+    const makeSocket = makeWASocket;
+    const keeper = new Keeper({ session, makeSocket, prepare, options, backoff: config.backoff, onEvent, log });
     const sends = new Sends({ keeper, sent, changes, seen, groups, people, mediaFolder: config.media });
     return { keeper, spool, sends, sent };
 }

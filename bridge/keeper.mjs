@@ -4,6 +4,7 @@ import { DisconnectReason, jidNormalizedUser } from "baileys";
 
 import { kindOf } from "./log.mjs";
 import { Refusal } from "./refusal.mjs";
+import { Registration } from "./registration.mjs";
 
 const LOGGED_OUT = new Set([
     DisconnectReason.loggedOut,
@@ -22,10 +23,12 @@ export class Keeper {
     #session;
     #makeSocket;
     #options;
+    #prepare;
     #backoff;
     #onEvent;
     #log;
     #socket = null;
+    #registration = null;
     #openedAt = 0;
     #restartedAt = -Infinity;
     #failures = 0;
@@ -33,11 +36,15 @@ export class Keeper {
     #isStopping = false;
     #watchers = new Set();
 
-    /** `onEvent(name, data)` hears of each event when the library emits it, before it is buffered or merged with others. */
-    constructor({ session, makeSocket, options, backoff, onEvent, log }) {
+    /**
+     * `prepare({isNew, code})` is waited for before each connection, whose `options()` are asked for then.
+     * `onEvent(name, data)` hears of each event when the library emits it, before it is buffered or merged with others.
+     */
+    constructor({ session, makeSocket, prepare, options, backoff, onEvent, log }) {
         this.#session = session;
         this.#makeSocket = makeSocket;
         this.#options = options;
+        this.#prepare = prepare;
         this.#backoff = backoff;
         this.#onEvent = onEvent;
         this.#log = log;
@@ -52,7 +59,7 @@ export class Keeper {
 
     async start() {
         await this.#session.load();
-        this.#connect();
+        await this.#connect();
     }
 
     /** The socket of an open connection; refuses when there is none. */
@@ -61,14 +68,20 @@ export class Keeper {
         throw new Refusal(503, "not_connected", `WhatsApp is not connected (${this.status}).`);
     }
 
-    #connect() {
+    async #connect() {
         this.#timer = null;
         this.qr = null;
-        if (!this.#session.isLinked) this.#session.renew();
+        const isNew = !this.#session.isLinked;
+        if (isNew) this.#session.renew();
+        const { code } = this;
+        this.#become("connecting", code);
+        await this.#prepare({ isNew, code });
+        if (this.#isStopping) return;
         const { creds, keys } = this.#session;
-        this.#become("connecting", this.code);
-        const socket = this.#makeSocket({ ...this.#options, auth: { creds, keys } });
+        const socket = this.#makeSocket({ ...this.#options(), auth: { creds, keys } });
         this.#socket = socket;
+        const onQr = qr => this.#shows(socket, qr);
+        this.#registration = isNew ? new Registration({ creds, socket, onQr, log: this.#log }) : null;
         this.#tap(socket);
         socket.ev.on("creds.update", change => this.#keep(socket, change));
         socket.ev.on("connection.update", update => this.#follow(socket, update));
@@ -99,13 +112,16 @@ export class Keeper {
     #follow(socket, { connection, lastDisconnect, qr, isNewLogin }) {
         if (socket !== this.#socket || this.#isStopping) return;
         if (isNewLogin) this.#linked();
-        if (qr) {
-            this.qr = qr;
-            this.qrCount += 1;
-            this.#become("waiting_for_scan", null);
-        }
+        if (qr) this.#registration?.show(qr);
         if (connection === "open") this.#opened();
         if (connection === "close") this.#closed(lastDisconnect?.error);
+    }
+
+    #shows(socket, qr) {
+        if (socket !== this.#socket) return;
+        this.qr = qr;
+        this.qrCount += 1;
+        this.#become("waiting_for_scan", null);
     }
 
     #linked() {
@@ -151,7 +167,16 @@ export class Keeper {
         if (!isAtOnce) this.#failures += 1;
         this.#log.warn("Disconnected", { code, reconnect_in: Math.round(delay) / 1000 });
         this.#become("disconnected", code);
-        this.#timer = setTimeout(() => this.#connect(), delay);
+        this.#timer = setTimeout(() => this.#connectAgain(), delay);
+    }
+
+    async #connectAgain() {
+        try {
+            await this.#connect();
+        } catch (error) {
+            this.#log.error("A connection could not be begun", kindOf(error));
+            this.#tryAgain(null, false);
+        }
     }
 
     #mayRestart() {
@@ -200,14 +225,11 @@ export class Keeper {
     }
 
     async pair(phone) {
-        if (this.status !== "waiting_for_scan")
-            throw new Refusal(
-                409,
-                "not_waiting",
-                `A code can be asked for while a device waits to be linked, and it is ${this.status}.`,
-            );
-        const code = await this.#socket.requestPairingCode(phone);
-        return code.length === 8 ? `${code.slice(0, 4)}-${code.slice(4)}` : code;
+        if (this.status !== "waiting_for_scan") {
+            const words = `A code can be asked for while a device waits to be linked, and it is ${this.status}.`;
+            throw new Refusal(409, "not_waiting", words);
+        }
+        return this.#registration.pairingCode(phone);
     }
 
     async logout() {

@@ -22,6 +22,7 @@ function settings(environ) {
         port: Number(environ.HERMES_BRIDGE_PORT ?? 0),
         socketModule: environ.HERMES_BRIDGE_SOCKET_MODULE,
         backoff: { first, most },
+        version: environ.HERMES_BRIDGE_WA_VERSION,
         proxy: environ.HERMES_BRIDGE_PROXY ? proxyOf(environ.HERMES_BRIDGE_PROXY) : null,
     };
 }

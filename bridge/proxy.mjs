@@ -35,19 +35,25 @@ class TunnelAgent extends https.Agent {
     }
 }
 
-/** The built-in fetch takes no agent; the library uses it to download files and history, and needs no more than this. */
+/** The built-in fetch takes no agent; the library fetches files, history and a version with it, and needs no more. */
 export function fetchThrough(agent) {
-    return address =>
+    return (address, { headers, signal } = {}) =>
         new Promise((resolve, reject) => {
-            const request = https.get(address, { agent }, response => {
+            const request = https.get(address, { agent, headers, signal }, response => {
                 const status = response.statusCode ?? 0;
                 const ok = status >= 200 && status < 300;
                 if (!ok) response.resume();
-                resolve({ ok, status, body: response });
+                resolve({ ok, status, body: response, text: () => textOf(response) });
             });
             request.setTimeout(TUNNEL_MS, () => request.destroy(new Error("the server is silent")));
             request.on("error", reject);
         });
+}
+
+async function textOf(stream) {
+    const chunks = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    return Buffer.concat(chunks).toString("utf8");
 }
 
 /** The address of a proxy, checked. */

@@ -60,6 +60,7 @@ class Line:
 
     writer: asyncio.StreamWriter
     device: str | None = None
+    secret: str = ""  # of a device that is not linked yet, as its first QR code has it
     is_open: bool = False
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -130,6 +131,8 @@ class FakeWhatsApp:
         self._changes = Changes()
         self._server: asyncio.Server | None = None
         self.qr_codes: list[str] = []
+        self.nodes: list[Json] = []  # stanzas that the bridge sent by itself
+        self.refuses_codes = False  # True: no pairing code is accepted
         self.pairing_codes: dict[str, str] = {}
         self._clock = time.time
 
@@ -362,19 +365,28 @@ class FakeWhatsApp:
 
     # ---- linking -------------------------------------------------------------------------------------------
 
-    def scan(self) -> None:
-        """The owner scans the newest QR code with the phone."""
+    def scan(self, code: str = "") -> None:
+        """The owner scans this QR code with the phone, or the newest that WhatsApp asked for."""
         device = f"device-{len(self.devices)}"
         self.devices.add(device)
         self.is_linked = True
         me = {"id": ME, "lid": MY_LID, "name": "Hermes"}
         for line in [line for line in self._lines if not line.is_open]:
-            line.tell("paired", {"me": me, "device": device})
+            secret = (code or self.qr_codes[-1]).split(",")[3]
+            line.tell("paired", {"me": me, "device": device, "secret": secret})
             self._close(line, 515)
 
     def _show_qr(self, line: Line) -> None:
-        self.qr_codes.append(f"2@{base64.b64encode(os.urandom(24)).decode()},key,identity,adv")
-        line.tell("qr", self.qr_codes[-1])
+        ref = f"2@{base64.b64encode(os.urandom(24)).decode()}"
+        code = f"https://wa.me/settings/linked_devices#{ref},noise,identity,{line.secret},1"
+        self.qr_codes.append(code)
+        line.tell("qr", code)
+
+    def refresh_registration(self) -> None:
+        """WhatsApp retires the secret in the QR code that is shown; the next one must have another."""
+        attrs = {"id": "700", "from": "s.whatsapp.net", "type": "companion_reg_refresh"}
+        for line in self._lines:
+            line.tell("notify", {"tag": "notification", "attrs": attrs, "content": [{"tag": "companion_reg_refresh"}]})
 
     def renew_qr(self) -> None:
         for line in self._lines:
@@ -483,7 +495,10 @@ class FakeWhatsApp:
 
     def _hear(self, line: Line, said: Json) -> None:
         if "hello" in said:
+            line.secret = str(said["hello"]["secret"] or "")
             self._greet(line, said["hello"]["device"])
+        elif "node" in said:
+            self.nodes.append(said["node"])
         elif "receipt" in said:
             self._take_receipt(said["receipt"])
         elif "retried" in said:
@@ -554,7 +569,7 @@ class FakeWhatsApp:
                 return self._reupload(args["id"])
             case "pairingCode":
                 self.pairing_codes[args["phone"]] = "ABCDEFGH"
-                return {"code": "ABCDEFGH"}
+                return {"code": "ABCDEFGH", "isRefused": self.refuses_codes}
             case "logout":
                 self.devices.discard(line.device or "")
             case _:

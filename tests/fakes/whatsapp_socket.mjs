@@ -68,7 +68,12 @@ export function makeWASocket(options) {
 
     const acts = {
         qr: qr => ev.emit("connection.update", { qr }),
-        paired: ({ me, device }) => {
+        notify: node => {
+            ws.emit(`CB:notification,type:${node.attrs.type}`, node);
+            ws.emit("CB:notification", node); // which the library itself cannot acknowledge before there is an account
+        },
+        paired: ({ me, device, secret }) => {
+            if (secret !== creds.advSecretKey) return void end(new Boom("Invalid account signature"));
             const account = { details: Buffer.from(device), accountSignatureKey: Buffer.alloc(32) };
             ev.emit("creds.update", { me, account, platform: "android" });
             ev.emit("connection.update", { isNewLogin: true, qr: undefined });
@@ -107,7 +112,8 @@ export function makeWASocket(options) {
     });
     wire.on("connect", () => {
         ws.isOpen = true;
-        write({ hello: { device: creds.account ? Buffer.from(creds.account.details).toString() : null } });
+        const device = creds.account ? Buffer.from(creds.account.details).toString() : null;
+        write({ hello: { device, secret: device ? null : creds.advSecretKey } });
     });
     wire.on("error", error => void end(new Boom("WebSocket Error", { statusCode: getCodeFromWSError(error) })));
     wire.on("close", () => void end(new Boom("Connection Terminated", { statusCode: CLOSED })));
@@ -134,6 +140,10 @@ export function makeWASocket(options) {
             await call("send", { jid, id: full.key.id, message: plain(full.message) });
             return full;
         },
+        sendNode: async node => {
+            if (!ws.isOpen) throw lost();
+            write({ node });
+        },
         sendPresenceUpdate: (type, jid) => call("presence", { type, jid }),
         readMessages: keys => call("read", { keys }),
         onWhatsApp: (...jids) => call("onWhatsApp", { jids }),
@@ -146,8 +156,11 @@ export function makeWASocket(options) {
         },
         requestPairingCode: async phone => {
             creds.me = { id: `${phone}@s.whatsapp.net`, name: "~" };
-            creds.pairingCode = (await call("pairingCode", { phone })).code;
+            const { code, isRefused } = await call("pairingCode", { phone });
+            creds.pairingCode = code; // the library has it before WhatsApp was asked, and does not wait for the answer
             ev.emit("creds.update", creds);
+            const answer = isRefused ? "CB:iq,type:error" : "CB:iq,type:result,link_code_companion_reg";
+            setTimeout(() => ws.emit(answer, { tag: "iq", attrs: {} }), 5);
             return creds.pairingCode;
         },
         logout: async () => {

@@ -181,7 +181,12 @@ async function tapped() {
     socket.ev.buffer();
     await socket.upsertMessage({ key: key(), messageTimestamp: 1, message: { conversation: "hello" } }, "append");
     const canHearAcks = typeof socket.ws.on === "function" && typeof socket.ws.off === "function";
-    return { seen, handed: [...handed], canHearAcks };
+    const ack = baileys.buildAckStanza({ tag: "notification", attrs: { id: "1", from: "s.whatsapp.net", type: "x" } });
+    const canAcknowledge = typeof socket.sendNode === "function" && ack.attrs.class === "notification";
+    const hasSecretInQr = baileys
+        .buildPairingQRData("ref", "a", "b", "SECRET", ["Mac OS", "Chrome", "1"])
+        .includes(",SECRET,");
+    return { seen, handed: [...handed], canHearAcks, canAcknowledge, hasSecretInQr };
 }
 
 const { proxyOf } = await load("proxy.mjs");
@@ -193,4 +198,33 @@ const noProxies = ["ftp://user:secret@proxy", "secret", "http://", "socks4://use
     }
 });
 const library = await tapped();
-process.stdout.write(JSON.stringify({ ...outcome, codes, pauses, library, noProxies }), () => process.exit(0));
+
+/** The version that is sent, when WhatsApp's site names these numbers in turn. */
+const { ClientVersion } = await load("version.mjs");
+async function versions() {
+    const quiet = { info() {} };
+    const bundled = baileys.DEFAULT_CONNECTION_CONFIG.version[2];
+    const asked = [];
+    const after = async (page, about, given) => {
+        globalThis.fetch = async address => {
+            asked.push(String(address));
+            return { ok: page !== null, text: async () => page };
+        };
+        const version = new ClientVersion(given, quiet);
+        await version.prepare(about);
+        return version.current[2] - bundled;
+    };
+    const newer = `"client_revision":${bundled + 5}`;
+    const steps = [
+        await after(newer, { isNew: true, code: null }),
+        await after(newer, { isNew: false, code: 405 }),
+        await after(newer, { isNew: false, code: 428 }),
+        await after(`"client_revision":5`, { isNew: true, code: null }),
+        await after("nothing", { isNew: true, code: null }),
+        await after(null, { isNew: true, code: null }),
+        await after(newer, { isNew: true, code: null }, `2.3000.${bundled + 1}`),
+    ];
+    return { steps, asked: asked.length };
+}
+const version = await versions();
+process.stdout.write(JSON.stringify({ ...outcome, codes, pauses, library, noProxies, version }), () => process.exit(0));

@@ -501,12 +501,14 @@ async def test_votes_in_a_poll_of_ours_are_opened_by_number_and_by_hidden_id(
     assert (poll.text, [row[0].label for row in poll.buttons]) == ("May I?", options)
     whatsapp.votes(poll, ["Approve"])
     whatsapp.votes(poll, [])
+    whatsapp.votes(poll, ["Refuse"], creator=MY_LID)
     whatsapp.tell_event("lid-mapping.update", {"lid": ANA_LID, "pn": ANA})
     whatsapp.votes(poll, ["Refuse"], voter=ANA_LID, creator=MY_LID)
-    items = await bridge.items(3)
+    items = await bridge.items(4)
     assert [(item["kind"], item["pollId"], item["options"]) for item in items] == [
         ("vote", poll.message_id, ["Approve"]),
         ("vote", poll.message_id, []),
+        ("vote", poll.message_id, ["Refuse"]),
         ("vote", poll.message_id, ["Refuse"]),
     ]
     assert {item["senderId"] for item in items} == {ANA}

@@ -53,4 +53,7 @@ async def test_ten_thousand_mutated_messages_become_items_or_are_told_as_unreada
         assert told.startswith("HERMES_BRIDGE_PROXY")
         assert "secret" not in told
     # The library as it is: its events pass where we listen before it collects them.
-    assert outcome["library"] == {"seen": ["3A01"], "handed": [], "canHearAcks": True}
+    surfaces = {"canHearAcks": True, "canAcknowledge": True, "hasSecretInQr": True}
+    assert outcome["library"] == {"seen": ["3A01"], "handed": [], **surfaces}
+    # Newer than the library's, before a link and after a 405; otherwise the library's, or the owner's.
+    assert outcome["version"] == {"steps": [5, 5, 0, 0, 0, 0, 1], "asked": 5}

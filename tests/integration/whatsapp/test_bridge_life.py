@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -57,16 +58,36 @@ async def test_a_device_is_linked_hears_no_old_news_and_is_removed_again(
 async def links_after_a_first_try_that_was_given_up(bridge: RunningBridge, whatsapp: FakeWhatsApp) -> None:
     assert (await bridge.becomes("waiting_for_scan"))["me"] is None
     assert await bridge.get("/qr") == {"qr": whatsapp.qr_codes[-1], "n": 1}
+    whatsapp.refuses_codes = True
+    refused = await bridge.ask("POST /pair", {"phone": "4915550000002"})
+    assert (refused.status, refused.code) == (403, "not_allowed")
+    whatsapp.refuses_codes = False
     assert await bridge.post("/pair", phone="4915550000001") == {"code": "ABCD-EFGH"}
     whatsapp.close_with(408)  # nobody typed the code in time
     await whatsapp.wait_for(lambda: whatsapp.hellos == 2)
     await bridge.becomes("waiting_for_scan")
     assert await bridge.get("/qr") == {"qr": whatsapp.qr_codes[-1], "n": 2}
     assert (await bridge.ask("POST /send", {"chatId": ANA, "message": "hi"})).code == "not_connected"
-    whatsapp.scan()
+    whatsapp.scan(await is_shown_a_code_with_a_new_secret(bridge, whatsapp))
     assert (await bridge.becomes("connected"))["me"]["id"] == ME
     assert (await bridge.get("/qr"))["qr"] is None
     assert whatsapp.hellos == 3  # 515 leads to a new connection at once
+
+
+async def is_shown_a_code_with_a_new_secret(bridge: RunningBridge, whatsapp: FakeWhatsApp) -> str:
+    whatsapp.refresh_registration()
+    await whatsapp.wait_for(lambda: bool(whatsapp.nodes))
+    [ack] = whatsapp.nodes
+    assert (ack["tag"], ack["attrs"]["id"], ack["attrs"]["class"]) == ("ack", "700", "notification")
+    whatsapp.renew_qr()  # the library's own next code still has the old secret in it
+    async with asyncio.timeout(5):
+        while (shown := await bridge.get("/qr"))["n"] < 4:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.01)
+    old, new = whatsapp.qr_codes[-1].split(","), shown["qr"].split(",")
+    assert new[:3] + new[4:] == old[:3] + old[4:]
+    assert len(base64.b64decode(new[3])) == 32
+    assert new[3] != old[3]
+    return str(shown["qr"])
 
 
 async def is_removed(bridge: RunningBridge, whatsapp: FakeWhatsApp) -> None:
