@@ -144,7 +144,7 @@ class FakeWhatsApp:
         return {
             "HERMES_BRIDGE_SOCKET_MODULE": str(SOCKET_MODULE),
             "HERMES_BRIDGE_BACKOFF_MS": "20,200",
-            "FAKE_WHATSAPP": f"127.0.0.1:{self.port}",
+            "HERMES_BRIDGE_FAKE": f"127.0.0.1:{self.port}",
         }
 
     def link_session(self, folder: Path) -> None:

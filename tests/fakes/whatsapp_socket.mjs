@@ -18,7 +18,7 @@ const baileys = await import(pathToFileURL(require.resolve("baileys")));
 const { Boom } = createRequire(require.resolve("baileys"))("@hapi/boom");
 const { cleanMessage, generateWAMessage, getCodeFromWSError, makeEventBuffer, proto } = baileys;
 
-const [host, port] = process.env.FAKE_WHATSAPP.split(":");
+const [host, port] = process.env.HERMES_BRIDGE_FAKE.split(":");
 const CLOSED = 428;
 const lost = () => new Boom("Connection Closed", { statusCode: CLOSED });
 

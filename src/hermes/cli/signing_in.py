@@ -48,7 +48,7 @@ class Terminal:
         self._replaceable = lines if self._is_live and lines < shutil.get_terminal_size().lines else 0
 
     def say(self, text: str) -> None:
-        self._end_line()
+        self.done()
         print(text, flush=True)
         self._replaceable = 0
 
@@ -59,7 +59,8 @@ class Terminal:
         self._is_line_open = True
         self._replaceable = 0
 
-    def _end_line(self) -> None:
+    def done(self) -> None:
+        """Whoever prints next begins on a line of their own."""
         if self._is_line_open:
             print("\r\x1b[K", end="")
             self._is_line_open = False
@@ -67,7 +68,7 @@ class Terminal:
     async def ask(self, question: str) -> str:
         if self._ask is None:
             return ""
-        self._end_line()
+        self.done()
         self._replaceable = 0
         return await asyncio.to_thread(self._ask.line, question.rstrip(": "))
 
@@ -101,7 +102,10 @@ async def _done(
     screen: Terminal,
 ) -> _Result:
     from hermes.services.http import ProxyRules, make_session
+    from hermes.store.home import make_home
 
+    if manifest.prepare is not None:  # it installs something: the home has to be known as ours before
+        make_home(config.home)
     known = config.account(manifest.id, account) or config.account(manifest.id)
     rules = ProxyRules.of(config.proxies, known.proxy if known else "")
     async with make_session(rules) as http:
@@ -114,7 +118,10 @@ async def _done(
             folder=config.home / manifest.id,
             proxy_for=lambda url: rules.proxy_for(url) or "",
         )
-        return await act(parts, screen)
+        try:
+            return await act(parts, screen)
+        finally:
+            screen.done()
 
 
 def changes_of(signed: SignedIn, config: Config, manifest: Manifest, account: str) -> dict[str, str]:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from hermes.core.manifest import Manifest
 
 EXAMPLES = """\
-  hermes whatsapp                        ask what is needed, show a QR code, end when the phone is linked
-  hermes whatsapp --mode self-chat       your own number: you talk to it in the chat with yourself
+  hermes whatsapp                        ask, show a QR code, end when the phone is linked
+  hermes whatsapp --mode self-chat       your own number: in the chat with yourself
   hermes whatsapp --mode bot --allow 15551234567,4915112345678
                                          a number of its own, and who may write to it
-  hermes whatsapp --code 15551234567     a code to type on that phone, in place of one to scan
+  hermes whatsapp --code 15551234567     a code to type on that phone, not to scan
   hermes whatsapp login --account work   the same for a further account
-  hermes whatsapp install                only install the bridge, for an image or a machine that goes offline
+  hermes whatsapp install                only install the bridge
 """
 
 VERBS = {

@@ -67,8 +67,9 @@ class InstallError(UnreachableError):
 
 
 def private(folder: Path) -> None:
-    """Make a folder that only its owner can look into."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a folder that only its owner can look into, and those above it too."""
+    for each in reversed((folder, *folder.parents)):
+        each.mkdir(mode=0o700, exist_ok=True)
 
 
 # Sources
