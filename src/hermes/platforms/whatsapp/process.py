@@ -66,6 +66,7 @@ class Launch:
             "HERMES_BRIDGE_MEDIA": str(self.media),
             "HERMES_BRIDGE_TOKEN": token,
             "HERMES_BRIDGE_PORT": "0",
+            "NODE_COMPILE_CACHE": str(self.installed.folder / ".compiled"),  # a quicker start, from Node 22 on
             **({"HERMES_BRIDGE_PROXY": self.proxy} if self.proxy else {}),
         }
 

@@ -75,10 +75,11 @@ def understand(item: Any, reader: Reader, now: float) -> InboundEvent:
     """Say what an item holds; whatever is wrong with it, it becomes an event that can be kept."""
     if not isinstance(item, dict):
         return unreadable(repr(item), "it is no item")
-    if reader.is_self_chat_only and item.get("isSelfChat") is not True and item.get("kind") != "unreadable":
+    is_private = reader.is_self_chat_only and not _is_to_oneself(item)
+    if is_private and item.get("kind") != "unreadable":
         return Ignored("another chat")  # the owner's own talk with others: not looked at
     event = read(parse, item, reader, now)
-    if isinstance(event, Unreadable) and reader.is_self_chat_only and item.get("isSelfChat") is not True:
+    if is_private and isinstance(event, Unreadable):
         return replace(event, raw="left out: it may belong to another chat")
     return event
 
@@ -89,7 +90,7 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
         raise ValueError(str(item.get("error") or "the bridge could not read it"))
     if kind not in ("message", "edit"):
         return Ignored(f"a {kind}" if isinstance(kind, str) else "of no kind")
-    is_self = item.get("isSelfChat") is True
+    is_self = _is_to_oneself(item)
     chat = _chat(item, is_self, reader)
     number = _id(item.get("messageId"))
     if item.get("fromMe") is True and (not is_self or _is_ours(item, number, reader)):
@@ -119,6 +120,11 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
 
 
 # Who and where
+
+
+def _is_to_oneself(item: Json) -> bool:
+    """In the chat with oneself, and by oneself: nobody else is taken for the owner."""
+    return item.get("isSelfChat") is True and item.get("fromMe") is True
 
 
 def _chat(item: Json, is_self: bool, reader: Reader) -> str:
