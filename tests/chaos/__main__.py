@@ -30,6 +30,7 @@ from tests.chaos import (
     tool_kills,
     weixin_kills,
     weixin_reconnects,
+    whatsapp_restarts,
 )
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Kill, told
@@ -48,6 +49,7 @@ QQ_KILLS = 50
 SLACK_KILLS = 50
 DISCORD_KILLS = 50
 WEIXIN_KILLS = 50
+BRIDGE_RESTARTS = 200
 
 Row = tuple[str, str]
 
@@ -349,6 +351,21 @@ async def kill_over_weixin(options: Options) -> Told:
     return Told(rows, is_good and grown.is_good)
 
 
+async def kill_the_bridge(options: Options) -> Told:
+    folder = options.folder / "whatsapp"
+    folder.mkdir()
+    grown, lost = await whatsapp_restarts.restart_again_and_again(folder, BRIDGE_RESTARTS)
+    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
+    rows = [
+        ("WhatsApp: deaths of its bridge, messages lost", f"{grown.failures}, {len(lost)}"),
+        (
+            f"WhatsApp: descriptors, tasks, threads before → after {grown.failures} starts of its bridge",
+            f"{before} → {after}",
+        ),
+    ]
+    return Told(rows, grown.is_good and not lost)
+
+
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "kills": kill_again_and_again,
     "tools": kill_in_batches,
@@ -363,6 +380,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "slack": kill_over_slack,
     "discord": kill_over_discord,
     "weixin": kill_over_weixin,
+    "whatsapp": kill_the_bridge,
 }
 
 

@@ -236,17 +236,17 @@ async def fail_again_and_again(folder: Path, failures: int, connect: Connect = c
         for trouble in (*kinds, Trouble.HALF_OPEN):  # whatever is made once and kept is made now
             await account.fail(trouble, 1)
             await account.recover()
-        before = await _steady()
+        before = await steady()
         failed = await account.fail(Trouble.HALF_OPEN, half_open)
         for index, trouble in enumerate(kinds):
             left = failures - failed
             failed += await account.fail(trouble, left // (len(kinds) - index))
         await account.recover()
-        after = await _steady()
+        after = await steady()
     return Grown(failed, before, after)
 
 
-async def _steady() -> Held:
+async def steady() -> Held:
     """What is held once that no longer changes: closing takes a moment, on both sides of a socket."""
     seen: list[Held] = []
     for _ in range(200):

@@ -54,7 +54,7 @@ def bridges() -> Path:
     return folder
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Below those that outgoing connections get: while nobody listens there, a bridge could reach itself."""
     for port in random.sample(range(20_000, 32_000), 50):
         with suppress(OSError), closing(socket.create_server(("127.0.0.1", port))):
@@ -70,7 +70,7 @@ class LongLived:
     """
 
     def __init__(self) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="hermes-whatsapp-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.address = Address(0, Secret(""))
@@ -172,10 +172,12 @@ class FakeWhatsAppAccount(FakeWhatsApp):
     capabilities: Capabilities = WhatsAppAdapter.capabilities
     owns_its_bridge = False
 
-    def __init__(self, *, port: int = 0, is_linked: bool = True) -> None:
+    def __init__(self, *, port: int = 0, is_linked: bool = True, folder: str = "") -> None:
         super().__init__(port=port or (0 if self.owns_its_bridge else long_lived().port), is_linked=is_linked)
-        self.folder = Path(tempfile.mkdtemp(prefix="hermes-whatsapp-")) if self.owns_its_bridge else long_lived().folder
+        own = self.owns_its_bridge
+        self.folder = Path(folder or tempfile.mkdtemp(prefix="hermes-whatsapp-")) if own else long_lived().folder
         self._borrowed: list[BorrowedBridge] = []
+        self.mentioned: dict[str, list[str]] = {}  # by the message of ours
         if self.owns_its_bridge and is_linked:
             self.link_session(self.folder / "session")
 
@@ -247,6 +249,8 @@ class FakeWhatsAppAccount(FakeWhatsApp):
     def _read(self, chat: str, message_id: str, message: Mapping[str, Any]) -> Sent:
         sent = super()._read(chat, message_id, message)
         sent.text = shown(sent.raw)
+        parts = [part.get("contextInfo") or {} for part in message.values() if isinstance(part, dict)]
+        self.mentioned[message_id] = [each for part in parts for each in part.get("mentionedJid", [])]
         return sent
 
     def _change(self, chat: str, protocol: Mapping[str, Any]) -> None:

@@ -63,6 +63,7 @@ class WhatsAppAdapter:
         self._bridge = parts.kept.one(Bridge, lambda: Bridge(config.places, installer, proxy=config.proxy))
         self._me: Me | None = None
         self._is_up = False  # the last word of the bridge was that it is connected
+        self._pid: int | None = None  # which bridge said so
         self._sent: OrderedDict[str, None] = OrderedDict()
 
     @property
@@ -91,7 +92,7 @@ class WhatsAppAdapter:
         health = await self._come_up(bridge, await self._look(bridge))
         if health.me is None:
             raise UnreachableError("The WhatsApp bridge is connected and does not say as whom.")
-        self._me, self._is_up = health.me, True
+        self._me, self._is_up, self._pid = health.me, True, self._bridge.pid
         return bridge
 
     async def _come_up(self, bridge: Client, health: Health) -> Health:
@@ -184,7 +185,7 @@ class WhatsAppAdapter:
 
     async def _ready(self) -> Client:
         """Whoever receives has the connection already; otherwise it is made."""
-        if self._is_up:
+        if self._is_up and self._pid == self._bridge.pid:
             return await self._bridge.client()
         return await self._connected()
 

@@ -22,6 +22,9 @@ MARK = "linked"  # in the folder of a new link: it is whole
 
 
 def is_linked(session: Path) -> bool:
+    """Whether there are keys of a device in it; nobody else can look at them from here on."""
+    with suppress(FileNotFoundError):
+        session.chmod(0o700)
     return (session / "creds.json").is_file()
 
 

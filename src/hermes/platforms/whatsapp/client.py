@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
 from urllib.parse import quote
 
 import aiohttp
@@ -79,7 +78,7 @@ class Client:
         try:
             return await self._asked("POST", path, body, seconds)
         except OutcomeUnknownError as error:
-            raise UnreachableError(str(error)) from None
+            raise _harmless(error) from None
 
     async def send(self, path: str, body: Json, *, seconds: float = SEND_SECONDS) -> str:
         """The id of what was sent. An answer that did not come leaves the outcome unknown."""
@@ -90,8 +89,7 @@ class Client:
         try:
             return await self._asked("GET", path, None, seconds)
         except OutcomeUnknownError as error:
-            hangs = isinstance(error, _HungError)
-            raise (HangsError if hangs else LostError)(str(error)) from None
+            raise _harmless(error) from None
 
     async def _asked(self, method: str, path: str, body: Json | None, seconds: float) -> Json:
         name = path.partition("?")[0]
@@ -108,7 +106,7 @@ class Client:
                 timeout=within(seconds),
                 allow_redirects=False,
             ) as response:
-                answer: Any = orjson.loads(await response.read())
+                answer = wire.decode(await response.read())
                 status = response.status
         except _BROKEN as error:
             raise _silence(name, error) from None
@@ -124,6 +122,11 @@ _NOT_OURS = "What answered is not the WhatsApp bridge."
 
 class _HungError(OutcomeUnknownError):
     """No answer in time."""
+
+
+def _harmless(error: OutcomeUnknownError) -> UnreachableError:
+    """Of a request that can simply be made again."""
+    return (HangsError if isinstance(error, _HungError) else LostError)(str(error))
 
 
 def _silence(name: str, error: BaseException) -> UnreachableError | OutcomeUnknownError:

@@ -1,0 +1,114 @@
+"""The bridge of WhatsApp killed again and again under a running account: nothing is lost, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hermes.config import load
+from hermes.core.keys import AccountKey
+from hermes.core.messages import InboundEvent, Marks
+from hermes.core.ports import Adapter, Emit
+from hermes.platforms.whatsapp import MANIFEST
+from hermes.services.clock import SystemClock
+from hermes.services.supervisor import Link, Pace, Supervisor
+from hermes.store.db import open_database
+from tests.chaos.reconnects import Grown, steady
+from tests.e2e.terminal import patched_environ
+from tests.fakes.whatsapp import FakeWhatsApp
+from tests.fakes.whatsapp_account import bridges, free_port
+
+QUICK = Pace(backoff_seconds=(0.02,), conflict_seconds=0.02, watch_seconds=0.01)
+WAIT_SECONDS = 30.0
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)
+WARM_UP = 1
+
+
+@dataclass(slots=True)
+class Account:
+    """A linked account under a real supervisor, with an inbox in memory."""
+
+    whatsapp: FakeWhatsApp
+    folder: Path
+    supervisor: Supervisor | None = None
+    arrived: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def pid(self) -> int:
+        """That of the running bridge; 0 while there is none."""
+        try:
+            told = json.loads((self.folder / "whatsapp" / "bridge.json").read_text())
+        except (FileNotFoundError, ValueError):
+            return 0
+        return int(told["pid"])
+
+    @property
+    def is_connected(self) -> bool:
+        return self.supervisor is not None and self.supervisor.status()[0]["state"] == Link.CONNECTED
+
+    def emit_for(self, _key: AccountKey, _adapter: Adapter) -> Emit:
+        async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+            self.arrived += [event.keys[0] for event in events if event.keys]
+
+        return emit
+
+    async def restart(self, how: signal.Signals) -> None:
+        """One more death; somebody writes while the bridge is away."""
+        before = self.pid
+        os.kill(before, how)
+        said = self.whatsapp.user_says("are you there?").key
+        self.said.append(said)
+        async with asyncio.timeout(WAIT_SECONDS):
+            while self.pid in (0, before) or not self.is_connected or said not in self.arrived:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    @property
+    def lost(self) -> list[str]:
+        return [key for key in self.said if key not in self.arrived]
+
+
+@asynccontextmanager
+async def connected(folder: Path) -> AsyncIterator[Account]:
+    async with FakeWhatsApp(port=free_port()) as whatsapp:
+        account = Account(whatsapp, folder)
+        whatsapp.link_session(folder / "whatsapp" / "session")
+        environ = {"WHATSAPP_ENABLED": "true", "WHATSAPP_MODE": "bot", "WHATSAPP_BRIDGE_FOLDER": str(bridges())}
+        config = load(folder, environ, folder, (MANIFEST,)).config
+        db = await open_database(folder / "state.db")
+        supervisor = Supervisor({"whatsapp": MANIFEST}, db, lambda: config, SystemClock(), {}, pace=QUICK)
+        account.supervisor = supervisor
+        supervisor.connect(account.emit_for, _nobody)
+        try:
+            with patched_environ({**os.environ, **whatsapp.bridge_environ}):
+                supervisor.reconcile()
+                async with asyncio.timeout(WAIT_SECONDS):
+                    while not account.is_connected:  # noqa: ASYNC110 - the supervisor tells nobody
+                        await asyncio.sleep(0.005)
+                yield account
+        finally:
+            await supervisor.stop_intake()
+            await supervisor.close()
+            await db.close()
+
+
+async def _nobody(_account: str) -> None:
+    return
+
+
+async def restart_again_and_again(folder: Path, restarts: int) -> tuple[Grown, list[str]]:
+    """What is held before and after so many deaths of the bridge, and which messages never arrived."""
+    async with connected(folder) as account:
+        for _ in range(WARM_UP):  # whatever is made once and kept is made now
+            await account.restart(signal.SIGKILL)
+        before = await steady()
+        for number in range(restarts):
+            await account.restart(SIGNALS[number % len(SIGNALS)])
+        after = await steady()
+        return Grown(restarts, before, after), account.lost
