@@ -21,7 +21,7 @@ from hermes.platforms.whatsapp.client import Client
 from hermes.platforms.whatsapp.config import LINK, Places, WhatsAppConfig, person_id
 from hermes.platforms.whatsapp.install import Installed, Installer, private
 from hermes.platforms.whatsapp.process import Child, Launch, SessionLock
-from hermes.platforms.whatsapp.wire import Health, Me
+from hermes.platforms.whatsapp.wire import Me
 
 PAIR_WITH = "pair_with"  # a number: a code to type on its phone takes the place of the one to scan
 
@@ -65,7 +65,10 @@ class Link:
 
     async def _linked(self) -> Me:
         began, health = self.clock(), await self.client.health()
+        trouble = UnreachableError("WhatsApp gave no code to scan.")
         while True:
+            if isinstance(told := health.trouble, UnreachableError):
+                trouble = told
             match health.status:
                 case "connected" if health.me is not None:
                     return await self._settled(health.me)
@@ -77,7 +80,7 @@ class Link:
                     self._is_scanned = True
                     self.screen.say("Scanned. The phone and WhatsApp settle the rest …")
                 case _ if not self._shown and self.clock() - began > self.pace.reach_seconds:
-                    raise _unreachable(health)
+                    raise trouble
             health = await self.client.health(unlike=health.status, seconds=self.pace.look_seconds)
 
     async def _show(self) -> None:
@@ -103,11 +106,6 @@ class Link:
         if health.status == "logged_out":
             raise CredentialsError(f"WhatsApp took the link back ({health.code}). Run it again.")
         return me
-
-
-def _unreachable(health: Health) -> UnreachableError:
-    trouble = health.trouble
-    return trouble if isinstance(trouble, UnreachableError) else UnreachableError("WhatsApp gave no code to scan.")
 
 
 async def sign_in(parts: AdapterParts, screen: SignInScreen, pace: Pace | None = None) -> SignedIn:

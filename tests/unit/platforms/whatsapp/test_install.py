@@ -14,7 +14,6 @@ from hermes.platforms.whatsapp.install import (
     Installer,
     InstallError,
     explain,
-    files_of,
     find_node,
     script_hash,
     sources,
@@ -58,11 +57,13 @@ def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "install.lock")
 
 
-def test_the_package_brings_every_file_of_the_bridge() -> None:
+def test_the_package_brings_the_bridge_where_it_is_looked_for() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    listed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    for file in files_of(sources()):
-        assert listed.get(f"bridge/{file.name}") == f"hermes/platforms/whatsapp/bridge/{file.name}"
+    build = project["tool"]["hatch"]["build"]["targets"]
+    assert "bridge" in build["wheel"]["only-include"]
+    assert build["wheel"]["sources"]["bridge"] == "hermes/platforms/whatsapp/bridge"
+    assert "bridge" in build["sdist"]["include"]
+    assert "node_modules/" in (ROOT / ".gitignore").read_text().splitlines()
 
 
 async def test_the_bridge_is_copied_installed_and_put_in_place(tools: Path, tmp_path: Path) -> None:
