@@ -138,6 +138,7 @@ class FakeDiscord(Site):
         self.may_open_threads = True
         self.is_shy = False  # the bot may send no voice messages
         self.stale_files = False
+        self.rates: dict[str, tuple[int, int, float]] = {}  # what answers tell: places, those left, seconds until more
         self.page_size = 0
         self.on_send: Callable[[], None] = lambda: None
         self._is_welcome = True
@@ -603,7 +604,9 @@ class FakeDiscord(Site):
         finally:
             self._changes.tell()
         await self._kept_back(what)
-        headers = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "999", "X-RateLimit-Reset-After": "1.0"}
+        limit, remaining, reset_after = self.rates.get(what, (1000, 999, 1.0))
+        headers = {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": str(remaining)}
+        headers["X-RateLimit-Reset-After"] = str(reset_after)
         return _json(answer, 200, headers | {"X-RateLimit-Bucket": what.replace(" ", "-")})
 
     def _act(self, what: str, parts: tuple[str, ...], body: Any, files: list[_File], query: dict[str, str]) -> Any:

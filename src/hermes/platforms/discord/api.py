@@ -18,14 +18,11 @@ from hermes.core.messages import Json
 from hermes.platforms import files
 from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, own_address, within
 from hermes.platforms.discord import media, wire
+from hermes.platforms.discord.buckets import SHORT_SECONDS, Bucket
 from hermes.platforms.discord.config import DiscordConfig
 
 CALL_SECONDS = 20.0
 CLOSE_SECONDS = 1.0
-# A limit that is over sooner is waited for here; a longer one is told, so that others go first.
-SHORT_LIMIT_SECONDS = 1.0
-# What one bucket may have us wait before a call; Discord's windows for messages are of five seconds.
-LONGEST_BUCKET_SECONDS = 30.0
 _OWN_HOSTS = (".discordapp.com", ".discordapp.net", ".discord.com")
 
 
@@ -38,12 +35,11 @@ class BorrowingClient(HTTPClient):
         self._global_over = asyncio.Event()
         self._global_over.set()
         self.token = token
-        self.max_ratelimit_timeout = SHORT_LIMIT_SECONDS
+        self.max_ratelimit_timeout = SHORT_SECONDS
 
     def get_ratelimit(self, key: str) -> Ratelimit:
-        """A bucket takes the limit for a refusal as one for its whole window, though it has calls left."""
         if key not in self._buckets:
-            self._buckets[key] = Ratelimit(LONGEST_BUCKET_SECONDS)
+            self._buckets[key] = Bucket()
             self._try_clear_expired_ratelimits()
         return self._buckets[key]
 

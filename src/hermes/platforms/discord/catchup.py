@@ -49,7 +49,7 @@ class CatchUp:
         self._servers: set[str] | None = set() if is_resumed else None  # those that Discord has not told of yet
         self._rooms: dict[str, Room] = {}
         self._waiting: list[str] = []
-        self._pending: set[str] = set()  # wanted, and not finished yet
+        self._pending: dict[str, bool] = {}  # wanted, and not finished yet; whether its history is to be read
         self._done: set[str] = set()
         self._wake = asyncio.Event()
         if self._reads_history:
@@ -81,9 +81,12 @@ class CatchUp:
             self._servers.discard(server)
 
     def learn(self, room: Room, newest: str, floor: str) -> None:
-        """A channel of a server, and its newest message; before ``floor`` we were not there."""
+        """A channel of a server, and its newest message; before ``floor`` we were not there.
+
+        A server tells of itself again when it had trouble of its own: what was said meanwhile was told to nobody.
+        """
         since = max(self._places.mark(room.id), floor, key=order)
-        if self._reads_history and order(newest) > order(since) and room.id not in self._done:
+        if order(newest) > order(since):
             self._want(room)
         else:
             self.know(room)
@@ -102,7 +105,7 @@ class CatchUp:
     def finish(self, room: Room) -> None:
         """What was missed there is stored."""
         self._rooms[room.id] = room
-        self._pending.discard(room.id)
+        self._pending.pop(room.id, None)
         self._done.add(room.id)
 
     def hurry(self, channel: str, room: Room | None) -> None:
@@ -113,14 +116,15 @@ class CatchUp:
             self._waiting.remove(channel)
         elif channel in self._pending:
             return  # it is being read
-        self._pending.add(channel)
+        self._pending.setdefault(channel, self._reads_history)
         self._waiting.insert(0, channel)
         self._wake.set()
 
     def _want(self, room: Room) -> None:
         self._rooms[room.id] = room
+        self._done.discard(room.id)
         if room.id not in self._pending:
-            self._pending.add(room.id)
+            self._pending[room.id] = True
             self._waiting.append(room.id)
             self._wake.set()
 
@@ -143,7 +147,7 @@ class CatchUp:
             while self._waiting:
                 channel = self._waiting.pop(0)
                 room = self._rooms.get(channel) or await self._asked(channel)
-                self._put(CaughtUp(room, await self._missed(room) if self._reads_history else ()))
+                self._put(CaughtUp(room, await self._missed(room) if self._pending.get(channel) else ()))
             self._wake.clear()
             await self._wake.wait()
 

@@ -253,6 +253,20 @@ async def test_a_server_that_is_not_there_yet_is_caught_up_when_it_comes(inbox: 
     assert said.key in inbox.keys
 
 
+async def test_what_was_said_while_a_server_had_trouble_of_its_own_is_read_when_it_is_back(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, listening(discord, inbox):
+        discord.user_says("before", chat=GROUP)
+        await inbox.until(1)
+        discord.dispatch("GUILD_DELETE", {"id": SERVER, "unavailable": True})
+        quiet, discord.sessions = discord.sessions, {}
+        missed = discord.user_says("told to nobody", chat=GROUP)
+        discord.sessions = quiet
+        discord.dispatch("GUILD_CREATE", discord.server())
+        later = discord.user_says("after", chat=GROUP)
+        await inbox.until(3)
+    assert inbox.keys[1:] == [missed.key, later.key]
+
+
 async def test_what_was_said_before_the_bot_came_to_a_server_is_not_read(inbox: Inbox) -> None:
     async with known(inbox) as discord, listening(discord, inbox):
         await discord.wait_for(lambda: is_complete(discord))

@@ -71,6 +71,36 @@ async def test_a_short_limit_is_waited_for_by_the_sdk_and_a_long_one_is_told() -
         assert discord.counts["POST messages"] == 3
 
 
+async def test_a_bucket_that_is_empty_is_waited_for_before_the_next_call_and_not_after_the_last_one() -> None:
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        discord.rates["POST messages"] = (5, 0, 0.3)
+        begun = loop.time()
+        await adapter.send(saying(discord, "one"))
+        assert loop.time() - begun < 0.25, "it is shown, so it is told"
+        await adapter.send(saying(discord, "two"))
+        assert 0.25 < loop.time() - begun < 2
+        assert discord.counts["POST messages"] == 2
+
+
+async def test_a_bucket_that_stays_empty_is_told_without_asking_discord_once_more() -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        discord.rates["POST messages"] = (5, 0, 40.0)
+        await adapter.send(saying(discord, "one"))
+        with pytest.raises(RateLimitedError) as limited:
+            await adapter.send(saying(discord, "two"))
+        assert 35 < limited.value.retry_after <= 40
+        await adapter.send(OutboundMessage(IN_GROUP, "elsewhere"))
+    assert discord.texts() == ["one", "elsewhere"]
+
+
+async def test_a_long_window_with_places_left_keeps_nobody_waiting() -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        discord.rates["POST messages"] = (50, 10, 300.0)
+        await asyncio.gather(*(adapter.send(saying(discord, f"{number}")) for number in range(8)))
+    assert len(discord.sent) == 8
+
+
 async def test_a_ban_by_the_proxy_in_front_of_discord_is_a_limit_too() -> None:
     async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
         discord.refuse_next("POST messages", 429, 0, "banned", headers={"Retry-After": "40"})
