@@ -72,12 +72,17 @@ def mend(connection: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> 
     return added
 
 
-def mend_unless_known(connection: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> list[str]:
-    """``mend``, unless this schema was compared with these migrations before: that would be most of opening a file."""
+def mend_unless_known(
+    connection: sqlite3.Connection, steps: Sequence[migrate.Migration], *, is_fresh: bool
+) -> list[str]:
+    """``mend``, unless this schema was compared with these migrations before: that would be most of opening a file.
+
+    ``is_fresh``: the migrations have made it just now, so it lacks nothing.
+    """
     known = connection.execute("SELECT value FROM meta WHERE key = 'compared'").fetchone()
     if known == (_comparison(connection, steps),):
         return []
-    added = mend(connection, steps)
+    added = [] if is_fresh else mend(connection, steps)
     with transaction(connection):
         migrate.note(tx_of(connection), "compared", _comparison(connection, steps))
     return added

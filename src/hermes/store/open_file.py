@@ -106,8 +106,9 @@ class OpenFile:
             sqlite_file.check(connection, whole=check_whole)
             sqlite_file.claim(connection)
             self._choose_journal(connection)
+            is_fresh = not drift.tables(connection)
             sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
-            if added := drift.mend_unless_known(connection, self._steps):
+            if added := drift.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
                 self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
             schema = connection.execute("PRAGMA schema_version").fetchone()[0]
             if not has_head or schema != sqlite_file.kept_schema_version(self.location):

@@ -608,6 +608,6 @@ def test_what_only_looks_odd_is_not_asked_about(command: str) -> None:
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("piece", ["$x ", "rm ", "{a,b}", "x=1;$x;", "((1))", "'rm -rf x' ", "{", "`", "$((", "[[ ]] "])
 def test_a_long_command_is_judged_in_time(piece: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     judge("x=1; y " + piece * (29_000 // len(piece)))
-    assert time.monotonic() - began < 2.0
+    assert time.thread_time() - began < 2.0
