@@ -10,6 +10,10 @@ if __name__ == "__main__":
         from hermes.hosting import parent
 
         sys.exit(parent.main(sys.argv[2:]))
+    if sys.argv[1:3] == ["gateway", "worker"]:
+        from hermes.cli import worker
+
+        sys.exit(worker.main(sys.argv[3:]))
     from hermes.cli.main import main
 
     sys.exit(main())

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes.hosting.lifecycle import Outcome
-    from hermes.hosting.worker import Serve
 
 CONFIGURATION = 78
-USAGE = 2
 
 EXAMPLES = """\
   hermes gateway                  run it here; Ctrl+C stops it
@@ -54,10 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             platform_flags.add_setup(of_verb)
         if verb == "test":
             platform_flags.add_test(of_verb)
-    worker = verbs.add_parser("worker")  # started by the supervisor alone, so it is not in the help
-    worker.add_argument("--parent-fd", type=int, default=-1)
-    worker.add_argument("--safe", default="")
-    worker.add_argument("--detached", action="store_true")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,12 +65,10 @@ def run(args: argparse.Namespace) -> int:
             return _ask(home, args.verb)
         case "status":
             return _status(home, as_json=args.as_json)
-        case "setup" | "test":
+        case _:
             from importlib import import_module
 
             return cast("int", import_module(f"hermes.cli.platform_{args.verb}").run(args))
-        case _:
-            return _work(home, args)
 
 
 def home_folder() -> Path:
@@ -149,19 +141,3 @@ def _is_usable(home: Path) -> bool:
     shown = banner.short_home(str(home), os.path.expanduser("~"))
     print(banner.foreign_home(shown, state.description, command_name()), file=sys.stderr)
     return False
-
-
-def _work(home: Path, args: argparse.Namespace) -> int:
-    from hermes.hosting.worker import WorkerArguments, run_worker
-
-    if args.parent_fd < 0:
-        print(f"✗ The worker is started by its supervisor. Type: {command_name()} gateway run", file=sys.stderr)
-        return USAGE
-    arguments = WorkerArguments(home, args.parent_fd, args.safe, args.detached, command_name())
-    return run_worker(arguments, _load)
-
-
-def _load() -> Serve:
-    from hermes.serving import serve
-
-    return serve

@@ -94,7 +94,7 @@ _TROUBLES_OF_THE_MACHINE = frozenset(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what was typed and return the exit code. Only argparse may leave by SystemExit."""
     typed = list(sys.argv[1:] if argv is None else argv)
-    _print_anything()
+    print_anything()
     if typed in (["gateway"], ["gateway", "run"]):
         from hermes.hosting import launch
 
@@ -237,7 +237,7 @@ def guarded(act: Callable[[], int]) -> int:
         return 1
 
 
-def _print_anything() -> None:
+def print_anything() -> None:
     """A terminal that cannot show ✓ gets a question mark instead of a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
