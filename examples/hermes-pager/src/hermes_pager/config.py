@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
+from hermes.core.settings import web_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,6 @@ class PagerConfig:
     @classmethod
     def of(cls, parts: AdapterParts) -> Self:
         """Check what only the pager can judge. That both are there has been seen to: they are required."""
-        base_url = str(parts.values["base_url"]).strip().rstrip("/")
-        if not base_url.startswith(("http://", "https://")):
-            raise ConfigError(
-                f"PAGER_BASE_URL is {base_url!r}, which is not a web address.\n"
-                "  Write the address of the service, for example https://pager.example.org."
-            )
+        cure = "Write the address of the service, for example https://pager.example.org."
+        base_url = web_address("PAGER_BASE_URL", parts.values["base_url"], cure=cure)
         return cls(parts.account, base_url, parts.values["token"])

@@ -9,6 +9,7 @@ from typing import Self
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
+from hermes.core.settings import web_address
 from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://discord.com/api/v10"
@@ -38,8 +39,8 @@ class DiscordConfig:
         return cls(
             account=parts.account,
             token=_token(values.get("token"), parts.account),
-            base_url=_address("DISCORD_BASE_URL", values.get("base_url"), DEFAULT_BASE_URL, "http"),
-            gateway_url=_address("DISCORD_GATEWAY_URL", values.get("gateway_url"), DEFAULT_GATEWAY_URL, "ws"),
+            base_url=web_address("DISCORD_BASE_URL", values.get("base_url"), DEFAULT_BASE_URL),
+            gateway_url=web_address("DISCORD_GATEWAY_URL", values.get("gateway_url"), DEFAULT_GATEWAY_URL, scheme="ws"),
             allowed_channels=_ids("DISCORD_ALLOWED_CHANNELS", values.get("allowed_channels")),
             ignored_channels=_ids("DISCORD_IGNORED_CHANNELS", values.get("ignored_channels")),
             free_response_channels=_ids("DISCORD_FREE_RESPONSE_CHANNELS", values.get("free_response_channels")),
@@ -60,15 +61,6 @@ def _token(value: Secret | str | None, account: str) -> Secret:
             f"  Copy it whole ({_WHERE}) into DISCORD_BOT_TOKEN, then run `hermes doctor`."
         )
     return Secret(token)
-
-
-def _address(name: str, value: object, usual: str, scheme: str) -> str:
-    address = str(value or usual).strip().rstrip("/")
-    if not address.startswith((f"{scheme}://", f"{scheme}s://")):
-        raise ConfigError(
-            f"{name} is {value!r}, which does not begin with {scheme}:// or {scheme}s://.\n  Leave it out for {usual}."
-        )
-    return address
 
 
 def _ids(name: str, value: Iterable[object] | None) -> frozenset[str]:

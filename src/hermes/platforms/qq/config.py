@@ -8,6 +8,7 @@ from typing import Self
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
+from hermes.core.settings import web_address
 from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://api.sgroup.qq.com"
@@ -34,8 +35,8 @@ class QQConfig:
             account=parts.account,
             app_id=_app_id(values.get("app_id"), parts.account),
             client_secret=_secret(values.get("client_secret"), parts.account),
-            base_url=_address("QQ_BASE_URL", values.get("base_url") or DEFAULT_BASE_URL, DEFAULT_BASE_URL),
-            token_url=_address("QQ_TOKEN_URL", values.get("token_url") or DEFAULT_TOKEN_URL, DEFAULT_TOKEN_URL),
+            base_url=web_address("QQ_BASE_URL", values.get("base_url"), DEFAULT_BASE_URL),
+            token_url=web_address("QQ_TOKEN_URL", values.get("token_url"), DEFAULT_TOKEN_URL),
             markdown=True if markdown is None else bool(markdown),
         )
 
@@ -62,10 +63,3 @@ def _secret(value: Secret | str | None, account: str) -> Secret:
             "  Set platforms.qq.client_secret or QQ_CLIENT_SECRET, then run `hermes doctor`."
         )
     return Secret(secret.strip())
-
-
-def _address(name: str, value: str, usual: str) -> str:
-    address = value.strip().rstrip("/")
-    if not address.startswith(("http://", "https://")):
-        raise ConfigError(f"{name} is {value!r}, which is not a web address.\n  Leave it out for {usual}.")
-    return address

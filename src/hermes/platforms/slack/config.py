@@ -8,6 +8,7 @@ from typing import Self
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
+from hermes.core.settings import web_address
 from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://slack.com/api"
@@ -34,7 +35,7 @@ class SlackConfig:
             account=parts.account,
             bot_token=_token(values.get("bot_token"), "bot_token", "xoxb-", parts.account),
             app_token=_token(values.get("app_token"), "app_token", "xapp-", parts.account),
-            base_url=_address(values.get("base_url") or DEFAULT_BASE_URL),
+            base_url=web_address("SLACK_BASE_URL", values.get("base_url"), DEFAULT_BASE_URL),
         )
 
 
@@ -57,12 +58,3 @@ def _token(value: Secret | str | None, key: str, mark: str, account: str) -> Sec
             f"  Copy {_WHERE[mark]} into {env}, then run `hermes doctor`."
         )
     return Secret(token)
-
-
-def _address(value: str) -> str:
-    address = value.strip().rstrip("/")
-    if not address.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"SLACK_BASE_URL is {value!r}, which is not a web address.\n  Leave it out for {DEFAULT_BASE_URL}."
-        )
-    return address

@@ -10,6 +10,7 @@ from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Rate, Rates
 from hermes.core.secret import Secret
+from hermes.core.settings import number, web_address
 from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://api.telegram.org"
@@ -40,8 +41,10 @@ class TelegramConfig:
         return cls(
             account=parts.account,
             token=_token(values.get("token"), parts.account),
-            base_url=_root(values.get("base_url") or DEFAULT_BASE_URL),
-            poll_seconds=_poll_seconds(values.get("poll_seconds")),
+            base_url=web_address("TELEGRAM_BASE_URL", values.get("base_url"), DEFAULT_BASE_URL).removesuffix("/bot"),
+            poll_seconds=number(
+                values, "poll_seconds", "TELEGRAM_POLL_SECONDS", DEFAULT_POLL_SECONDS, 1, LONGEST_POLL_SECONDS
+            ),
             calls_per_second=_often(values, "calls_per_second", DEFAULT_CALLS_PER_SECOND),
             chat_calls_per_second=_often(values, "chat_calls_per_second", DEFAULT_CHAT_CALLS_PER_SECOND),
             group_calls_per_minute=_often(values, "group_calls_per_minute", DEFAULT_GROUP_CALLS_PER_MINUTE),
@@ -81,42 +84,5 @@ def _token(value: Secret | str | None, account: str) -> Secret:
     return Secret(token.strip())
 
 
-def _root(value: str) -> str:
-    root = value.strip().rstrip("/")
-    if not root.startswith(("http://", "https://")):
-        raise ConfigError(
-            f"TELEGRAM_BASE_URL is {value!r}, which is not a web address.\n"
-            f"  Write the root of a Bot API server, for example {DEFAULT_BASE_URL}."
-        )
-    return root.removesuffix("/bot")
-
-
-def _poll_seconds(value: object) -> float:
-    if value is None or value == "":
-        return DEFAULT_POLL_SECONDS
-    try:
-        seconds = float(str(value))
-    except ValueError:
-        seconds = -1.0
-    if not 1 <= seconds <= LONGEST_POLL_SECONDS:
-        raise ConfigError(
-            f"TELEGRAM_POLL_SECONDS is {value!r}; it is a number of seconds from 1 to {LONGEST_POLL_SECONDS}.\n"
-            f"  Leave it out for {DEFAULT_POLL_SECONDS}."
-        )
-    return seconds
-
-
 def _often(values: Mapping[str, Any], key: str, usual: float) -> float:
-    value = values.get(key)
-    if value is None or value == "":
-        return usual
-    try:
-        number = float(str(value))
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= MOST_CALLS:
-        raise ConfigError(
-            f"TELEGRAM_{key.upper()} is {value!r}; it is a number from 0 (not limited) to {MOST_CALLS}.\n"
-            f"  Leave it out for {usual}."
-        )
-    return number
+    return number(values, key, f"TELEGRAM_{key.upper()}", usual, 0, MOST_CALLS, zero="not limited")

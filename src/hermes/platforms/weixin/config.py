@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Self
-from urllib.parse import urlsplit
+from typing import Self
 
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Rate, Rates
 from hermes.core.secret import Secret
+from hermes.core.settings import number, web_address
 from hermes.core.values import dataclass
 
 DEFAULT_BASE_URL = "https://ilinkai.weixin.qq.com"
@@ -56,9 +55,9 @@ class WeixinConfig:
             owner_id=str(values.get("user_id") or "").strip(),
             base_url=root(values.get("base_url") or DEFAULT_BASE_URL, "WEIXIN_BASE_URL"),
             cdn_url=root(values.get("cdn_url") or DEFAULT_CDN_URL, "WEIXIN_CDN_URL"),
-            pause_seconds=_number(values, "send_chunk_delay_seconds", DEFAULT_PAUSE_SECONDS, 0, 60),
-            break_seconds=_number(values, "rate_limit_circuit_open_seconds", DEFAULT_BREAK_SECONDS, 1, 3600),
-            bubbles=int(_number(values, "bubbles_per_message", DEFAULT_BUBBLES, 1, 100)),
+            pause_seconds=number(values, *_setting("send_chunk_delay_seconds"), DEFAULT_PAUSE_SECONDS, 0, 60),
+            break_seconds=number(values, *_setting("rate_limit_circuit_open_seconds"), DEFAULT_BREAK_SECONDS, 1, 3600),
+            bubbles=int(number(values, *_setting("bubbles_per_message"), DEFAULT_BUBBLES, 1, 100)),
         )
 
     @property
@@ -71,25 +70,8 @@ class WeixinConfig:
 
 def root(value: str, name: str) -> str:
     """An address without its last slash. Raises ConfigError when it is none."""
-    address = str(value).strip().rstrip("/")
-    if not address.startswith(("http://", "https://")) or not urlsplit(address).hostname:
-        raise ConfigError(
-            f"{name} is {value!r}, which is not a web address.\n  Leave it out: signing in finds the right one."
-        )
-    return address
+    return web_address(name, value, cure="Leave it out: signing in finds the right one.")
 
 
-def _number(values: Mapping[str, Any], key: str, usual: float, low: float, high: float) -> float:
-    value = values.get(key)
-    if value is None or value == "":
-        return usual
-    try:
-        number = float(str(value))
-    except ValueError:
-        number = low - 1
-    if not low <= number <= high:
-        raise ConfigError(
-            f"WEIXIN_{key.upper()} is {value!r}; it is a number from {low:g} to {high:g}.\n"
-            f"  Leave it out for {usual:g}."
-        )
-    return number
+def _setting(key: str) -> tuple[str, str]:
+    return key, f"WEIXIN_{key.upper()}"

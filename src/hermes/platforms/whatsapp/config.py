@@ -11,6 +11,7 @@ from typing import Any, Self
 from hermes.core.errors import ConfigError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts
+from hermes.core.settings import number
 from hermes.core.values import dataclass
 
 LINK = "hermes whatsapp"
@@ -89,7 +90,9 @@ class WhatsAppConfig:
             prefix=_prefix(values.get("reply_prefix")),
             free_chats=frozenset(str(chat).strip() for chat in values.get("free_response_chats") or ()),
             patterns=tuple(_patterns(values.get("mention_patterns") or ())),
-            install_seconds=_seconds(values.get("npm_install_timeout")),
+            install_seconds=number(
+                values, "npm_install_timeout", "WHATSAPP_NPM_INSTALL_TIMEOUT", DEFAULT_INSTALL_SECONDS, 1, 7200
+            ),
             proxy=parts.proxy_for(SERVER),
         )
 
@@ -126,18 +129,3 @@ def _patterns(values: Iterable[Any]) -> Iterable[re.Pattern[str]]:
             raise ConfigError(
                 f"WHATSAPP_MENTION_PATTERNS holds {value!r}, which is no regular expression: {error}."
             ) from None
-
-
-def _seconds(value: Any) -> float:
-    if value is None or value == "":
-        return DEFAULT_INSTALL_SECONDS
-    try:
-        seconds = float(str(value))
-    except ValueError:
-        seconds = 0.0
-    if not 1 <= seconds <= 7200:
-        raise ConfigError(
-            f"WHATSAPP_NPM_INSTALL_TIMEOUT is {value!r}; it is a number of seconds from 1 to 7200.\n"
-            f"  Leave it out for {DEFAULT_INSTALL_SECONDS}."
-        )
-    return seconds

@@ -1,0 +1,43 @@
+"""Settings whose values a platform checks itself: a ConfigError names the setting, and says what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from hermes.core.errors import ConfigError
+
+
+def web_address(env: str, value: object, usual: str = "", *, cure: str = "", scheme: str = "http") -> str:
+    """An address without its last slash; ``usual`` where none is set. ``scheme`` counts with an s too."""
+    address = str(value or usual).strip().rstrip("/")
+    if not _is_address(address, (scheme, f"{scheme}s")):
+        what = "a web address" if scheme == "http" else f"an address that begins with {scheme}:// or {scheme}s://"
+        raise ConfigError(f"{env} is {value!r}, which is not {what}.\n  {cure or f'Leave it out for {usual}.'}")
+    return address
+
+
+def _is_address(text: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in schemes and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def number(
+    values: Mapping[str, Any], key: str, env: str, usual: float, least: float, most: float, *, zero: str = ""
+) -> float:
+    """The number under this key, ``usual`` where there is none. ``zero`` says what 0 means, where it has a meaning."""
+    value = values.get(key)
+    if value is None or value == "":
+        return usual
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = least - 1
+    if not least <= found <= most:
+        low = f"{least:g} ({zero})" if zero and not least else f"{least:g}"
+        raise ConfigError(f"{env} is {value!r}; it is a number from {low} to {most:g}.\n  Leave it out for {usual:g}.")
+    return found
