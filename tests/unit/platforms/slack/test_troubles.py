@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from hermes.core.errors import (
@@ -21,6 +22,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import Target
+from hermes.core.manifest import AdapterParts
 from hermes.core.messages import (
     Attachment,
     AttachmentKind,
@@ -33,6 +35,12 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import Adapter, AnswersPresses, Describes, EndsTyping, FetchesFiles, ShowsTyping
 from hermes.platforms.slack import connection
+from hermes.platforms.slack.api import Api
+from hermes.platforms.slack.catchup import CatchUp
+from hermes.platforms.slack.config import SlackConfig
+from hermes.platforms.slack.places import Places
+from hermes.platforms.slack.reading import Me
+from hermes.platforms.slack.receiving import Item, Receiver
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.slack import GROUP, FakeSlack
 from tests.unit.platforms.slack.test_reading import SAMPLES, mutated
@@ -152,6 +160,27 @@ async def test_what_is_said_between_two_sockets_is_caught_up_with(inbox: Inbox) 
         async with slack.adapter() as again, receiving(again, inbox):
             await inbox.until(2)
     assert (slack.nowhere, inbox.keys[1]) == (1, said.key)
+
+
+@pytest.mark.parametrize("has_moved", [True, False])
+async def test_the_end_of_an_old_socket_is_the_end_of_all_only_where_there_is_no_other(has_moved: bool) -> None:
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack, aiohttp.ClientSession() as http:
+        put: list[Item] = []
+        config = SlackConfig.of(AdapterParts("main", slack.settings(), http, lambda: None, {}))
+        api, places = Api(config, http), Places.of({})
+        links = connection.Links(api, http, lambda: None, put.append)
+        try:
+            await links.open()
+            [old] = links._open
+            links.replace(old)
+            if has_moved:
+                await slack.wait_for(lambda: bool(put))
+            ended = connection.Frame(old, None, "closed by Slack")
+            me = Me("main", "T0TEAM", "U0BOT")
+            batch = Receiver(me, places, CatchUp(api, places, put.append), lambda _: None).gather([ended])
+        finally:
+            await links.close()
+    assert (batch.ended is None) is has_moved
 
 
 async def test_what_waits_for_its_history_outlives_the_socket_it_came_over(inbox: Inbox) -> None:
@@ -387,6 +416,7 @@ async def test_slacks_own_failure_leaves_a_send_unknown_and_an_edit_to_be_repeat
         (b"5", 200, OutcomeUnknownError),
         (b"", 200, OutcomeUnknownError),
         (b'{"ok": tr', 200, OutcomeUnknownError),
+        (b'{"ok": fa', 429, RateLimitedError),
     ],
 )
 async def test_something_else_than_slack_answering_is_not_mistaken_for_it(
