@@ -104,6 +104,7 @@ class FakeSlack(Site):
         self.bot_token = "xoxb-1111-2222-secretsecret"
         self.app_token = "xapp-1-A0APP-3333-secretsecret"
         self.identity = f"{TEAM}/{BOT}"
+        self.team = TEAM  # as it tells; what it writes into events nobody reads
         self.secrets: tuple[str, ...] = (self.bot_token, self.app_token)
         self.calls: list[Call] = []
         self.marks: dict[str, str] = {}
@@ -544,7 +545,12 @@ class FakeSlack(Site):
     def _act(self, method: str, body: Json) -> Json:
         match method:
             case "auth.test":
-                return {"url": "https://example.slack.com/", "team": "Example", "user": "hermes", "team_id": TEAM} | {
+                return {
+                    "url": "https://example.slack.com/",
+                    "team": "Example",
+                    "user": "hermes",
+                    "team_id": self.team,
+                } | {
                     "user_id": BOT,
                     "bot_id": BOT_ID,
                 }

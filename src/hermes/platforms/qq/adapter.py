@@ -17,6 +17,7 @@ import aiohttp
 
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError, WindowClosedError
 from hermes.core.keys import Target
+from hermes.core.marks import of_identity
 from hermes.core.messages import (
     Attachment,
     Capabilities,
@@ -85,6 +86,7 @@ class QQAdapter:
         self._now = now
         self._api = Api(config, http)
         self._uploads = Uploads(self._api)
+        cursor, news = of_identity(cursor, config.app_id)
         self._session = Session.of(cursor)
         self._ledger = Ledger(cursor)
         self._may = wire.Abilities(
@@ -96,7 +98,7 @@ class QQAdapter:
         self._said: OrderedDict[str, str] = OrderedDict()  # what we said, by QQ's index of it
         self._receipts: OrderedDict[str, Receipt] = OrderedDict()
         self._typed: Ticket | None = None
-        self._learned: dict[str, str] = {}  # marks that wait for the next batch
+        self._learned = news  # marks that wait for the next batch
         self._acked: OrderedDict[str, None] = OrderedDict()
         self._acking: set[asyncio.Task[None]] = set()
 

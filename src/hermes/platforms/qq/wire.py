@@ -219,7 +219,7 @@ def _phrase(status: int) -> str:
 
 def is_window(code: int) -> bool:
     """Whether this refusal of a message that answers nobody means: not now, but later as an answer."""
-    return 304000 <= code < 305000 and code != 304025 and code not in _MEANT
+    return 304000 <= code < 305000 and code not in _MEANT
 
 
 def token_refusal(body: Json) -> PlatformError:

@@ -14,6 +14,7 @@ import orjson
 
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError
 from hermes.core.keys import Target
+from hermes.core.marks import of_identity
 from hermes.core.messages import (
     Attachment,
     InboundMessage,
@@ -64,8 +65,10 @@ class SlackAdapter:
 
     async def run(self, emit: Emit) -> None:
         """Receive until cancelled or until the connection ends; connecting again is the supervisor's work, not ours."""
-        places = Places.of(self._stored)
-        me = await self._sign_in(places)
+        team, user, name = await self._sign_in()
+        ours, news = of_identity(self._stored, self._identity)
+        places = Places.of(ours)
+        me = Me(self._config.account, team, user, name, places.takes_part)
         items: asyncio.Queue[Item] = asyncio.Queue()
         catch_up = CatchUp(self._api, places, items.put_nowait)
         links = Links(self._api, self._http, self._alive, items.put_nowait)
@@ -73,9 +76,10 @@ class SlackAdapter:
             stack.push_async_callback(links.close)
             await links.open()
             if not places.since:
-                marks = places.begin(f"{self._api.now():.6f}")
-                await emit((), marks)
-                self._stored |= marks
+                news |= places.begin(f"{self._api.now():.6f}")
+            if news:
+                await emit((), news)
+                self._stored |= news
             reading_back = asyncio.create_task(catch_up.run())
             stack.push_async_callback(_ended, reading_back)
             receiver = Receiver(me, places, catch_up, self._noted)
@@ -87,13 +91,14 @@ class SlackAdapter:
                     self._stored |= batch.marks
                 await batch.settle(links)
 
-    async def _sign_in(self, places: Places) -> Me:
+    async def _sign_in(self) -> tuple[str, str, str]:
+        """Our team, our id in it and our name there."""
         who = await self._api.ask("auth.test")
         team, user = who.get("team_id"), who.get("user_id")
         if not isinstance(team, str) or not isinstance(user, str) or not team or not user:
             raise UnreachableError("Slack does not say who we are.")
         self._identity = f"{team}/{user}"
-        return Me(self._config.account, team, user, str(who.get("user") or ""), places.takes_part)
+        return team, user, str(who.get("user") or "")
 
     def _noted(self, message: InboundMessage) -> None:
         key = message.session_key

@@ -21,6 +21,7 @@ from hermes.core.errors import (
 )
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
+from hermes.core.marks import of_identity
 from hermes.core.messages import (
     Attachment,
     Capabilities,
@@ -92,8 +93,11 @@ class WeixinAdapter:
         self._now = parts.now
         self.capabilities = replace(type(self).capabilities, rates=config.rates, sends_per_inbound=config.bubbles)
         self._client = Client(http, config.base_url, config.cdn_url, config.token)
-        self._memory = Memory(parts.cursor)
-        self._breaker = Breaker.of(parts.cursor.get(BREAKER, ""), config.break_seconds)
+        marks, news = of_identity(parts.cursor, config.bot_id)
+        self._memory = Memory(marks)
+        for name, value in news.items():
+            self._memory.note(name, value)
+        self._breaker = Breaker.of(marks.get(BREAKER, ""), config.break_seconds)
         self._reader = Reader(config.bot_id, config.account, self._memory.recall)
         self._tickets: dict[str, Ticket] = {}
         self._lost: CredentialsError | None = None  # the token is dead: no more traffic

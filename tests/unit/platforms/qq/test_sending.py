@@ -133,6 +133,20 @@ async def test_the_right_to_answer_outlives_the_process(qq: FakeQQ, inbox: Inbox
     assert [sent.reply_to for sent in qq.sent] == [said]
 
 
+async def test_another_bot_in_the_place_of_the_first_begins_anew(qq: FakeQQ, inbox: Inbox) -> None:
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+    qq.app_id = "102000002"
+    qq.kill_tokens()
+    async with qq.adapter() as adapter, receiving(adapter, inbox):
+        await qq.wait_for(lambda: qq.identified == 2 and qq.is_listening)
+        qq.user_says("hello", chat=8)
+        await inbox.message()
+        await adapter.send(to_ana("hello", "ob_1"))
+    assert (qq.identified, qq.resumed, qq.sent[0].reply_to) == (2, 0, "")
+    assert qq.marks["identity"] == "102000002"
+
+
 async def test_a_press_gives_the_right_to_one_answer(qq: FakeQQ, clock: FakeClock, inbox: Inbox) -> None:
     qq.unasked_left = 0
     buttons = ((Button("Yes", "yes"),),)

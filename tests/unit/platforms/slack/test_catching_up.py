@@ -174,6 +174,22 @@ async def test_replies_in_threads_are_caught_up_old_threads_and_new_ones(inbox: 
     assert said[2].session_key == said[1].session_key
 
 
+async def test_another_workspace_in_the_place_of_the_first_begins_anew(inbox: Inbox) -> None:
+    async with known(inbox) as first, FakeSlack() as second:
+        second.marks, second.team = first.marks, "T0OTHER"
+        second.connections = 1  # nobody listens, and nothing waits to be told
+        second.user_says("long before we came", chat=42)
+        async with listening(second, inbox):
+            await second.wait_for(lambda: second.marks["identity"] == "T0OTHER/U0BOT")
+        second.user_says("while it was down", chat=42)
+        asked = second.counts["conversations.history"]
+        async with listening(second, inbox):
+            await inbox.until(1)
+            await second.wait_for(lambda: second.counts["conversations.history"] > asked)
+    assert texts(inbox) == ["while it was down"]
+    assert {body["channel"] for body in second.called("conversations.history")} == {"D00000042"}
+
+
 async def test_a_rate_limit_is_waited_for(inbox: Inbox) -> None:
     async with known(inbox) as slack:
         slack.user_says("missed")

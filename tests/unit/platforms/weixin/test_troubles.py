@@ -31,7 +31,7 @@ from hermes.platforms.weixin.config import WeixinConfig
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.clock import FakeClock
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
-from tests.fakes.weixin import ANA, STALE, STALE_CONTEXT, Answer, FakeWeixin
+from tests.fakes.weixin import ANA, BOT, STALE, STALE_CONTEXT, Answer, FakeWeixin
 from tests.unit.platforms.weixin import samples
 from tests.unit.platforms.weixin.test_reading import mutated
 
@@ -143,6 +143,21 @@ async def test_a_place_that_did_not_move_is_asked_for_again(inbox: Inbox) -> Non
             await inbox.message()
             await weixin.wait_for(lambda: weixin.polls == 3)
     assert [body["get_updates_buf"] for body in weixin.bodies["getupdates"]] == ["old"] * 3
+
+
+async def test_another_bot_in_the_place_of_the_first_begins_anew(inbox: Inbox) -> None:
+    of_another = {"identity": "other@im.bot", "get_updates_buf": "old", f"chat:{ANA}": '["CK-old", 1.0]'}
+    async with (
+        asyncio.timeout(SECONDS),
+        FakeWeixin() as weixin,
+        weixin.adapter(cursor=of_another) as adapter,
+        receiving(adapter, inbox),
+    ):
+        await adapter.send(saying(weixin, "hi"))
+        await has_written(weixin, inbox)
+    assert weixin.bodies["getupdates"][0]["get_updates_buf"] == ""
+    assert contexts(weixin) == [""]
+    assert (inbox.marks["identity"], inbox.marks["get_updates_buf"]) == (BOT, "Ck-1")
 
 
 async def test_the_place_is_stored_with_what_came(inbox: Inbox) -> None:

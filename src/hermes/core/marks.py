@@ -1,0 +1,21 @@
+"""Whose marks these are. They are kept for each configured account, and another bot may be put in its place."""
+
+from __future__ import annotations
+
+from hermes.core.messages import Marks
+
+IDENTITY = "identity"
+
+
+def of_identity(marks: Marks, identity: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The marks of this very identity, and what is to be stored besides.
+
+    Of another one nothing is left: its place in a stream says nothing about ours, and the chats it knew are not ours.
+    A mark cannot be taken away, so an empty one counts as none.
+    """
+    known = {name: value for name, value in marks.items() if value}
+    if known.get(IDENTITY) == identity:
+        return known, {}
+    if IDENTITY not in known:
+        return known, {IDENTITY: identity}
+    return {}, {**dict.fromkeys(known, ""), IDENTITY: identity}
