@@ -8,6 +8,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { ensureFolder } from "./files.mjs";
 import { Groups } from "./groups.mjs";
+import { Heard } from "./heard.mjs";
 import { Inbound } from "./inbound.mjs";
 import { Keeper } from "./keeper.mjs";
 import { holdFolder } from "./lock.mjs";
@@ -50,8 +51,8 @@ export async function putTogether(config, log) {
     const spool = new Spool(config.spool, log);
     const sent = new Remembered(config.spool, "sent", REMEMBERED, log);
     const changes = new Remembered(config.spool, "changes", REMEMBERED_CHANGES, log);
-    const seen = new Remembered(config.spool, "seen", REMEMBERED, log);
     const people = new People(config.spool, log);
+    const heard = new Heard({ records: new Remembered(config.spool, "seen", REMEMBERED, log), people, log });
     const groups = new Groups(log);
     const agent = agentFor(config.proxy);
     if (agent) globalThis.fetch = fetchThrough(agent);
@@ -59,7 +60,7 @@ export async function putTogether(config, log) {
     const inbound = new Inbound({
         spool,
         sent,
-        seen,
+        heard,
         people,
         groups,
         me: () => keeper.me,
@@ -82,7 +83,7 @@ export async function putTogether(config, log) {
     const prepare = about => version.prepare(about);
     const makeSocket = makeWASocket;
     const keeper = new Keeper({ session, makeSocket, prepare, options, backoff: config.backoff, onEvent, log });
-    const sends = new Sends({ keeper, sent, changes, seen, groups, people, mediaFolder: config.media });
+    const sends = new Sends({ keeper, sent, changes, heard, groups, people, mediaFolder: config.media });
     return { keeper, spool, sends, sent };
 }
 

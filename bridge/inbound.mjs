@@ -1,17 +1,19 @@
 /** From what the library emits to items in the spool. */
 
-import { normalizeMessageContent, proto } from "baileys";
+import { jidNormalizedUser, normalizeMessageContent, proto } from "baileys";
 
 import { isMe, itemOf, number, unreadableItem } from "./items.mjs";
 import { kindOf } from "./log.mjs";
-import { openVote } from "./polls.mjs";
+import { openEdit, openVote } from "./sealed.mjs";
 
 const HISTORY_SLACK_SECONDS = 60;
+const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
+const EDIT = proto.Message.ProtocolMessage.Type.MESSAGE_EDIT;
 
 export class Inbound {
     #spool;
     #sent;
-    #seen;
+    #heard;
     #people;
     #groups;
     #me;
@@ -19,10 +21,10 @@ export class Inbound {
     #log;
 
     /** `me()` is our account, `linkedAt()` the second in which this device was linked (0: not known). */
-    constructor({ spool, sent, seen, people, groups, me, linkedAt, log }) {
+    constructor({ spool, sent, heard, people, groups, me, linkedAt, log }) {
         this.#spool = spool;
         this.#sent = sent;
-        this.#seen = seen;
+        this.#heard = heard;
         this.#people = people;
         this.#groups = groups;
         this.#me = me;
@@ -57,6 +59,7 @@ export class Inbound {
         let item;
         try {
             this.#people.learnSender(message);
+            message = this.#unsealed(message);
             item = itemOf(message, this.#context());
         } catch (error) {
             this.#log.warn("A message could not be read; it is handed on as it is", kindOf(error));
@@ -64,7 +67,9 @@ export class Inbound {
         }
         if (item === null) return this.#tellOfSilence(message);
         if (item.isGroup && !item.chatName) item.chatName = this.#groups.nameOf(item.chatId, socket);
-        this.#remember(message, item);
+        if (item.kind === "message") this.#heard.keep(item.chatId, item.messageId, message);
+        if (item.kind === "edit")
+            this.#heard.keep(item.chatId, item.messageId, { key: message.key, message: editedIn(message) });
         this.#spool.add(item);
     }
 
@@ -85,6 +90,22 @@ export class Inbound {
         };
     }
 
+    /** Newer phones seal an edit with the secret of the message that it changes: it is opened into the older form. */
+    #unsealed(message) {
+        const sealed = normalizeMessageContent(message.message)?.secretEncryptedMessage;
+        if (sealed?.secretEncType !== SEALED_EDIT || !sealed.targetMessageKey?.id) return message;
+        const { remoteJid, participant } = message.key;
+        const targetId = sealed.targetMessageKey.id;
+        const secret = this.#heard.recall(jidNormalizedUser(remoteJid), targetId)?.message?.messageContextInfo
+            ?.messageSecret;
+        const senders = this.#people.idsOf(participant || remoteJid);
+        const editedMessage = openEdit(sealed, { targetId, secret, senders });
+        if (editedMessage)
+            return { ...message, message: { protocolMessage: { key: { id: targetId }, type: EDIT, editedMessage } } };
+        this.#log.warn("An edit could not be opened: the message that it changes is not known, or has another secret");
+        return message;
+    }
+
     #openVote({ pollCreationMessageKey, vote }, { senderId }, me) {
         const pollId = pollCreationMessageKey.id;
         const poll = this.#sent.get(pollId)?.poll;
@@ -99,23 +120,6 @@ export class Inbound {
         });
     }
 
-    /** Kept for quotes, for files fetched later and for receipts. */
-    #remember(message, { chatId, messageId, kind }) {
-        if (kind !== "message" && kind !== "edit") return;
-        try {
-            const content =
-                kind === "edit"
-                    ? normalizeMessageContent(message.message).protocolMessage.editedMessage
-                    : message.message;
-            const raw = proto.WebMessageInfo.encode(
-                proto.WebMessageInfo.fromObject({ key: message.key, message: content }),
-            ).finish();
-            this.#seen.note(seenKey(chatId, messageId), { raw: Buffer.from(raw).toString("base64") });
-        } catch (error) {
-            this.#log.warn("A message cannot be quoted or its file fetched later", kindOf(error));
-        }
-    }
-
     #tellOfSilence(message) {
         if (message?.messageStubType === proto.WebMessageInfo.StubType.CIPHERTEXT) {
             this.#log.warn("A message could not be decrypted; its sender was asked for it again");
@@ -123,9 +127,4 @@ export class Inbound {
     }
 }
 
-export const seenKey = (chatId, messageId) => `${chatId} ${messageId}`;
-
-/** A message that was remembered, as the library made it. */
-export function recall(record) {
-    return record?.raw ? proto.WebMessageInfo.decode(Buffer.from(record.raw, "base64")) : undefined;
-}
+const editedIn = message => normalizeMessageContent(message.message).protocolMessage.editedMessage;

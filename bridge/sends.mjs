@@ -3,7 +3,6 @@
 import { generateMessageIDV2, isJidGroup, isLidUser, isPnUser, proto } from "baileys";
 import { randomBytes } from "node:crypto";
 
-import { recall, seenKey } from "./inbound.mjs";
 import { isMe } from "./items.mjs";
 import { contentOf, download } from "./media.mjs";
 import { Refusal, badRequest } from "./refusal.mjs";
@@ -19,17 +18,17 @@ export class Sends {
     #keeper;
     #sent;
     #changes;
-    #seen;
+    #heard;
     #groups;
     #people;
     #mediaFolder;
     #underway = new Map();
 
-    constructor({ keeper, sent, changes, seen, groups, people, mediaFolder }) {
+    constructor({ keeper, sent, changes, heard, groups, people, mediaFolder }) {
         this.#keeper = keeper;
         this.#sent = sent;
         this.#changes = changes;
-        this.#seen = seen;
+        this.#heard = heard;
         this.#groups = groups;
         this.#people = people;
         this.#mediaFolder = mediaFolder;
@@ -119,7 +118,7 @@ export class Sends {
     }
 
     #quoted(jid, replyTo) {
-        const seen = this.#recall(jid, replyTo);
+        const seen = this.#heard.recall(jid, replyTo);
         if (seen) return seen;
         const sent = this.#sent.get(replyTo);
         if (!sent?.raw) return undefined; // too old to be quoted: it is said without
@@ -153,7 +152,7 @@ export class Sends {
     async delete({ chatId, messageId }) {
         const jid = jidOf(chatId);
         const socket = this.#keeper.socket();
-        const seen = this.#recall(jid, messageId);
+        const seen = this.#heard.recall(jid, messageId);
         await this.#send(socket, jid, { delete: seen?.key ?? { remoteJid: jid, fromMe: true, id: messageId } });
         return { success: true, messageId };
     }
@@ -162,12 +161,6 @@ export class Sends {
     async #send(socket, jid, content) {
         const id = generateMessageIDV2(this.#keeper.me?.id);
         await this.#hand(socket, id, jid, content, { memory: this.#changes });
-    }
-
-    /** A message that was said here, under whichever of the chat's ids it came. */
-    #recall(jid, messageId) {
-        const ids = isJidGroup(jid) ? [jid] : this.#people.idsOf(jid);
-        return ids.map(id => recall(this.#seen.get(seenKey(id, messageId)))).find(Boolean);
     }
 
     async typing({ chatId, on = true }) {
@@ -180,13 +173,13 @@ export class Sends {
 
     async read({ chatId, messageIds }) {
         const jid = jidOf(chatId);
-        const keys = messageIds.map(id => this.#recall(jid, id)?.key ?? { remoteJid: jid, id, fromMe: false });
+        const keys = messageIds.map(id => this.#heard.recall(jid, id)?.key ?? { remoteJid: jid, id, fromMe: false });
         await this.#keeper.socket().readMessages(keys).catch(refuse);
         return { success: true };
     }
 
     async fetch({ chatId, messageId }) {
-        const message = this.#recall(jidOf(chatId), messageId);
+        const message = this.#heard.recall(jidOf(chatId), messageId);
         if (!message)
             throw new Refusal(410, "media_gone", "The message is too old: how to open its file is no longer known.");
         return download(message, this.#keeper.socket(), this.#mediaFolder);

@@ -193,6 +193,10 @@ class FakeWhatsApp:
         if chat:
             key["participant"] = user
         key |= more.pop("key", {})
+        message = {
+            **message,
+            "messageContextInfo": {"messageSecret": _text(os.urandom(32)), **message.get("messageContextInfo", {})},
+        }
         envelope = {"key": key, "messageTimestamp": int(self._clock()), "pushName": name, "message": message, **more}
         said = Said(f"msg:{key['remoteJid']}:{key['id']}", str(key["id"]), chat=str(key["remoteJid"]))
         self._said[said.key] = envelope
@@ -210,6 +214,17 @@ class FakeWhatsApp:
         edit = {"key": {**key, "fromMe": True}, "type": "MESSAGE_EDIT", "editedMessage": {"conversation": text}}
         more = {"chat": key["remoteJid"], "user": key["participant"]} if "participant" in key else {}
         return self.says({"protocolMessage": {**edit, "timestampMs": int(self._clock() * 1000)}}, **more)
+
+    def user_edits_sealed(self, said: Said, text: str, *, sender: str = ANA, secret: bytes | None = None) -> Said:
+        """As newer phones do it: sealed with the secret of the message, and with the id that they go by."""
+        original = self._said[said.key]
+        own = secret or base64.b64decode(original["message"]["messageContextInfo"]["messageSecret"])
+        sealed = seal_edit(text, own, message_id=said.message_id, sender=sender)
+        key = original["key"]
+        more = {"chat": key["remoteJid"], "user": key["participant"]} if "participant" in key else {}
+        return self.says(
+            {"secretEncryptedMessage": {"targetMessageKey": key, "secretEncType": "MESSAGE_EDIT", **sealed}}, **more
+        )
 
     def user_deletes(self, said: Said) -> Said:
         key = {**self._said[said.key]["key"], "fromMe": True}
@@ -727,3 +742,19 @@ def seal_vote(names: Sequence[str], secret: bytes, *, poll_id: str, creator: str
     iv = os.urandom(12)
     sealed = AESGCM(hmac.digest(first, sign, "sha256")).encrypt(iv, chosen, f"{poll_id}\0{voter}".encode())
     return {"encPayload": _text(sealed), "encIv": _text(iv)}
+
+
+def seal_edit(text: str, secret: bytes, *, message_id: str, sender: str) -> Json:
+    """An edit as newer phones seal it: a protocol message with the new text, under a key of its own."""
+    edited = _field(14, _field(1, text.encode()))
+    plain = _field(12, b"\x10\x0e" + edited)  # field 2, the kind: 14
+    info = f"{message_id}{sender}{sender}Message Edit".encode()
+    iv = os.urandom(12)
+    sealed = AESGCM(HKDF(SHA256(), 32, salt=None, info=info).derive(secret)).encrypt(iv, plain, None)
+    return {"encPayload": _text(sealed), "encIv": _text(iv)}
+
+
+def _field(number: int, data: bytes) -> bytes:
+    """A field of bytes, as protobuf writes it; short enough for one byte of length."""
+    assert len(data) < 128
+    return bytes([number << 3 | 2, len(data)]) + data

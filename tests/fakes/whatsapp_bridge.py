@@ -144,7 +144,7 @@ class RunningBridge:
 
     async def _ended(self) -> None:
         assert self.process is not None
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(5):  # it gives itself two seconds, of a machine that is not busy
             await self.process.wait()
         self.process = None
         if self._http is not None:

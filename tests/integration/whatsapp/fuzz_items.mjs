@@ -8,7 +8,7 @@ const program = process.argv[2];
 const load = name => import(pathToFileURL(path.join(program, name)));
 const { itemOf, unreadableItem } = await load("items.mjs");
 const { afterClose, pauseAfter } = await load("keeper.mjs");
-const { openVote } = await load("polls.mjs");
+const { openVote } = await load("sealed.mjs");
 const baileys = await import(pathToFileURL(createRequire(path.join(program, "main.mjs")).resolve("baileys")));
 
 const ANA = "4915550000007@s.whatsapp.net";

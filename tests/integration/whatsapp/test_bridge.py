@@ -186,6 +186,25 @@ async def test_edits_and_deletions_name_the_message_they_change(bridge: RunningB
     assert (deletion["kind"], deletion["targetId"]) == ("delete", said.message_id)
 
 
+async def test_an_edit_that_is_sealed_with_the_secret_of_its_message_is_opened(
+    bridge: RunningBridge, whatsapp: FakeWhatsApp
+) -> None:
+    said = whatsapp.user_says("helo")
+    whatsapp.user_edits_sealed(said, "hello")
+    whatsapp.tell_event("lid-mapping.update", {"lid": ANA_LID, "pn": ANA})
+    whatsapp.user_edits_sealed(said, "hello!", sender=ANA_LID)
+    whatsapp.user_edits_sealed(said, "forged", secret=bytes(32))
+    grouped = whatsapp.user_says_in_group("sup", to_us=False)
+    whatsapp.user_edits_sealed(grouped, "soup")
+    _, *edits, forged, _, last = await bridge.items(6)
+    assert [(edit["kind"], edit["targetId"], edit["body"]) for edit in [*edits, last]] == [
+        ("edit", said.message_id, "hello"),
+        ("edit", said.message_id, "hello!"),
+        ("edit", grouped.message_id, "soup"),
+    ]
+    assert (forged["kind"], forged["body"], forged["nativeType"]) == ("message", "", "secretEncryptedMessage")
+
+
 async def test_forwards_albums_places_and_contacts_are_told_as_what_they_are(
     bridge: RunningBridge, whatsapp: FakeWhatsApp
 ) -> None:

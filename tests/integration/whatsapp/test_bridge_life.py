@@ -178,7 +178,7 @@ async def ends_on_a_signal(bridge: RunningBridge) -> None:
     waiting = asyncio.create_task(bridge.ask("GET /health?not=connected&wait=30"))
     assert bridge.process is not None
     bridge.process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(5):
         assert await bridge.process.wait() == 0
         with pytest.raises(aiohttp.ClientError):
             await waiting
