@@ -211,12 +211,25 @@ class Gateway:
         return None
 
     async def _hear(self, session: Session | None) -> None:
-        begins: Json = {} if session is None else {"session": session.id, "sequence": session.seq, "resume": True}
-        where = URL(session.url) if session is not None and session.url else self._url
-        async with asyncio.timeout(CONNECT_SECONDS):
-            socket = await Socket.from_client(self._owner, gateway=where, **begins)
+        socket = await self._opened(session)
         while True:
             await socket.poll_event()
+
+    async def _opened(self, session: Session | None) -> Socket:
+        """Where Discord said that the session is resumed; where that is gone, at the address that everybody has."""
+        if session is None or not session.url:
+            return await self._open(self._url, session)
+        try:
+            return await self._open(URL(session.url), session)
+        except BROKEN as error:
+            log.info("Resuming elsewhere", extra={"platform": "discord", "reason": type(error).__name__})
+            await self.close()
+            return await self._open(self._url, session)
+
+    async def _open(self, where: URL, session: Session | None) -> Socket:
+        begins: Json = {} if session is None else {"session": session.id, "sequence": session.seq, "resume": True}
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await Socket.from_client(self._owner, gateway=where, **begins)
 
     def _noted(self, socket: Socket) -> None:
         """The SDK made it; from now on it is ours to close, whatever happens before it is handed over."""
@@ -239,8 +252,8 @@ class Gateway:
             raise wire.farewell(closed.code, closed.reason)
         if self._is_live:
             return self._again()
-        if session is not None and closed.code in wire.LOST_CODES:
-            return None
+        if session is not None:
+            return None  # closed instead of resumed: asking for the same again would go on for ever
         raise wire.farewell(closed.code, closed.reason)
 
     def _again(self) -> Session:

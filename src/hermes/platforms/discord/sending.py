@@ -155,9 +155,7 @@ async def _voice(message: OutboundMessage, upload: OpenFile, attachments: tuple[
     is_voice = attachments[0].kind is AttachmentKind.VOICE and len(attachments) == 1
     if not is_voice or message.text or message.buttons or message.is_repeat:
         return None
-    sound = await asyncio.to_thread(upload.file.read)
-    upload.file.seek(0)
-    return measure(sound)
+    return await asyncio.to_thread(lambda: measure(upload.file.read()))
 
 
 def _attached(files: list[File], voice: Voice | None) -> Json:

@@ -108,8 +108,6 @@ INTENTS_ARE_OFF = (
     "then run `hermes gateway restart`."
 )
 FATAL_CODES = frozenset({*_FATAL, 4014})
-# After these a session is gone, whatever the socket says next.
-LOST_CODES = frozenset({4003, 4007, 4009})
 _MAY_READ = (1 << 18) | (1 << 19)  # flags of an application: all servers, and fewer than a hundred
 
 

@@ -21,7 +21,7 @@ from hermes.platforms.discord import connection
 from hermes.platforms.discord.places import MOST_BEGUN, Places
 from hermes.services.http import ProxyRules, make_session
 from tests.contract.adapters.conftest import Inbox, receiving, saying
-from tests.fakes.discord import BOT, GROUP, ROLE, SERVER, FakeDiscord
+from tests.fakes.discord import BOT, GROUP, ROLE, SERVER, FakeDiscord, Socket
 from tests.fakes.proxy import FakeHttpProxy, FakeSocksProxy
 from tests.unit.platforms.discord.test_reading import SAMPLES, mutated
 
@@ -197,6 +197,31 @@ async def test_a_number_that_discord_never_gave_costs_the_session_and_nothing_el
             await discord.wait_for(lambda: len(discord.identified) == 1 and discord.sockets == 1)
 
 
+async def test_a_session_whose_own_address_is_gone_is_resumed_at_the_common_one(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord:
+        discord.marks["session"] = '{"id": "s0", "seq": 1, "url": "ws://127.0.0.1:1/"}'
+        said = discord.user_says("meanwhile")
+        async with discord.adapter() as adapter, receiving(adapter, inbox):
+            await inbox.until(1)
+    assert inbox.keys == [said.key]
+    assert (len(discord.resumed), discord.identified) == (1, [])
+
+
+@pytest.mark.parametrize("code", [1000, 4000, 4009])
+async def test_a_resume_that_is_answered_by_a_close_is_followed_by_a_new_session(inbox: Inbox, code: int) -> None:
+    class Closing(FakeDiscord):
+        async def _resume(self, socket: Socket, data: dict[str, Any]) -> int:
+            self.resumed.append(data)
+            self.forget_sessions()
+            return code
+
+    async with asyncio.timeout(SECONDS), Closing() as discord, discord.adapter() as adapter, receiving(adapter, inbox):
+        await discord.wait_for(lambda: discord.sockets == 1)
+        discord.user_says("hello")
+        await inbox.until(1)
+    assert (len(discord.resumed), len(discord.identified)) == (1, 1)
+
+
 async def test_a_connection_that_breaks_is_told_and_the_next_one_resumes(inbox: Inbox) -> None:
     async with connected(inbox) as (discord, _, running):
         discord.user_says("before")
@@ -213,9 +238,9 @@ async def test_a_connection_that_breaks_is_told_and_the_next_one_resumes(inbox: 
 async def test_a_heartbeat_that_is_never_answered_makes_it_connect_anew(
     monkeypatch: pytest.MonkeyPatch, inbox: Inbox
 ) -> None:
-    monkeypatch.setattr(connection, "HEARTBEAT_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "HEARTBEAT_SECONDS", 0.4)
     async with asyncio.timeout(SECONDS), FakeDiscord() as discord:
-        discord.heartbeat_ms, discord.answers_heartbeats = 100, False
+        discord.heartbeat_ms, discord.answers_heartbeats = 150, False
         async with discord.adapter() as adapter, receiving(adapter, inbox) as running:
             await discord.wait_for(lambda: len(discord.resumed) == 2)
             discord.answers_heartbeats = True
@@ -359,16 +384,17 @@ async def test_a_socket_without_hello_is_given_up(monkeypatch: pytest.MonkeyPatc
         await discord.wait_for(lambda: not discord._sockets)
 
 
+def heartbeats() -> int:
+    return sum(thread.name.startswith("keep-alive-handler") for thread in threading.enumerate())
+
+
 async def test_no_thread_of_the_sdk_outlives_its_connection(inbox: Inbox) -> None:
-    before = threading.active_count()
     async with connected(inbox) as (discord, _, _):
-        assert threading.active_count() == before + 1, "its heartbeats"
+        await discord.wait_for(lambda: heartbeats() == 1)
         discord.ask_to_reconnect()
         await discord.wait_for(lambda: len(discord.resumed) == 2 and discord.sockets == 1)
-        await discord.wait_for(lambda: threading.active_count() == before + 1)
-    async with asyncio.timeout(2):
-        while threading.active_count() > before:  # noqa: ASYNC110 - a thread sets no event of ours
-            await asyncio.sleep(0.01)
+        await discord.wait_for(lambda: heartbeats() == 1)
+    await discord.wait_for(lambda: heartbeats() == 0)
 
 
 @pytest.mark.parametrize("status", [500, 503])
