@@ -137,6 +137,7 @@ def _extras() -> dict[str, str]:
 # Ones that are broken, and ones whose SDK is missing
 
 
+@pytest.mark.timeout(60)
 def test_a_broken_platform_and_a_missing_sdk_are_one_line_each_and_stop_nothing(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "venv")
     scratch.add_module("raises", "raise RuntimeError('no pigeons')", platform="carrier")
