@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -13,12 +14,14 @@ from bench import machine, rig
 from bench.measures.idle import CALM_SECONDS
 from bench.rig import GatewayProcess
 from bench.rows import Plan, Row, Rows
+from hermes.store.home import make_home
 from tests.fakes.discord import FakeDiscord
 from tests.fakes.qq import FakeQQ
 from tests.fakes.server import FakeServer
 from tests.fakes.slack import FakeSlack
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.weixin import FakeWeixin
+from tests.fakes.whatsapp_account import FakeWhatsAppAccount, bridges
 
 ANSWER_SECONDS = 60.0
 AGAIN_SECONDS = 3.0
@@ -31,7 +34,23 @@ class Connectable(FakeServer, Protocol):
     def environ(self) -> Mapping[str, str]: ...
 
 
-FAKES: tuple[Callable[[], Connectable], ...] = (FakeTelegram, FakeDiscord, FakeQQ, FakeSlack, FakeWeixin)
+class LinkedWhatsApp(FakeWhatsAppAccount):
+    """Linked before: the files of that lie in the home."""
+
+    owns_its_bridge = True
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        own = {"WHATSAPP_ENABLED": "true", "WHATSAPP_MODE": "bot", "WHATSAPP_BRIDGE_FOLDER": str(bridges())}
+        return {**own, **self.bridge_environ}
+
+    def put_into(self, home: Path) -> None:
+        make_home(home)
+        self.link_session(home / "whatsapp" / "session")
+
+
+ALWAYS: tuple[Callable[[], Connectable], ...] = (FakeTelegram, FakeDiscord, FakeQQ, FakeSlack, FakeWeixin)
+FAKES = (*ALWAYS, LinkedWhatsApp) if shutil.which("npm") else ALWAYS  # its bridge is a program of Node
 
 
 async def measure(plan: Plan) -> Rows:
@@ -60,6 +79,8 @@ async def _gateway(stack: AsyncExitStack, place: Path, fakes: list[Connectable])
     provider = await stack.enter_async_context(rig.model())
     environ = rig.provided_by(provider, place)
     for fake in fakes:
+        if isinstance(fake, LinkedWhatsApp):
+            fake.put_into(place / "home")
         environ |= {**fake.environ, f"{fake.platform.upper()}_ALLOW_ALL_USERS": "true"}
     return GatewayProcess(place / "home", environ | {"WEIXIN_DM_POLICY": "open"})
 

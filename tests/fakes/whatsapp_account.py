@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
+import pytest
 
 from hermes.core.manifest import AdapterParts, Kept
 from hermes.core.messages import Capabilities
@@ -43,6 +44,8 @@ _MARKED = re.compile(r"(?<![\w*_~])([*_~])(?=\S)([^\n]+?)(?<=\S)\1(?![\w*_~])")
 
 def bridges() -> Path:
     """A folder in which the bridge of this clone is installed, as the installer leaves it."""
+    if shutil.which("node") is None:
+        pytest.skip("the bridge needs node and npm")
     folder = Path(sys.prefix) / "whatsapp-bridge" / "installed"
     folder.mkdir(parents=True, exist_ok=True)
     whole = folder / script_hash(sources())[:16]

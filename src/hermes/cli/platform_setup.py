@@ -249,7 +249,7 @@ class Wizard:
         manifest, ask, present = self._manifest, self._ask, self._present
         if manifest.sign_in is None or ask is None or self._flags.values:
             return {}
-        is_in = present is not None and present.is_mentioned and not present.missing
+        is_in = present is not None and present.is_mentioned and present.is_ready
         question = "Sign in again with a QR code?" if is_in else "Sign in with a QR code?"
         if not ask.yes(question, default=not is_in):
             return {}

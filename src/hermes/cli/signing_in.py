@@ -44,8 +44,10 @@ class Terminal:
         if self._replaceable:
             print(f"\x1b[{self._replaceable}F\x1b[J", end="")
         self.say(text)
-        lines = text.count("\n") + 1
-        self._replaceable = lines if self._is_live and lines < shutil.get_terminal_size().lines else 0
+        size = shutil.get_terminal_size()
+        below = f"\n\n{how}\n\n".split("\n")
+        lines = picture.count("\n") + sum(max(1, -(-len(line) // size.columns)) for line in below)
+        self._replaceable = lines if self._is_live and lines < size.lines else 0
 
     def say(self, text: str) -> None:
         self.done()

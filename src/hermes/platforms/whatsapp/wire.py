@@ -158,6 +158,7 @@ _LOGGED_OUT = {
     411: "WhatsApp no longer takes this link (411).",
 }
 _REASONS = {
+    405: "its own client is newer than the bridge's",
     408: "the connection was lost",
     428: "the connection was closed",
     500: "the session was refused",
