@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import aiohttp
+import msgspec
 
 from hermes.agent.models import render
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
@@ -159,6 +160,40 @@ def choice_of(choice: str) -> str | Json:
 # What comes back
 
 
+class _Delta(msgspec.Struct, gc=False):
+    content: str | None = None
+    refusal: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: Any = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    delta: _Delta | None = None
+    finish_reason: Any = None
+
+
+class _Piece(msgspec.Struct, gc=False):
+    """A chunk as far as it matters. What else providers write into each of them is never made into values."""
+
+    choices: list[_Choice] | None = None
+    usage: Any = None
+    x_groq: Any = None
+    error: Any = None
+
+    @property
+    def words(self) -> str:
+        """The text of a chunk that brings words and nothing else, as nearly all of them do; else ''."""
+        choice = self.choices[0] if self.choices else None
+        delta = choice.delta if choice is not None else None
+        if choice is None or delta is None or choice.finish_reason or self.usage or self.x_groq or self.error:
+            return ""
+        return "" if delta.reasoning_content or delta.reasoning or delta.tool_calls else delta.content or ""
+
+
+_pieces = msgspec.json.Decoder(list[_Piece])
+
+
 class ChatAnswer(Answer):
     __slots__ = ("_by", "_reasoned", "_signatures")
 
@@ -174,6 +209,20 @@ class ChatAnswer(Answer):
         kept = {"reasoning_content": "".join(self._reasoned), "extra_content": self._signatures}
         layout.thought({name: value for name, value in kept.items() if value})
         return layout.dump(("reasoning_content", "extra_content"))
+
+    def take_all(self, payloads: list[bytes]) -> None:
+        try:
+            pieces = _pieces.decode(b"[%s]" % b",".join(payloads))
+        except (msgspec.DecodeError, UnicodeDecodeError):  # something in it is not as usual
+            pieces = []
+        if len(pieces) != len(payloads):
+            super().take_all(payloads)
+            return
+        for piece, payload in zip(pieces, payloads, strict=True):
+            if self.model and (words := piece.words):
+                self.fresh_text.append(words)
+            else:
+                self.take(payload)
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         choices = chunk.get("choices")

@@ -131,6 +131,54 @@ def test_only_the_first_choice_is_read() -> None:
     assert taken(two).text == "a"
 
 
+BATCH: tuple[bytes, ...] = (
+    orjson.dumps({"model": "m", **delta(role="assistant", content="")}),
+    orjson.dumps({"id": "1", "object": "chunk", "model": "other", **delta(content="a"), "usage": None}),
+    orjson.dumps(delta(content="b", reasoning_content="hm", reasoning=None)),
+    orjson.dumps(delta(content=[{"type": "text", "text": "c"}])),
+    orjson.dumps(delta(refusal="d")),
+    orjson.dumps(delta(content="e", tool_calls=[{"index": 0, "id": "x", "function": {"name": "read"}}])),
+    orjson.dumps({**delta(content="f"), "usage": {"prompt_tokens": 3}}),
+    orjson.dumps({**delta(content="g"), "x_groq": {"usage": {"prompt_tokens": 4}}}),
+    orjson.dumps({"choices": [{"delta": {}, "message": {"content": "h"}}]}),
+    orjson.dumps({"choices": [{"delta": {"content": "i"}}, {"delta": {"content": "never"}}]}),
+    orjson.dumps({"choices": [{"delta": {"content": "j"}, "finish_reason": "length"}]}),
+    orjson.dumps({"choices": []}),
+    b"",
+    b"ping",
+    b'{"choices": [{"delta": {"content": "k"}}]}, {"choices": []}',
+    b'{"choices": [{"delta": {"content": "\xff"}}]}',
+    orjson.dumps({"error": {"message": "m"}}),
+    orjson.dumps({"choices": "x"}),
+    b"[1]",
+)
+
+
+def read_so_far(answer: ChatAnswer) -> tuple[Any, ...]:
+    calls = answer.tool_calls
+    return answer.text, answer.fresh_reasoning, calls, answer.usage, answer.is_finished, answer.model, answer.error
+
+
+@pytest.mark.parametrize("first", range(len(BATCH)))
+@pytest.mark.parametrize("count", [1, 2, len(BATCH)])
+def test_chunks_that_come_together_are_read_like_those_that_come_one_by_one(first: int, count: int) -> None:
+    payloads = list(BATCH[first : first + count])
+    together, alone = ChatAnswer(lambda: "x"), ChatAnswer(lambda: "x")
+    together.model = alone.model = "m" if first else ""
+    failed = []
+    try:
+        together.take_all(payloads)
+    except UnreadableChunkError:
+        failed.append(together)
+    try:
+        for payload in payloads:
+            alone.take(payload)
+    except UnreadableChunkError:
+        failed.append(alone)
+    assert len(failed) in (0, 2)
+    assert read_so_far(together) == read_so_far(alone)
+
+
 def test_nothing_after_done_is_read() -> None:
     reader = AnswerReader(ChatAnswer(lambda: "made"))
     reader.feed(b'data: [DONE]\n\ndata: {"choices":[{"delta":{"content":"late"}}]}\n\n')

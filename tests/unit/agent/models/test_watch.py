@@ -6,10 +6,11 @@ import asyncio
 from contextlib import ExitStack
 
 import aiohttp
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from hermes.agent.models.watch import Crowd, hold_back
+from hermes.agent.models.watch import Crowd, hold_back, read_all
 
 
 def test_the_more_streams_there_are_the_longer_each_lets_its_tokens_gather() -> None:
@@ -60,3 +61,56 @@ async def test_what_comes_while_it_is_held_back_is_read_in_one_piece_and_what_co
         assert await response.content.readany() == b"last"
         assert await response.content.readany() == b""
         hold_back(response, 0.1)  # all has come: nothing to hold back, and the connection is another's now
+
+
+async def test_many_chunks_are_taken_out_in_one_piece_and_the_connection_is_used_again() -> None:
+    words = [f"w{number} ".encode() for number in range(40)]
+
+    async def tell(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for word in words:
+            await response.write(word)
+        return response
+
+    app = web.Application()
+
+    async def say_nothing(_: web.Request) -> web.Response:
+        return web.Response(status=204)
+
+    app.router.add_get("/", tell)
+    app.router.add_get("/nothing", say_nothing)
+    async with TestServer(app) as server, aiohttp.ClientSession() as http:
+        for path in ("/", "/", "/missing"):
+            async with http.get(server.make_url(path)) as response:
+                pieces = []
+                while piece := await read_all(response.content):
+                    pieces.append(piece)
+                if path == "/":
+                    assert b"".join(pieces) == b"".join(words)
+                    assert len(pieces) < len(words)
+                else:
+                    assert b"Not Found" in b"".join(pieces)
+        async with http.get(server.make_url("/nothing")) as response:
+            assert await read_all(response.content) == b""
+
+
+async def read_to_end(content: aiohttp.StreamReader) -> None:
+    while await read_all(content):
+        pass
+
+
+async def test_a_body_that_breaks_off_says_so_however_it_is_read() -> None:
+    async def break_off(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"half")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    app = web.Application()
+    app.router.add_get("/", break_off)
+    async with TestServer(app) as server, aiohttp.ClientSession() as http, http.get(server.make_url("/")) as response:
+        with pytest.raises(aiohttp.ClientError):
+            await read_to_end(response.content)
