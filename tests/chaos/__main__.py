@@ -300,7 +300,7 @@ async def kill_over_discord(options: Options) -> Told:
         ("Discord: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
         ("Discord: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
         (
-            "Discord: sessions resumed, forgotten by Discord; messages that stood in the history alone",
+            "Discord: sessions asked for again, of these forgotten by Discord; messages said while none lived",
             f"{len(discord.resumed)}, {discord.forgotten}; {discord.nowhere}",
         ),
         (
