@@ -162,6 +162,19 @@ async def test_what_is_said_between_two_sockets_is_caught_up_with(inbox: Inbox) 
     assert (slack.nowhere, inbox.keys[1]) == (1, said.key)
 
 
+async def test_ended_while_a_socket_is_replaced_it_leaves_nothing_behind(inbox: Inbox) -> None:
+    async with connected(inbox) as (slack, adapter, _):
+        before = asyncio.all_tasks()
+        async with receiving(adapter, Inbox()):
+            await slack.wait_for(lambda: slack.sockets == 2)
+            hold = slack.hold("apps.connections.open")
+            slack.disconnect("warning")
+            await hold.reached()
+        left = {task for task in asyncio.all_tasks() - before if "Links._move" in repr(task)}
+        slack.release_all()
+    assert left == set()
+
+
 @pytest.mark.parametrize("has_moved", [True, False])
 async def test_the_end_of_an_old_socket_is_the_end_of_all_only_where_there_is_no_other(has_moved: bool) -> None:
     async with asyncio.timeout(SECONDS), FakeSlack() as slack, aiohttp.ClientSession() as http:
