@@ -91,7 +91,7 @@ async def test_a_token_that_is_revoked_while_the_socket_stays_is_told_once_and_s
     start: Start, slack: FakeSlack, telegram: FakeTelegram, clock: FakeClock
 ) -> None:
     telegram.any_chat = True
-    slack.ping_seconds = 0.05
+    slack.ping_seconds = 0.5
     async with start(clock=clock, **environ(slack), TELEGRAM_HOME_CHANNEL="7") as gateway:
         await slack.wait_for(lambda: link(gateway)["state"] == "connected", SECONDS)
         slack.refuse_next("chat.postMessage", "token_revoked", times=2)

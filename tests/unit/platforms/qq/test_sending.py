@@ -629,6 +629,18 @@ def test_a_part_that_qq_has_not_seen_yet_is_asked_for_each_second_for_as_long_as
     assert round(lasted) == (3 if is_taken else 120)
 
 
+async def test_a_part_that_is_refused_for_another_reason_is_not_asked_for_again(qq: FakeQQ, tmp_path: Path) -> None:
+    path = tmp_path / "film.mp4"
+    with path.open("wb") as file:
+        file.truncate(9_000_000)
+    qq.refuse_next("upload_part_finish", 40093004, "part differs", times=2)
+    film = Attachment(AttachmentKind.VIDEO, path=str(path), name="film.mp4", mime="video/mp4")
+    async with qq.adapter() as adapter:
+        with pytest.raises(RejectedError, match="part differs"):
+            await adapter.send(OutboundMessage(ANA, "", attachment=film))
+    assert qq.counts["upload_part_finish"] == 1
+
+
 async def test_a_spent_quota_is_told_and_not_tried_again(qq: FakeQQ, tmp_path: Path) -> None:
     path = tmp_path / "big.bin"
     with path.open("wb") as file:
