@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 
 from hermes.core.errors import (
+    ConfigError,
     ConflictError,
     CredentialsError,
     OutcomeUnknownError,
@@ -34,6 +35,7 @@ from hermes.platforms.whatsapp.config import WhatsAppConfig
 from hermes.platforms.whatsapp.install import Installer, script_hash, sources
 from hermes.platforms.whatsapp.process import Bridge
 from tests.contract.adapters.conftest import Inbox, receiving, saying
+from tests.e2e.terminal import patched_environ
 from tests.fakes.files import png
 from tests.fakes.whatsapp import ANA, GROUP, ME
 from tests.fakes.whatsapp_account import FakeWhatsAppAccount, bridges
@@ -312,6 +314,16 @@ async def test_without_a_link_it_says_what_to_type_and_starts_nothing(tmp_path: 
         with pytest.raises(CredentialsError, match="Run `hermes whatsapp`"):
             await adapter.describe()
     assert not (tmp_path / "whatsapp" / "spool").exists()
+
+
+async def test_without_node_the_operator_is_told_and_what_is_to_be_sent_waits(tmp_path: Path, inbox: Inbox) -> None:
+    whatsapp = WithItsOwnBridge(folder=str(tmp_path / "whatsapp"))
+    async with whatsapp.adapter() as adapter:
+        with patched_environ({"PATH": str(tmp_path)}):
+            with pytest.raises(ConfigError, match=r"pip install 'hermes-gateway\[whatsapp\]'"):
+                await adapter.run(inbox)
+            with pytest.raises(UnreachableError, match=r"needs Node\.js"):
+                await adapter.send(saying(whatsapp, "hello"))
 
 
 async def test_a_bridge_that_cannot_start_says_why(tmp_path: Path) -> None:

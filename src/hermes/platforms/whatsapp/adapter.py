@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hermes.core.errors import ConflictError, CredentialsError, UnreachableError
+from hermes.core.errors import ConfigError, ConflictError, CredentialsError, UnreachableError
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Attachment, Capabilities, OutboundMessage, Rate, Rates, Receipt
@@ -170,7 +170,7 @@ class WhatsAppAdapter:
         return Receipt(message.replaces or number)
 
     async def _call(self, path: str, body: dict[str, Any], seconds: float) -> str:
-        bridge = await self._ready()
+        bridge = await self._reached()
         ours = str(body.get("messageId") or "")
         if path != "edit" and ours:
             self._remember(ours)  # before it comes back to us
@@ -189,6 +189,13 @@ class WhatsAppAdapter:
             return await self._bridge.client()
         return await self._connected()
 
+    async def _reached(self) -> Client:
+        """The same for whoever can only try again later: a Node that is missing may be there by then."""
+        try:
+            return await self._ready()
+        except ConfigError as error:
+            raise UnreachableError(str(error).partition("\n")[0]) from None
+
     # Signs and files
 
     async def typing(self, target: Target) -> None:
@@ -198,13 +205,13 @@ class WhatsAppAdapter:
         await self._sign(target, on=False)
 
     async def _sign(self, target: Target, *, on: bool) -> None:
-        bridge = await self._ready()
+        bridge = await self._reached()
         await bridge.call("typing", {"chatId": wire.jid_of(target.chat), "on": on})
 
     async def fetch(self, attachment: Attachment, into: Path) -> Path:
         name = attachment.name or "file"
         media.refuse_large(attachment)
-        bridge = await self._ready()
+        bridge = await self._reached()
         found = await bridge.call("media", reading.handle_of(attachment.file_id), seconds=client.FILE_SECONDS)
         return await media.taken(Path(str(found.get("path") or "")), into, name, self._config.places.media)
 

@@ -16,7 +16,7 @@ from hermes.core.values import dataclass
 
 LINK = "hermes whatsapp"
 DEFAULT_PREFIX = "⚕ *Hermes Agent*\\n"
-DEFAULT_INSTALL_SECONDS = 300
+DEFAULT_INSTALL_SECONDS = 600
 LONGEST_PREFIX = 200
 SERVER = "https://web.whatsapp.com"
 

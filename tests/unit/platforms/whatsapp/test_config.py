@@ -24,7 +24,7 @@ def of(account: str = "main", **values: Any) -> WhatsAppConfig:
 
 def test_the_defaults_are_the_chat_with_oneself_and_a_prefix() -> None:
     config = of()
-    assert (config.mode, config.prefix, config.install_seconds) == (Mode.SELF_CHAT, "⚕ *Hermes Agent*\n", 300)
+    assert (config.mode, config.prefix, config.install_seconds) == (Mode.SELF_CHAT, "⚕ *Hermes Agent*\n", 600)
     assert config.places.session == Path("home/whatsapp/session")
     assert config.places.bridges == Path("home/whatsapp/bridge")
     assert config.proxy == "p"
