@@ -25,6 +25,7 @@ from hermes.platforms.whatsapp.wire import Health, Me
 
 WAIT_SECONDS = 25.0  # how long the bridge keeps a question that has no news
 COME_UP_SECONDS = 20.0
+REACH_SECONDS = 15.0
 HEALTH_SECONDS = 5.0
 REMEMBERED = 500
 
@@ -86,18 +87,19 @@ class WhatsAppAdapter:
         finally:
             self._is_up = False
 
-    async def _connected(self) -> Client:
-        """A bridge whose connection to WhatsApp is open. Raises what is in the way."""
+    async def _connected(self, *, is_patient: bool = True) -> Client:
+        """A bridge whose connection to WhatsApp is open. Raises what is in the way.
+
+        One that is down is given its next try, which the bridge makes in its own time, by whoever has the patience.
+        """
         bridge = await self._bridge.client()
-        health = await self._come_up(bridge, await self._look(bridge))
+        health = await self._come_up(bridge, await self._look(bridge), is_trying=not is_patient)
         if health.me is None:
             raise UnreachableError("The WhatsApp bridge is connected and does not say as whom.")
         self._me, self._is_up, self._pid = health.me, True, self._bridge.pid
         return bridge
 
-    async def _come_up(self, bridge: Client, health: Health) -> Health:
-        """Wait for the connection. One that is down is given its next try, which the bridge makes in its own time."""
-        is_trying = False
+    async def _come_up(self, bridge: Client, health: Health, *, is_trying: bool) -> Health:
         try:
             async with asyncio.timeout(COME_UP_SECONDS):
                 while not health.is_connected:
@@ -183,17 +185,20 @@ class WhatsAppAdapter:
         while len(self._sent) > REMEMBERED:
             self._sent.popitem(last=False)
 
-    async def _ready(self) -> Client:
+    async def _ready(self, *, is_patient: bool = True) -> Client:
         """Whoever receives has the connection already; otherwise it is made."""
         if self._is_up and self._pid == self._bridge.pid:
             return await self._bridge.client()
-        return await self._connected()
+        return await self._connected(is_patient=is_patient)
 
     async def _reached(self) -> Client:
-        """The same for whoever can only try again later: a Node that is missing may be there by then."""
+        """The same for whoever tries again later, and must not be kept: a call that is given up may have left."""
         try:
-            return await self._ready()
-        except ConfigError as error:
+            async with asyncio.timeout(REACH_SECONDS):
+                return await self._ready(is_patient=False)
+        except TimeoutError:
+            raise UnreachableError("The WhatsApp bridge is not up yet.") from None
+        except ConfigError as error:  # a Node that is missing may be there by then
             raise UnreachableError(str(error).partition("\n")[0]) from None
 
     # Signs and files

@@ -16,7 +16,7 @@ from hermes.platforms.calls import BROKEN, nothing_was_sent, within
 from hermes.platforms.whatsapp import wire
 
 CALL_SECONDS = 10.0
-SEND_SECONDS = 40.0  # the bridge itself waits 20 s for WhatsApp's word
+SEND_SECONDS = 35.0  # the bridge itself waits 20 s for WhatsApp's word
 FILE_SECONDS = 280.0
 GRACE_SECONDS = 10.0
 
