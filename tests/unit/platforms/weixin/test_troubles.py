@@ -89,6 +89,21 @@ def test_a_server_that_does_not_wait_for_news_is_not_asked_in_a_hot_loop() -> No
     assert 50 < run_in_jumps(story) < 70
 
 
+def test_one_batch_after_another_is_taken_without_a_pause() -> None:
+    async def story(loop: JumpingLoop, _: LoopClock) -> float:
+        inbox = Inbox()
+        async with FakeWeixin() as weixin, weixin.adapter() as adapter:
+            weixin.batch_size = 1
+            for number in range(5):
+                weixin.user_says(f"number {number}")
+            began = loop.time()
+            async with receiving(adapter, inbox):
+                await inbox.until(5)
+            return loop.time() - began
+
+    assert run_in_jumps(story) < 1
+
+
 @pytest.mark.parametrize(
     "answer",
     [b"", b"<html>busy</html>", b"[]", b"{", {"ret": -1}, {"ret": 7}, Answer(b"oops", 502), Answer(b"", 302)],
