@@ -59,7 +59,7 @@ class TroubledSlack(FakeSlack):
     async def _refuse_hello(self, request: web.BaseRequest) -> web.StreamResponse:
         socket = web.WebSocketResponse(timeout=0.5)
         await socket.prepare(request)
-        await socket.send_str('{"type": "disconnect", "reason": "link_disabled"}')
+        await socket.send_str('{"type": "disconnect", "reason": "too_many_websockets"}')
         await socket.receive()
         return socket
 
@@ -70,7 +70,7 @@ class TroubledSlack(FakeSlack):
             case "cut":
                 self.drop_connection()
             case "farewell":
-                self.disconnect("link_disabled")
+                self.disconnect("shutting_down")
                 await super()._converse(socket)
             case _:
                 await super()._converse(socket)
