@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from hermes.cli.platform_setup import Flags, Wizard
 from hermes.cli.questions import LeftError
 from hermes.config import Loaded, load
 from hermes.core.access import DmPolicy, GroupPolicy
-from hermes.core.errors import ConfigError
-from hermes.core.manifest import Manifest, Setting, SettingKind
+from hermes.core.errors import ConfigError, CredentialsError
+from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
 from tests.e2e.terminal import patched_environ
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -224,6 +225,26 @@ def test_a_refusal_of_its_own_is_told_without_the_names_of_variables_and_asked_a
     assert "✗ The app token begins with xapp-.\n" in person.shown
     assert "CHATTER_APP_TOKEN" not in person.shown
     assert person.shown.count("1. Open it.") == 1
+
+
+def test_a_login_that_is_right_is_not_asked_for_again_when_a_switch_elsewhere_was_turned(tmp_path: Path) -> None:
+    tries: list[str] = []
+
+    class Switched:
+        async def describe(self) -> str:
+            if len(tries) == 1:
+                raise CredentialsError("Its switch is off.", cure="turn the switch (chatter.test, Settings)")
+            return "@chatter"
+
+    def build(parts: AdapterParts) -> Any:
+        tries.append(parts.values["token"].reveal())
+        return Switched()
+
+    person = Typing("bot-1", "xapp-1", "us", "y", "", "", "")
+    manifest = replace(CHATTER, build=build)
+    page = Wizard(nothing_yet(tmp_path), manifest, Flags(), person.ask).page()
+    assert (page.name, page.changes["platforms.chatter.token"], tries) == ("@chatter", "bot-1", ["bot-1", "bot-1"])
+    assert "✗ Its switch is off.\n  → turn the switch (chatter.test, Settings)\nDone?" in person.shown
 
 
 def test_everybody_is_let_in_only_by_somebody_who_means_it(tmp_path: Path) -> None:

@@ -119,6 +119,9 @@ async def test_an_intent_that_is_off_ends_it_instead_of_being_tried_for_ever(
     async with start(**environ(discord)) as gateway:
         await discord.wait_for(lambda: link(gateway)["state"] == "signed out", SECONDS)
         await asyncio.sleep(0.7)  # longer than the first pause between two attempts
-        note = str(link(gateway)["note"])
+        note, cure = str(link(gateway)["note"]), str(link(gateway)["cure"])
     assert len(discord.identified) == 1
-    assert "Message Content Intent" in note
+    assert "Message Content Intent is off" in note
+    assert cure.startswith("switch on Message Content Intent (discord.com/developers/applications")
+    assert cure.endswith("then hermes gateway restart")
+    assert "DISCORD_BOT_TOKEN" not in cure

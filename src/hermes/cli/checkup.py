@@ -269,7 +269,8 @@ def service_check(facts: status.Facts) -> Finding:
         case status.State.NOT_RUNNING:
             return Finding("service", "hint", f"not running: {words} → {facts.command} gateway run")
         case status.State.STALLED | status.State.DEGRADED:
-            return Finding("service", "trouble", f"{judged.state.value}: {words}")
+            cures = tuple(status.cures(facts.snapshot or {}))
+            return Finding("service", "trouble", f"{judged.state.value}: {words}", cures)
         case _ if facts.snapshot is not None and not facts.snapshot.get("kept_up_by"):
             return Finding("service", "hint", "runs by hand: a reboot ends it")
         case _:

@@ -238,11 +238,19 @@ class Wizard:
                 return values, tried.name if tried else ""
             if self._ask is None:
                 hint = "" if tried.is_refused else " --no-check writes it all the same."
-                raise ConfigError(f"{_plain(tried.failure)} Nothing was written.{hint}")
+                cure = f"\n  → {tried.cure}" if tried.cure else ""
+                raise ConfigError(f"{_plain(tried.failure)} Nothing was written.{hint}{cure}")
             self._ask.say(wrapped(f"✗ {_plain(tried.failure)}"))
+            if tried.cure and self._is_mended(tried.cure, self._ask):
+                given = values  # it was right: nobody types it once more
+                continue
             if not tried.is_refused and self._ask.yes("Keep it all the same?", default=False):
                 return values, ""
             given = {}  # what was said on the command line was wrong too
+
+    def _is_mended(self, cure: str, ask: Questions) -> bool:
+        ask.say(wrapped(f"  → {cure}"))
+        return ask.yes("Done? It is then tried again.", default=True)
 
     def _scanned(self) -> Mapping[str, str]:
         """What a code gave that a phone scanned, where the platform is signed in to so. Nothing: it is typed."""

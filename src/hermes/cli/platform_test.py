@@ -102,7 +102,7 @@ def _describe(manifest: Manifest, config: Config, key: AccountKey, report: Repor
 
     tried = describe(manifest, config, key.account, {})
     if tried.failure:
-        report.bad(" ".join(tried.failure.split()), failed="account")
+        report.bad(" ".join(tried.failure.split()), tried.cure, failed="account")
         return False
     named = f"{key} is {tried.name}" if tried.name else f"{key} can be reached"
     report.good(f"{named}, answered in {tried.seconds:.1f} s", name=tried.name, seconds=round(tried.seconds, 3))

@@ -23,12 +23,13 @@ TRY_SECONDS = 20.0
 @dataclass(frozen=True, slots=True)
 class Tried:
     """``name`` is who the platform says we are. ``is_refused``: it, or the value itself, says no; else nothing is
-    known of the value, since nobody answered."""
+    known of the value, since nobody answered. ``cure``: the value is right, and this has to be done elsewhere."""
 
     name: str = ""
     seconds: float = 0.0
     failure: str = ""
     is_refused: bool = False
+    cure: str = ""
 
 
 def describe(manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]) -> Tried:
@@ -45,7 +46,9 @@ async def _described(manifest: Manifest, config: Config, account: str, values: M
             name = await adapter.describe() if isinstance(adapter, Describes) else ""
     except TimeoutError:
         return Tried(failure=f"no answer within {TRY_SECONDS:.0f} s")
-    except (ConfigError, CredentialsError, ConflictError, RejectedError) as error:
+    except CredentialsError as error:
+        return Tried(failure=str(error), is_refused=True, cure=error.cure)
+    except (ConfigError, ConflictError, RejectedError) as error:
         return Tried(failure=str(error), is_refused=True)
     except PlatformError as error:
         return Tried(failure=str(error))

@@ -11,7 +11,7 @@ GatewayError
 │   ├── ConflictError         another process uses this account; tried again slowly, the operator is told
 │   ├── RateLimitedError      tried again after retry_after seconds
 │   ├── WindowClosedError     parked; sent with the chat's next inbound message
-│   ├── CredentialsError      the adapter stops; the operator signs in again
+│   ├── CredentialsError      the adapter stops; the operator signs in again, or does what its cure says
 │   └── RejectedError         never tried again; the reason is shown
 ├── ModelError              told in the chat; the fallback chain is tried first (see ModelErrorKind)
 └── ToolError               the model reads the text and chooses another way
@@ -72,7 +72,15 @@ class WindowClosedError(PlatformError):
 
 
 class CredentialsError(PlatformError):
-    """The platform does not know us any more."""
+    """The platform does not know us any more, or does not let us in as we are.
+
+    ``cure``: one line that says what to do where the login is right and something else has to change; else a login
+    is what is missing.
+    """
+
+    def __init__(self, reason: str, *, cure: str = "") -> None:
+        super().__init__(reason)
+        self.cure = cure
 
 
 class RejectedError(PlatformError):

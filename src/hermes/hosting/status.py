@@ -92,6 +92,12 @@ def _trouble(platform: Mapping[str, Any], now: float) -> str:
     return f"{account} is {state} since {_clock(since)}" if since else f"{account} is {state}"
 
 
+def cures(snapshot: Mapping[str, Any]) -> list[str]:
+    """What to do about each platform that is not as it should be, as far as anybody knows."""
+    platforms = snapshot.get("platforms", ())
+    return [f"{platform['account']} → {platform['cure']}" for platform in platforms if platform.get("cure")]
+
+
 def _answering(snapshot: Mapping[str, Any]) -> Status:
     found = troubles(snapshot)
     state = State.DEGRADED if found else State.RUNNING

@@ -78,6 +78,7 @@ class _Account:
     state: Link = Link.CONNECTING
     since: float = 0.0
     reason: str = ""
+    cure: str = ""  # of being signed out, where the platform knows a better one than to sign in again
     last_frame: float | None = None
     sends_are_refused: bool = False  # what comes in says nothing about that
     capabilities: Capabilities | None = None
@@ -172,6 +173,7 @@ class Supervisor:
         account = self._accounts.get(AccountKey(target.platform, target.account))
         if account is not None and isinstance(error, CredentialsError):
             account.sends_are_refused = True
+            account.cure = error.cure
             self._change(account, Link.SIGNED_OUT, str(error))
 
     def status(self) -> list[dict[str, Any]]:
@@ -303,6 +305,7 @@ class Supervisor:
             self._change(account, Link.INCOMPLETE, str(error))
             return None
         except CredentialsError as error:
+            account.cure = error.cure
             self._broke(account, Link.SIGNED_OUT, str(error), 0.0)
             return None
         except ConflictError as error:
@@ -398,6 +401,8 @@ class Supervisor:
             return
         account.since = self._clock.now()
         about = {"platform": account.key.platform, "account": account.key.account}
+        if state is Link.SIGNED_OUT and account.cure:
+            about["cure"] = _cure(account)
         if state is Link.CONNECTED:
             log.info("Connected", extra=about)
         elif reconnect_in is not None:
@@ -405,7 +410,7 @@ class Supervisor:
         else:
             log.warning("Not connected", extra={**about, "state": state.value, "reason": reason})
         if state is Link.SIGNED_OUT:
-            self._on_signed_out(account.key, reason)
+            self._on_signed_out(account.key, f"{reason} → {_cure(account)}" if account.cure else reason)
 
     def _backoff(self, account: _Account) -> float:
         steps = self._pace.backoff_seconds
@@ -435,6 +440,8 @@ def _routine(account: _Account) -> str:
 
 def _cure(account: _Account) -> str:
     match account.state:
+        case Link.SIGNED_OUT if account.cure:
+            return f"{account.cure}; then hermes gateway restart"
         case Link.SIGNED_OUT if account.manifest.sign_in is not None:
             return f"hermes {account.key.platform} login"
         case Link.SIGNED_OUT:

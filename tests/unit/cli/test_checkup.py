@@ -16,6 +16,7 @@ from hermes.cli.checkup import (
     model_check,
     network_check,
     people_check,
+    service_check,
     stores_check,
 )
 from hermes.cli.doctor import screen
@@ -161,3 +162,16 @@ def test_each_dialect_is_asked_for_its_models_in_its_own_way(
     asked, headers = list_of(mode, base_url, "k")
     assert asked == url
     assert header in headers
+
+
+def test_a_platform_in_trouble_is_told_with_its_cure() -> None:
+    discord = {
+        "account": "discord",
+        "state": "signed out",
+        "since": 1.0,
+        "cure": "switch it on; then hermes gateway restart",
+    }
+    snapshot = {"now": 100.0, "started_at": 1.0, "platforms": [discord]}
+    found = service_check(Facts(now=100.0, monotonic=100.0, snapshot=snapshot, is_held=True))
+    assert (found.level, "discord is signed out" in found.text) == ("trouble", True)
+    assert found.more == ("discord → switch it on; then hermes gateway restart",)

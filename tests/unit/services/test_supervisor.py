@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from hermes.config import load
-from hermes.core.errors import UnreachableError
+from hermes.core.errors import CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, Manifest, Setting
 from hermes.core.messages import Capabilities, OutboundMessage, Receipt
 from hermes.core.ports import Emit
+from hermes.services.clock import SystemClock
 from hermes.services.supervisor import Supervisor
 from hermes.store.db import open_database
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
@@ -78,3 +79,37 @@ def test_a_server_that_greets_and_hangs_up_is_tried_ever_more_slowly(tmp_path: P
 def test_after_a_connection_that_held_it_is_quick_again(tmp_path: Path) -> None:
     waited = pauses(tmp_path, [0.1, 0.1, 0.1, 1800, 1800, 0.1, 0.1])
     assert waited == pytest.approx([0.5, 1, 2, 0.5, 0.5, 0.5, 1], rel=0.3)
+
+
+class Refused(Brief):
+    async def run(self, emit: Emit) -> None:
+        raise CredentialsError("The switch is off.", cure="switch it on (pager.test, Settings)")
+
+
+async def test_where_the_login_is_right_the_cure_is_the_platforms_own_and_not_to_mend_the_token(tmp_path: Path) -> None:
+    token = Setting("token", "BRIEF_TOKEN", required=True)
+    manifest = Manifest("brief", "Brief", (token,), lambda parts: Refused(parts, [], []))
+    told: list[str] = []
+    config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
+    db = await open_database(tmp_path / "state.db")
+    supervisor = Supervisor(
+        {"brief": manifest},
+        db,
+        lambda: config,
+        SystemClock(),
+        {},
+        on_signed_out=lambda _, reason: told.append(reason),
+    )
+    supervisor.connect(lambda *_: _emit, _nobody)
+    supervisor.reconcile()
+    try:
+        async with asyncio.timeout(5):
+            while not told:  # noqa: ASYNC110 - the supervisor tells no event of it
+                await asyncio.sleep(0.01)
+    finally:
+        await supervisor.close()
+        await db.close()
+    [status] = supervisor.status()
+    cure = "switch it on (pager.test, Settings); then hermes gateway restart"
+    assert (status["state"], status["note"], status["cure"]) == ("signed out", "The switch is off.", cure)
+    assert told == [f"The switch is off. → {cure}"]

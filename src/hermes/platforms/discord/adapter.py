@@ -171,8 +171,7 @@ class DiscordAdapter:
     async def describe(self) -> str:
         """The token is tried, and whether messages may be read; a bot in no server is told with its invitation."""
         who, application = await self._who(), await self._about_us()
-        if not wire.may_read_messages(application):
-            raise RejectedError(wire.INTENTS_ARE_OFF)
+        wire.check_intents(application)
         name = f"@{who.get('username') or who['id']}"
         servers = await self._api.get("list our servers", "/users/@me/guilds", query={"limit": "1"})
         if servers:

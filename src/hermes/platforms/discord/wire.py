@@ -96,18 +96,25 @@ THREAD_EXISTS = 160004
 UNKNOWN_CHANNEL = 10003
 
 _PORTAL = "discord.com/developers/applications, your application, Bot"
+_DISALLOWED_INTENTS = 4014
+_SWITCH = f"Message Content Intent ({_PORTAL}, Privileged Gateway Intents)"
 _FATAL = {
     4004: f"Discord does not know the token any more. Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.",
-    4010: "Discord refused the shard that was asked for; Hermes uses none. Update hermes-gateway.",
+    4010: "Discord refused the shard that was asked for; Hermes uses none.",
     4011: "The bot is in so many servers that Discord wants it in shards, which Hermes does not do.",
-    4012: "Discord does not speak this version of its gateway any more. Update hermes-gateway and discord.py.",
-    4013: "Discord refused the intents that were asked for as invalid. Update hermes-gateway.",
+    4012: "Discord does not speak this version of its gateway any more.",
+    4013: "Discord refused the intents that were asked for as invalid.",
+    _DISALLOWED_INTENTS: "The bot may not read messages: its Message Content Intent is off.",
 }
-INTENTS_ARE_OFF = (
-    f"The bot may not read messages. Switch on Message Content Intent ({_PORTAL}, Privileged Gateway Intents), "
-    "then run `hermes gateway restart`."
-)
-FATAL_CODES = frozenset({*_FATAL, 4014})
+# What is typed or switched where the token is the right one.
+_CURES = {
+    4010: "update hermes-gateway",
+    4011: "take the bot out of some servers",
+    4012: "update hermes-gateway",
+    4013: "update hermes-gateway",
+    _DISALLOWED_INTENTS: f"switch on {_SWITCH}",
+}
+FATAL_CODES = frozenset(_FATAL)
 _MAY_READ = (1 << 18) | (1 << 19)  # flags of an application: all servers, and fewer than a hundred
 
 
@@ -275,16 +282,16 @@ def _bounded(seconds: float | None) -> float:
 
 def farewell(code: int, reason: str = "") -> PlatformError:
     """Why Discord closed the socket, and who acts."""
-    if code == 4014:  # intents that are switched off
-        return CredentialsError(INTENTS_ARE_OFF)
     if code in _FATAL:
-        return CredentialsError(_FATAL[code])
+        return CredentialsError(_FATAL[code], cure=_CURES.get(code, ""))
     words = f" reason={reason[:100]}" if reason else ""
     if code == 4008:  # too many frames of ours
         return RateLimitedError(f"WebSocket closed: code={code}{words}", retry_after=60.0)
     return UnreachableError(f"WebSocket closed: code={code}{words}")
 
 
-def may_read_messages(application: Json) -> bool:
+def check_intents(application: Json) -> None:
+    """Raise what the gateway would close with, where the application may not read messages."""
     flags = application.get("flags")
-    return not isinstance(flags, int) or bool(flags & _MAY_READ)
+    if isinstance(flags, int) and not flags & _MAY_READ:
+        raise farewell(_DISALLOWED_INTENTS)

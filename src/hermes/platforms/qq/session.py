@@ -123,7 +123,7 @@ def after(session: Session, end: End, now: float) -> tuple[Session, PlatformErro
     session = _counted(session, end)
     code = end.code
     if code in _FATAL:
-        return session, CredentialsError(f"{end.words}. {_FATAL[code]}")
+        return session, CredentialsError(f"{end.words}. {_FATAL[code]}", cure=_CURES.get(code, _UPDATE))
     if code == 4014:
         return _with_fewer_intents(session, end, now)
     if code == 4004:
@@ -157,7 +157,8 @@ def _is_from_qq(code: int) -> bool:
 def _with_fewer_intents(session: Session, end: End, now: float) -> tuple[Session, PlatformError]:
     if session.intents(now) == FEWER_INTENTS:
         return session, CredentialsError(
-            f"{end.words}. The bot may not receive messages of groups and people: ask for it at q.qq.com."
+            f"{end.words}. The bot may not receive messages of groups and people: ask for it at q.qq.com.",
+            cure="ask at q.qq.com for messages of groups and people",
         )
     return replace(session.forgotten(), fewer_since=int(now)), UnreachableError(end.words)
 
@@ -180,4 +181,9 @@ _FATAL: Mapping[int, str] = {
     4914: "The bot is taken down and may talk in its sandbox only: publish it at q.qq.com, or set QQ_BASE_URL to "
     "https://sandbox.api.sgroup.qq.com.",
     4915: "The bot is banned. Ask at q.qq.com.",
+}
+_UPDATE = "update hermes-gateway"
+_CURES: Mapping[int, str] = {
+    4914: "publish the bot at q.qq.com",
+    4915: "ask at q.qq.com why the bot is banned",
 }

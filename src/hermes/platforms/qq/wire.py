@@ -181,7 +181,10 @@ def refusal(what: str, status: int, body: Json, headers: Mapping[str, str]) -> P
     if code in CHECK_FAILED:
         return RefusedError(reason, code)
     if code in _BANNED:
-        return CredentialsError(f"{reason}. The bot lacks a privilege or is banned: see q.qq.com.")
+        return CredentialsError(
+            f"{reason}. The bot lacks a privilege or is banned: see q.qq.com.",
+            cure="look at q.qq.com what the bot may do",
+        )
     if code in TOKEN_REFUSED or status == HTTPStatus.UNAUTHORIZED:
         return TokenRefusedError(f"{reason}. Check QQ_APP_ID and QQ_CLIENT_SECRET.")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and code not in _MEANT:

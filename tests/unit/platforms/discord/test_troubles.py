@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, RejectedError, UnreachableError
+from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Button, InboundEvent, InboundMessage, Marks, OutboundMessage, Unreadable
 from hermes.core.ports import Adapter, AnswersPresses, Describes
 from hermes.platforms.discord import adapter as adapters
@@ -289,7 +289,7 @@ async def test_a_gateway_that_ends_every_connection_is_not_resumed_in_a_tight_lo
         (4004, "DISCORD_BOT_TOKEN"),
         (4010, "shard"),
         (4011, "shards"),
-        (4012, "Update"),
+        (4012, "update hermes-gateway"),
         (4013, "intents"),
         (4014, "Message Content Intent"),
     ],
@@ -301,18 +301,21 @@ async def test_a_fatal_close_ends_it_and_says_what_to_change(
         await discord.close_sockets(code)
         error = await ends(running)
     assert isinstance(error, CredentialsError)
-    assert words in str(error)
+    assert words in f"{error} {error.cure}"
+    assert bool(error.cure) == (code != 4004), "another token helps only where the token is what is wrong"
     assert discord.token not in str(error)
 
 
 async def test_an_intent_that_is_off_ends_it_with_the_switch_to_turn(inbox: Inbox) -> None:
     async with asyncio.timeout(SECONDS), FakeDiscord(is_known=False) as discord, discord.adapter() as adapter:
         discord.flags = 0
-        with pytest.raises(CredentialsError, match="Message Content Intent"):
+        with pytest.raises(CredentialsError, match="Message Content Intent is off") as refused:
             await adapter.run(inbox)
+        assert "switch on Message Content Intent (discord.com/developers" in refused.value.cure
         assert isinstance(adapter, Describes)
-        with pytest.raises(RejectedError, match="Message Content Intent"):
+        with pytest.raises(CredentialsError, match="Message Content Intent is off") as told:
             await adapter.describe()
+        assert told.value.cure == refused.value.cure
     assert len(discord.identified) == 1, "and it is not tried again and again"
 
 
