@@ -382,19 +382,30 @@ async def test_ids_of_updates_that_start_anew_lower_lose_nothing(fake: FakeTeleg
 
     async def keep(events: list[object], cursor: object = None) -> None:
         seen.extend(event.text for event in events)  # type: ignore[attr-defined]
+        if seen[-1] == "two":
+            fake.user_says("three")  # before the next poll
 
     fake.user_says("one")
     running = asyncio.create_task(adapter.run(keep))  # type: ignore[arg-type]
     await fake.wait_for(lambda: fake.polls == 2 and fake.unconfirmed == 0)
     fake._next_update = 5
-    for words in ("two", "three"):
-        fake.user_says(words)
-    await fake.wait_for(lambda: seen == ["one", "two", "three"])
-    fake.user_says("four")
-    await fake.wait_for(lambda: seen[-1] == "four" and fake.unconfirmed == 0)
+    fake.user_says("two")
+    await fake.wait_for(lambda: seen == ["one", "two", "three"] and fake.unconfirmed == 0)
     running.cancel()
     await asyncio.wait({running})
-    assert seen == ["one", "two", "three", "four"]
+
+
+def test_the_first_look_waits_for_nothing_and_the_next_follows_at_once() -> None:
+    async def story(loop: JumpingLoop, _: LoopClock) -> float:
+        async with FakeTelegram() as fake, aiohttp.ClientSession() as http:
+            running = asyncio.create_task(adapter_for(fake.url, http).run(_nobody))
+            began = loop.time()
+            await fake.wait_for(lambda: fake.polls == 2)
+            running.cancel()
+            await asyncio.wait({running})
+            return loop.time() - began
+
+    assert run_in_jumps(story) < 0.5
 
 
 def test_a_server_that_does_not_wait_for_news_is_not_asked_in_a_hot_loop() -> None:
