@@ -30,6 +30,7 @@ from tests.chaos import (
     tool_kills,
     weixin_kills,
     weixin_reconnects,
+    whatsapp_kills,
     whatsapp_restarts,
 )
 from tests.chaos.kills import Series
@@ -49,6 +50,7 @@ QQ_KILLS = 50
 SLACK_KILLS = 50
 DISCORD_KILLS = 50
 WEIXIN_KILLS = 50
+WHATSAPP_KILLS = 50
 BRIDGE_RESTARTS = 200
 
 Row = tuple[str, str]
@@ -351,19 +353,33 @@ async def kill_over_weixin(options: Options) -> Told:
     return Told(rows, is_good and grown.is_good)
 
 
-async def kill_the_bridge(options: Options) -> Told:
-    folder = options.folder / "whatsapp"
+async def kill_over_whatsapp(options: Options) -> Told:
+    started = time.monotonic()
+    async with whatsapp_kills.opened(options.folder / "whatsapp", options.seed) as world:
+        series = Series(world)
+        async for kill in series.run(WHATSAPP_KILLS):
+            if (kill.number + 1) % PROGRESS_EVERY == 0:
+                _tell_progress(series, time.monotonic() - started)
+        waiting = await series.settle()
+    verdict = series.verdict()
+    stuck = sum(kill.is_stuck for kill in series.kills)
+    for line in told(verdict, world.platform.flights, series.kills):
+        print(line)
+    folder = options.folder / "whatsapp_restarts"
     folder.mkdir()
     grown, lost = await whatsapp_restarts.restart_again_and_again(folder, BRIDGE_RESTARTS)
     before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
     rows = [
+        ("WhatsApp: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
+        ("WhatsApp: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
+        ("WhatsApp: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
         ("WhatsApp: deaths of its bridge, messages lost", f"{grown.failures}, {len(lost)}"),
         (
             f"WhatsApp: descriptors, tasks, threads before → after {grown.failures} starts of its bridge",
             f"{before} → {after}",
         ),
     ]
-    return Told(rows, grown.is_good and not lost)
+    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good and not lost)
 
 
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
@@ -380,7 +396,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "slack": kill_over_slack,
     "discord": kill_over_discord,
     "weixin": kill_over_weixin,
-    "whatsapp": kill_the_bridge,
+    "whatsapp": kill_over_whatsapp,
 }
 
 

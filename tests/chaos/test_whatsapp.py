@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos import whatsapp_restarts
+from tests.chaos import whatsapp_kills, whatsapp_restarts
+from tests.chaos.kills import Series
+from tests.chaos.ledger import told
 from tests.fakes.whatsapp import FakeWhatsApp
 
 RESTARTS = 2
+KILLS = 2
 ROOT = Path(__file__).parents[2]
 
 # A gateway as far as WhatsApp is concerned: it connects, and then it is killed.
@@ -72,3 +75,16 @@ async def test_a_gateway_killed_by_kill_nine_leaves_no_bridge_behind(tmp_path: P
             while is_alive(pid):  # noqa: ASYNC110 - the dead tell nobody
                 await asyncio.sleep(0.02)
         await whatsapp.wait_for(lambda: whatsapp.open_connections == 0)
+
+
+@pytest.mark.timeout(120)
+async def test_nothing_said_on_whatsapp_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
+    async with whatsapp_kills.opened(tmp_path / "world", seed=5) as world:
+        series = Series(world)
+        kills = [kill async for kill in series.run(KILLS)]
+        waiting = await series.settle()
+    verdict = series.verdict()
+    assert verdict.is_good, "\n".join(told(verdict, world.platform.flights, kills))
+    assert [kill for kill in kills if kill.is_stuck] == []
+    assert waiting == 0
+    assert verdict.repeats == 0, "a repeat goes out under the same id"
