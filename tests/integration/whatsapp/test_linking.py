@@ -106,7 +106,7 @@ async def test_a_link_that_comes_to_nothing_changes_nothing(phone: Phone, folder
     phone.link_session(folder / "session")
     before = (folder / "session" / "creds.json").read_bytes()
     with pytest.raises(CredentialsError, match="Nobody scanned the code in time"):
-        await linked(phone, folder, Screen(), Pace(link_seconds=2.5, look_seconds=0.1))
+        await linked(phone, folder, Screen(), Pace(link_seconds=1.0, look_seconds=0.1))
     assert (folder / "session" / "creds.json").read_bytes() == before
     assert set_aside(folder) == []
 
