@@ -166,7 +166,7 @@ def settle(tx: Tx, event_id: str, *, state: InboxState, reason: str = "", now: f
     ended = tx.one(
         """
         UPDATE inbox SET state = :state, reason = :reason, settled_at = :now
-        WHERE id = :id AND state IN ('queued', 'acting', 'taken') RETURNING lane, kind
+        WHERE id = :id AND (state = 'queued' OR state = 'acting' OR state = 'taken') RETURNING lane, kind
         """,
         lambda *row: row,
         id=event_id,
@@ -202,7 +202,8 @@ def set_aside_queued(tx: Tx, lane: str, *, reason: str, up_to: int, now: float) 
     return tx.run(
         """
         UPDATE inbox SET state = 'set_aside', reason = :reason, settled_at = :now
-        WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued' AND seq <= :up_to
+        WHERE lane = :lane AND (state = 'queued' OR state = 'acting' OR state = 'taken')
+            AND state = 'queued' AND seq <= :up_to
         """,
         lane=lane,
         reason=reason,
@@ -212,10 +213,10 @@ def set_aside_queued(tx: Tx, lane: str, *, reason: str, up_to: int, now: float) 
 
 
 _MAY_BEGIN = """
-    lane = :lane AND state IN ('queued', 'acting', 'taken') AND state = 'queued'
+    lane = :lane AND (state = 'queued' OR state = 'acting' OR state = 'taken') AND state = 'queued'
     AND NOT EXISTS (
         SELECT 1 FROM inbox AS earlier
-        WHERE earlier.lane = :lane AND earlier.state IN ('queued', 'acting', 'taken')
+        WHERE earlier.lane = :lane AND (earlier.state = 'queued' OR earlier.state = 'acting' OR earlier.state = 'taken')
             AND earlier.state = 'acting' AND earlier.kind = 'command' AND earlier.seq < inbox.seq)
 """
 
@@ -243,7 +244,8 @@ def acting(tx: Tx) -> list[InboxRow]:
     return tx.all(
         f"""
         SELECT {COLUMNS} FROM inbox
-        WHERE state IN ('queued', 'acting', 'taken') AND state = 'acting' ORDER BY +received_at LIMIT 1000
+        WHERE (state = 'queued' OR state = 'acting' OR state = 'taken') AND state = 'acting'
+        ORDER BY +received_at LIMIT 1000
         """,  # noqa: S608
         InboxRow,
     )
@@ -279,7 +281,7 @@ def open_requests(tx: Tx, platform: str) -> list[InboxRow]:
     return tx.all(
         f"""
         SELECT {COLUMNS} FROM inbox
-        WHERE state IN ('queued', 'acting', 'taken') AND kind = 'request' AND platform = :platform
+        WHERE (state = 'queued' OR state = 'acting' OR state = 'taken') AND kind = 'request' AND platform = :platform
         """,  # noqa: S608
         InboxRow,
         platform=platform,
@@ -287,7 +289,7 @@ def open_requests(tx: Tx, platform: str) -> list[InboxRow]:
 
 
 def waiting_count(tx: Tx) -> int:
-    return int(tx.value("SELECT COUNT(*) FROM inbox WHERE state IN ('queued', 'acting', 'taken')"))
+    return int(tx.value("SELECT COUNT(*) FROM inbox WHERE (state = 'queued' OR state = 'acting' OR state = 'taken')"))
 
 
 def forget_keys(tx: Tx, *, before: float) -> int:

@@ -219,7 +219,7 @@ _REST = """
     UPDATE targets SET owner = NULL, next_at = NULL
     WHERE key = :key AND token = :token AND seq = :seen AND NOT EXISTS (
         SELECT 1 FROM outbox
-        WHERE target = :key AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked')
+        WHERE target = :key AND (state = 'ready' OR state = 'unknown' OR state = 'parked') AND state <> 'parked')
 """
 
 
@@ -277,7 +277,8 @@ def _has_parked(tx: Tx, target: str) -> bool:
     found = tx.value(
         """
         SELECT 1 FROM outbox
-        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state = 'parked' LIMIT 1
+        WHERE target = :target AND (state = 'ready' OR state = 'unknown' OR state = 'parked')
+            AND state = 'parked' LIMIT 1
         """,
         target=target,
     )
@@ -352,7 +353,7 @@ def _open_rows(tx: Tx, target: str) -> list[_Open]:
         """
         SELECT id, target, kind, body, state, attempts, unknowns, replaces, not_before, expires_at, turn_id, reason
         FROM outbox
-        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state <> 'parked'
+        WHERE target = :target AND (state = 'ready' OR state = 'unknown' OR state = 'parked') AND state <> 'parked'
         ORDER BY seq, idx LIMIT :limit
         """,
         _Open,
@@ -490,7 +491,7 @@ def unpark(tx: Tx, target: str, *, now: float) -> int:
     count = tx.run(
         """
         UPDATE outbox SET state = 'ready', not_before = :now
-        WHERE target = :target AND state IN ('ready', 'unknown', 'parked') AND state = 'parked'
+        WHERE target = :target AND (state = 'ready' OR state = 'unknown' OR state = 'parked') AND state = 'parked'
         """,
         target=target,
         now=now,
@@ -506,7 +507,7 @@ def hasten(tx: Tx, account: str, *, now: float) -> int:
     tx.run(
         """
         UPDATE outbox SET not_before = :now
-        WHERE state IN ('ready', 'unknown', 'parked') AND state = 'ready' AND not_before > :now
+        WHERE (state = 'ready' OR state = 'unknown' OR state = 'parked') AND state = 'ready' AND not_before > :now
             AND substr(target, 1, :length) = :prefix AND substr(reason, 1, :told_length) <> :told
         """,
         now=now,
@@ -530,7 +531,7 @@ def expire_parked(tx: Tx, *, now: float) -> int:
     return tx.run(
         """
         UPDATE outbox SET state = 'dead', reason = 'expired while parked', settled_at = :now
-        WHERE state IN ('ready', 'unknown', 'parked') AND state = 'parked' AND expires_at <= :now
+        WHERE (state = 'ready' OR state = 'unknown' OR state = 'parked') AND state = 'parked' AND expires_at <= :now
         """,
         now=now,
     )
@@ -605,7 +606,7 @@ def counts(tx: Tx, *, since: float) -> dict[str, int]:
 
 
 def waiting_count(tx: Tx) -> int:
-    return int(tx.value("SELECT COUNT(*) FROM outbox WHERE state IN ('ready', 'unknown', 'parked')"))
+    return int(tx.value("SELECT COUNT(*) FROM outbox WHERE (state = 'ready' OR state = 'unknown' OR state = 'parked')"))
 
 
 def dead_letters(tx: Tx, *, limit: int = 50) -> list[OutboxRow]:

@@ -17,7 +17,7 @@ def set_back(tx: Tx, *, by: float, now: float) -> None:
         by=by,
         now=now,
     )
-    is_open = "state IN ('ready', 'unknown', 'parked')"
+    is_open = "(state = 'ready' OR state = 'unknown' OR state = 'parked')"
     tx.run(f"UPDATE outbox SET not_before = not_before - :by WHERE {is_open} AND not_before > :now", by=by, now=now)  # noqa: S608
     tx.run(f"UPDATE outbox SET expires_at = expires_at - :by WHERE {is_open} AND created_at > :now", by=by, now=now)  # noqa: S608
     tx.run(

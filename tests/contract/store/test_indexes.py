@@ -30,7 +30,7 @@ from tests.contract.store.rows import (
 
 BIG = ("inbox", "outbox", "dedupe", "lanes", "targets", "transcript", "turns", "tool_calls", "approvals", "sessions",
        "grants")  # fmt: skip
-SCAN = re.compile(rf"^SCAN ({'|'.join(BIG)})(?! USING (?:COVERING )?INDEX \w+_(?:due|open|owned|processes|dead)\b)")
+SCAN = re.compile(rf"^SCAN ({'|'.join(BIG)})(?! USING (?:COVERING )?INDEX \w+_(?:due|waiting|owned|processes|dead)\b)")
 
 
 class Planner:

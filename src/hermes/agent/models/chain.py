@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from hermes.agent.models import words
@@ -120,7 +119,9 @@ class Chain:
             for retried in itertools.count():
                 has_begun = False
                 try:
-                    async with _closing(model.stream(self._request_for(place, request, ends_at))) as events:
+                    is_first = place == retried == 0
+                    asked = request if is_first else self._request_for(place, request, ends_at)
+                    async with _Closing(model.stream(asked)) as events:
                         async for event in events:
                             if not is_told:
                                 is_told = True
@@ -183,11 +184,17 @@ def _all_failed(failed: Sequence[tuple[Model, ModelError]], *, is_shown: bool) -
     return ModelError(first.kind, text, provider=first.provider, retry_after=first.retry_after, partial=partial)
 
 
-@asynccontextmanager
-async def _closing(events: AsyncIterator[ModelEvent]) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
+class _Closing:
     """Leaving ends the call, not only our reading of it. Models are generators; another iterator has no end to call."""
-    try:
-        yield events
-    finally:
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
+
+    __slots__ = ("_events",)
+
+    def __init__(self, events: AsyncIterator[ModelEvent]) -> None:
+        self._events = events
+
+    async def __aenter__(self) -> AsyncIterator[ModelEvent]:
+        return self._events
+
+    async def __aexit__(self, *_: object) -> None:
+        if isinstance(self._events, AsyncGenerator):
+            await self._events.aclose()

@@ -124,10 +124,13 @@ class Gate:
         await guards.read_body(request, self._largest_body)
         if request.method != hdrs.METH_POST or path not in WORK:
             return await handler(request)
-        async with self._limits.slot(caller.name):
+        slots = await self._limits.take_slot(caller.name)
+        try:
             if request.transport is None:
                 raise ApiError(408, "The client left before its turn came.", code="client_gone")
             return await self._repeats.answer(request, caller, handler)
+        finally:
+            self._limits.give_back(slots)
 
 
 @lru_cache(maxsize=256)

@@ -70,10 +70,14 @@ class Chat:
         caller, new = request[CALLER], await self._new_messages(asked)
         ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
-        async with self._door.ask(ask, role=caller.role) as ticket, self._minding_the_client(request, ticket, asked):
-            if asked.streams:
-                return await self._stream(request, ticket, asked)
-            return await self._answer(ticket, asked)
+        async with self._door.ask(ask, role=caller.role) as ticket:
+            if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
+                return await self._respond(request, ticket, asked)
+            async with self._minding_the_client(request, ticket):
+                return await self._respond(request, ticket, asked)
+
+    async def _respond(self, request: web.Request, ticket: Ticket, asked: Asked) -> web.StreamResponse:
+        return await (self._stream(request, ticket, asked) if asked.streams else self._answer(ticket, asked))
 
     # Reading
 
@@ -181,11 +185,8 @@ class Chat:
     # A client that goes away
 
     @asynccontextmanager
-    async def _minding_the_client(self, request: web.Request, ticket: Ticket, asked: Asked) -> AsyncIterator[None]:
-        """Stop the turn when its client goes, if that was asked for. Otherwise it goes on to its end by itself."""
-        if not asked.stops_when_left:
-            yield
-            return
+    async def _minding_the_client(self, request: web.Request, ticket: Ticket) -> AsyncIterator[None]:
+        """Stop the turn when its client goes."""
         watcher = asyncio.create_task(self._stop_when_left(request, ticket), name="watching a client")
         try:
             yield

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from hermes.config import ApiConfig
 from hermes.core.ports import Clock
@@ -106,19 +105,20 @@ class Limits:
         if seconds:
             await asyncio.sleep(seconds)
 
-    @asynccontextmanager
-    async def slot(self, name: str) -> AsyncIterator[None]:
-        """Hold one of this key's places among the requests that the agent works on."""
+    async def take_slot(self, name: str) -> Slots:
+        """Take one of this key's places among the requests that the agent works on, for ``give_back``."""
         api = self._config()
-        slots = self._slots.setdefault(name, Slots())
+        slots = self._slots.get(name)
+        if slots is None:
+            slots = self._slots[name] = Slots()
         if not await slots.take(api.max_concurrent, api.queue_seconds):
             raise too_many(
                 f"{api.max_concurrent} requests of this key are being worked on, and none ended in time.", 1.0
             )
-        try:
-            yield
-        finally:
-            slots.give_back(self._config().max_concurrent)
+        return slots
+
+    def give_back(self, slots: Slots) -> None:
+        slots.give_back(self._config().max_concurrent)
 
 
 def too_many(words: str, retry_after: float) -> ApiError:

@@ -396,7 +396,8 @@ def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
         return _Tail(is_newest=True, messages=messages)
     later = tx.value(
         """
-        SELECT 1 FROM inbox WHERE lane = :lane AND state IN ('queued', 'acting', 'taken') AND seq > :seq LIMIT 1
+        SELECT 1 FROM inbox
+        WHERE lane = :lane AND (state = 'queued' OR state = 'acting' OR state = 'taken') AND seq > :seq LIMIT 1
         """,
         lane=lane,
         seq=row.seq,
