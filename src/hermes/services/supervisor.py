@@ -450,6 +450,7 @@ def _cure(account: _Account) -> str:
         case Link.CONFLICT:
             return "stop the other program that uses this account"
         case Link.INCOMPLETE:
-            return "hermes config explain " + f"platforms.{account.key.platform}"
+            _, is_told, how = account.reason.partition("Install it: ")
+            return " ".join(how.split()) if is_told else f"hermes config explain platforms.{account.key.platform}"
         case _:
             return ""

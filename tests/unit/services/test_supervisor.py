@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hermes.config import load
-from hermes.core.errors import CredentialsError, UnreachableError
+from hermes.core.errors import ConfigError, CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, Manifest, Setting
 from hermes.core.messages import Capabilities, OutboundMessage, Receipt
 from hermes.core.ports import Emit
 from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Supervisor
+from hermes.services.supervisor import Link, Supervisor
 from hermes.store.db import open_database
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 
@@ -113,3 +113,23 @@ async def test_where_the_login_is_right_the_cure_is_the_platforms_own_and_not_to
     cure = "switch it on (pager.test, Settings); then hermes gateway restart"
     assert (status["state"], status["note"], status["cure"]) == ("signed out", "The switch is off.", cure)
     assert told == [f"The switch is off. → {cure}"]
+
+
+async def test_where_something_is_to_be_installed_the_cure_is_that_command(tmp_path: Path) -> None:
+    def build(_: object) -> Brief:
+        raise ConfigError("Brief needs a program that is missing.\n  Install it: get brief,\n  or another.")
+
+    manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN", required=True),), build)
+    config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
+    db = await open_database(tmp_path / "state.db")
+    supervisor = Supervisor({"brief": manifest}, db, lambda: config, SystemClock(), {})
+    supervisor.connect(lambda *_: _emit, _nobody)
+    supervisor.reconcile()
+    try:
+        async with asyncio.timeout(5):
+            while supervisor.status()[0]["state"] != Link.INCOMPLETE:  # noqa: ASYNC110 - the same
+                await asyncio.sleep(0.01)
+    finally:
+        await supervisor.close()
+        await db.close()
+    assert supervisor.status()[0]["cure"] == "get brief, or another."

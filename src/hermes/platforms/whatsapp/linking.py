@@ -54,6 +54,7 @@ class Link:
     pace: Pace = field(default_factory=Pace)
     _shown: int = 0
     _is_scanned: bool = False
+    _has_words: bool = False
 
     async def run(self) -> Me:
         """Who was linked. Raises CredentialsError when nobody was, UnreachableError when WhatsApp is."""
@@ -79,6 +80,8 @@ class Link:
                 case "connecting" | "disconnected" if self._shown and not self._is_scanned and health.me is not None:
                     self._is_scanned = True
                     self.screen.say("Scanned. The phone and WhatsApp settle the rest …")
+                case "connecting" | "disconnected" if self._shown:
+                    self._has_words = False  # a code to type is good for one connection
                 case _ if not self._shown and self.clock() - began > self.pace.reach_seconds:
                     raise trouble
             health = await self.client.health(unlike=health.status, seconds=self.pace.look_seconds)
@@ -88,7 +91,7 @@ class Link:
         if not code or number == self._shown:
             return
         if self.number:
-            if self._shown == 0:
+            if not self._has_words:
                 await self._show_words()
         else:
             if self._shown == 0:
@@ -99,6 +102,7 @@ class Link:
     async def _show_words(self) -> None:
         answer = await self.client.call("pair", {"phone": self.number})
         self.screen.say(HOW_TO_TYPE.format(code=answer.get("code")))
+        self._has_words = True
 
     async def _settled(self, me: Me) -> Me:
         self.screen.progress("Linked. Waiting until the phone has everything …")
