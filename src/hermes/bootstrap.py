@@ -258,14 +258,14 @@ class _Builder:
             self._gateway.supervisor.reconcile()
             if self._menus is not None:
                 self._menus.changed()
-            self._tell_mistakes(self._gateway.toolbox)
+            if self._gateway.toolbox.are_made:  # else it is told when they are
+                self._tell_mistakes(self._gateway.toolbox)
             if loaded.config.model.provider == EMBEDDED:
                 self.fetcher.begin()
 
     async def _bring_in_tools(self, toolbox: Toolbox, may_begin: asyncio.Event) -> None:
-        """In a thread: what they import would hold up the loop for long."""
         await may_begin.wait()
-        await asyncio.to_thread(toolbox.load)
+        await toolbox.ready()
         self._tell_mistakes(toolbox)
 
     def _tell_mistakes(self, toolbox: Toolbox) -> None:

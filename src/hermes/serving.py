@@ -73,7 +73,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
         await stack.enter_async_context(lag.sampling(os.environ))
         await greeting.adapters_settled(gateway)
-        await asyncio.to_thread(gateway.toolbox.load)  # the first answer is as quick as the second
+        await gateway.toolbox.ready()  # the first answer is as quick as the second
         ready()
         api = "off" if http is None else http.trouble or banner.api_line(http.url, options.command)
         _print([options.redactor(line) for line in await greeting.facts(gateway, api=api, is_new=is_new)])

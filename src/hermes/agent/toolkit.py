@@ -445,7 +445,8 @@ class _Offer:
 class Toolbox:
     """The tools an agent may use, by name.
 
-    Given as a function they are not made yet: ``load`` makes them, in any thread, or else their first use does.
+    Given as a function they are not made yet: ``load`` makes them, in any thread, or else their first use does. On the
+    event loop wait for ``ready`` first.
     """
 
     def __init__(
@@ -459,6 +460,7 @@ class Toolbox:
         self._make = tools if callable(tools) else lambda: tools
         self._making = threading.Lock()
         self._made: dict[str, Tool] | None = None
+        self._loading: asyncio.Future[dict[str, Tool]] | None = None
         self._specs: dict[str, ToolSpec] = {}
         self._access = access
         self._offers: dict[tuple[int, PersonRole], _Offer] = {}
@@ -473,6 +475,17 @@ class Toolbox:
                 self._specs = {name: tool.spec for name, tool in made.items()}
                 self._made = made
             return self._made
+
+    async def ready(self) -> None:
+        """Have them made by a thread, one for all who wait: what they import would hold up the loop for long."""
+        if self._made is None:
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.ensure_future(asyncio.to_thread(self.load))
+            await asyncio.shield(self._loading)  # whoever is cancelled waits for himself alone
+
+    @property
+    def are_made(self) -> bool:
+        return self._made is not None
 
     @property
     def _tools(self) -> dict[str, Tool]:

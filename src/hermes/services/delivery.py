@@ -337,7 +337,9 @@ class Delivery:
 
     def _later(self, sending: Sending, seconds: float, reason: str) -> Outcome:
         def record(tx: Tx, now: float) -> None:
-            outbox.record_not_sent(tx, sending.id, not_before=now + seconds, reason=reason)
+            outbox.record_not_sent(
+                tx, sending.id, not_before=now + seconds, reason=reason, was_counted=sending.is_counted
+            )
 
         return Outcome(record, reason=reason, again_in=seconds)
 
@@ -380,5 +382,6 @@ def _nothing_left_us(tx: Tx, begun: Begun | None) -> None:
     """The caller is gone before any byte left: the row is ready as before, and the target is free."""
     if begun is None or begun.sending is None:
         return
-    outbox.record_not_sent(tx, begun.sending.id, not_before=0.0, reason="")
+    sending = begun.sending
+    outbox.record_not_sent(tx, sending.id, not_before=0.0, reason="", was_counted=sending.is_counted)
     claims.abandon(tx, "targets", begun.claim, now=0.0)

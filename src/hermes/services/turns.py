@@ -278,6 +278,7 @@ class TurnRunner:
 
     async def _carry(self, work: Work) -> ModelReply | None:
         """Step by step to the last words; None when the turn sleeps on an approval."""
+        await self._parts.toolbox.ready()
         await self._tell_lost(work)
         await self._fetch_files(work)
         limit = self._parts.config().agent.max_iterations

@@ -63,7 +63,10 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """A row in hand. ``repeats`` counts earlier attempts whose outcome nobody knows."""
+    """A row in hand. ``repeats`` counts earlier attempts whose outcome nobody knows.
+
+    ``is_counted``: it was begun on terms, so that it used up one of the sends that were left.
+    """
 
     id: str
     target: str
@@ -72,6 +75,7 @@ class Sending:
     attempts: int
     repeats: int
     replaces_message: str
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ def begin_next(
                 next_at, rests = now, True
                 break
             elif (due := row if terms is None else on_terms(tx, row, rows, terms, now=now)) is not None:
-                return Begun(held, _begin(tx, due), expired)
+                return Begun(held, _begin(tx, due, is_counted=terms is not None), expired)
         if next_at is None and len(rows) == LOOKED_AT:
             seen = None
             continue  # all of these are dead now, and more may stand behind them
@@ -362,7 +366,7 @@ def _open_rows(tx: Tx, target: str) -> list[_Open]:
     )
 
 
-def _begin(tx: Tx, row: _Open) -> Sending:
+def _begin(tx: Tx, row: _Open, *, is_counted: bool) -> Sending:
     repeats = row.unknowns + (1 if row.state == OutboxState.UNKNOWN else 0)
     tx.run(
         "UPDATE outbox SET state = 'unknown', attempts = attempts + 1, unknowns = :repeats WHERE id = :id",
@@ -370,7 +374,7 @@ def _begin(tx: Tx, row: _Open) -> Sending:
         id=row.id,
     )
     replaced = _message_of(tx, row.replaces)
-    return Sending(row.id, row.target, row.kind, row.body, row.attempts + 1, repeats, replaced)
+    return Sending(row.id, row.target, row.kind, row.body, row.attempts + 1, repeats, replaced, is_counted)
 
 
 def _message_of(tx: Tx, row_id: str) -> str:
@@ -393,8 +397,9 @@ def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) 
     )
 
 
-def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str) -> None:
-    """Nothing left: the row is ready again, later. The attempt leaves no doubt behind."""
+def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str, was_counted: bool = True) -> None:
+    """Nothing left: the row is ready again, later. The attempt leaves no doubt behind, and a send that it used up is
+    given back."""
     changed = tx.run(
         """
         UPDATE outbox SET state = 'ready', not_before = :not_before, reason = :reason
@@ -404,7 +409,7 @@ def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str) -> N
         not_before=not_before,
         reason=reason,
     )
-    if changed:  # it was counted when it was begun
+    if changed and was_counted:
         tx.run(
             """
             UPDATE allowances SET sends_left = sends_left + 1

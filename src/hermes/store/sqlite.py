@@ -212,7 +212,7 @@ class SqliteDatabase(Database):
         elif not _run_plainly(group, tx):
             self._undo()
             execute("BEGIN IMMEDIATE")
-            self._run_each(group, tx, connection, may_drift)
+            self._run_each(group, tx, execute, connection, may_drift)
         if self._pause:
             self._pause.at("before_commit")
         execute("COMMIT")
@@ -221,9 +221,18 @@ class SqliteDatabase(Database):
         self._file.note_content()
         self._after_commit()
 
-    def _run_each(self, group: list[Job[Any]], tx: Tx, connection: sqlite3.Connection, may_drift: bool) -> None:
-        """Run them all, each so that it can be undone alone."""
-        execute = connection.execute
+    def _run_each(
+        self,
+        group: list[Job[Any]],
+        tx: Tx,
+        execute: Callable[[str], sqlite3.Cursor],
+        connection: sqlite3.Connection,
+        may_drift: bool,
+    ) -> None:
+        """Run them all, each so that it can be undone alone.
+
+        ``execute`` is that of ``tx``: it ends what was read in part, with which no savepoint is let go.
+        """
         for job in group:
             execute("SAVEPOINT member")
             try:

@@ -46,6 +46,20 @@ async def test_a_member_that_fails_takes_back_its_own_writes_only(engine: Databa
     assert await engine.read(keys) == [f"k{number:02}" for number in range(30) if number % 3]
 
 
+async def test_what_a_member_reads_in_part_harms_no_other(engine: Database) -> None:
+    await asyncio.gather(*(engine.write(put, key) for key in "abc"))
+
+    def touch_all(tx: Tx) -> str:
+        tx.value("SELECT key FROM notes")
+        return str(tx.value("UPDATE notes SET text = 'seen' RETURNING text"))
+
+    calls = [engine.write(touch_all), engine.write(put_and_fail, "d"), engine.write(touch_all), engine.write(put, "e")]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [outcomes[0], outcomes[2], outcomes[3]] == ["seen", "seen", None]
+    assert isinstance(outcomes[1], RefusalError)
+    assert await engine.read(keys) == ["a", "b", "c", "e"]
+
+
 async def test_a_lone_write_that_fails_leaves_nothing(engine: Database) -> None:
     with pytest.raises(RefusalError):
         await engine.write(put_and_fail, "a")

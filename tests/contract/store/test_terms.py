@@ -92,6 +92,20 @@ async def test_what_did_not_leave_takes_along_what_came_meanwhile(database: Data
     assert await database.read(outbox.sends_left, TARGET) == 8, "what did not leave was not counted"
 
 
+async def test_what_was_begun_without_counting_gives_nothing_back(database: Database) -> None:
+    """An account that is not up yet, or is paused, tells no terms: its letters are begun and put off, each minute."""
+    await put(database, row("ob_a", "one"), sends=2)
+    for _ in range(3):
+        begun = await database.write(outbox.take, TARGET, owner=OWNER, now=NOW)
+        assert begun is not None
+        assert begun.sending is not None
+        await database.write(
+            outbox.record_not_sent, "ob_a", not_before=NOW, reason="off", was_counted=begun.sending.is_counted
+        )
+        await database.write(claims.abandon, "targets", begun.claim, now=NOW)
+    assert await database.read(outbox.sends_left, TARGET) == 2
+
+
 async def test_what_may_have_arrived_is_repeated_as_it_was(database: Database) -> None:
     await put(database, row("ob_a", "one"), sends=9)
     begun = await begin(database)

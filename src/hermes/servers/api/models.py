@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -17,6 +19,7 @@ from hermes.services.door import PLATFORM
 
 AGENT_MODEL = "hermes"
 """The name of the agent itself where clients want the name of a model."""
+SKILLS_SECONDS = 5.0
 
 
 def routes(parts: ApiParts) -> RouteAdder:
@@ -58,13 +61,20 @@ class _Small:
         return json_response(capabilities_of(request.app))
 
     async def skills(self, _request: web.Request) -> web.Response:
+        """At the very first start they are still being brought in; later ones begin with what was known."""
+        skills = self._gateway.skills
+        if not skills.all():
+            with suppress(TimeoutError):  # a disk that is slow: what is there so far
+                async with asyncio.timeout(SKILLS_SECONDS):
+                    await skills.is_synced.wait()
         told = [
             {"name": skill.name, "description": skill.description, "category": skill.category}
-            for skill in self._gateway.skills.offered("api")
+            for skill in skills.offered("api")
         ]
         return json_response({"object": "list", "data": told})
 
     async def toolsets(self, _request: web.Request) -> web.Response:
+        await self._gateway.toolbox.ready()
         return json_response({"object": "list", "data": self._toolsets()})
 
     def _toolsets(self) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from hermes.services.commands.base import CommandContext, command
 @command("tools", summary="What I can use for you in this chat", role=PersonRole.GUEST)
 async def tools(ctx: CommandContext) -> str:
     toolbox, here = ctx.parts.get(Toolbox), SessionKey.parse(ctx.lane)
+    await toolbox.ready()
     groups: dict[str, list[str]] = {}
     for tool in toolbox.allowed(here, ctx.role):
         if tool.group != FINDING:

@@ -1,0 +1,93 @@
+"""The doors are open before tools and skills are there: what asks meanwhile waits, and holds up nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from hermes.bootstrap import Setting, open_gateway
+from hermes.servers.api.models import routes
+from hermes.servers.api.parts import ApiParts
+from hermes.servers.app import make_app
+from hermes.services.door import Door
+from tests.fakes.model import FakeModel
+from tests.integration.test_door import request
+
+NAME = "tools_that_take_long"
+SLOW = f"""
+import sys
+sys.modules["{NAME}.gate"].wait(20)
+from hermes.agent.toolkit import tool
+@tool(toolset="files")
+async def late_tool(ctx) -> str:
+    '''Came late.'''
+    return "late"
+"""
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Tools whose import ends when this is set."""
+    (tmp_path / f"{NAME}.py").write_text(SLOW)
+    event = threading.Event()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, f"{NAME}.gate", event)
+    yield event
+    event.set()
+    sys.modules.pop(NAME, None)
+
+
+def setting(tmp_path: Path, model: FakeModel) -> Setting:
+    environ = {"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": model.url}
+    return Setting(tmp_path / "home", environ, tmp_path, tools=(NAME,), doors_first=True)
+
+
+@pytest.mark.timeout(15)
+async def test_a_request_before_the_tools_are_there_waits_for_them_and_holds_up_nobody(
+    tmp_path: Path, model: FakeModel, gate: threading.Event
+) -> None:
+    async with asyncio.timeout(12), open_gateway(setting(tmp_path, model)) as gateway:
+        gateway.begin()
+        asked = [asyncio.create_task(_ask(gateway.door, str(number))) for number in range(8)]
+        while len(gateway.lanes.running()) < len(asked):
+            await gateway.status()
+        for _ in range(5):  # neither the loop nor its threads are taken
+            await asyncio.to_thread((await gateway.status()).get, "waiting")
+        assert model.requests == []
+        gate.set()
+        assert await asyncio.gather(*asked) == ["echo: hello"] * 8
+    assert [tool["function"]["name"] for tool in model.requests[0]["tools"]] == ["late_tool"]
+
+
+async def _ask(door: Door, session: str) -> str:
+    async with door.ask(request("hello", session=session)) as ticket:
+        return (await ticket.result()).text
+
+
+@pytest.mark.timeout(15)
+async def test_a_list_of_what_there_is_waits_until_it_is_there(
+    tmp_path: Path, model: FakeModel, gate: threading.Event
+) -> None:
+    async with asyncio.timeout(12), open_gateway(setting(tmp_path, model)) as gateway:
+        app = make_app([routes(ApiParts(gateway))])
+        async with TestClient(TestServer(app)) as client:
+            listed = [asyncio.create_task(_names(client, path)) for path in ("/v1/skills", "/v1/toolsets")]
+            assert (await client.get("/v1/models")).status == 200
+            gateway.begin()
+            assert (await client.get("/v1/models")).status == 200
+            gate.set()
+            skills, toolsets = await asyncio.gather(*listed)
+    assert "git-work" in skills
+    assert toolsets == ["files"]
+
+
+async def _names(client: TestClient[web.Request, web.Application], path: str) -> list[str]:
+    async with client.get(path) as response:
+        return [each["name"] for each in (await response.json())["data"]]
