@@ -108,19 +108,14 @@ def _manifest_of(loaded: Any) -> Any:
     return getattr(loaded, "MANIFEST", loaded)
 
 
-def is_adapter_imported(manifest: Manifest) -> bool:
-    return _adapter_module(manifest) in sys.modules
-
-
-def import_adapter(manifest: Manifest) -> None:
-    """Import ahead what ``build`` will import. What is missing is said by ``build`` itself."""
-    with suppress(ImportError):
-        importlib.import_module(_adapter_module(manifest))
-
-
-def _adapter_module(manifest: Manifest) -> str:
-    """Every platform has the same files."""
-    return f"{manifest.build.__module__}.adapter"
+def import_adapter(manifest: Manifest) -> bool:
+    """Import ahead what ``build`` will import: every platform has the same files. What is missing is said by ``build``
+    itself."""
+    try:
+        importlib.import_module(f"{manifest.build.__module__}.adapter")
+    except ImportError:
+        return False
+    return True
 
 
 def missing_package(manifest: Manifest, error: ImportError) -> str:

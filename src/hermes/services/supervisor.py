@@ -33,7 +33,7 @@ from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.values import dataclass
 from hermes.services.http import ProxyRules, make_session
-from hermes.services.registry import import_adapter, is_adapter_imported, missing_package
+from hermes.services.registry import import_adapter, missing_package
 from hermes.services.time_zone import zone_of
 from hermes.store import people
 from hermes.store.db import Database
@@ -127,6 +127,7 @@ class Supervisor:
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
         self._telling: set[asyncio.Future[None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
+        self._imported: set[str] = set()
         self._is_stopping = False
 
     def connect(
@@ -345,8 +346,10 @@ class Supervisor:
             kept=account.kept,
             proxy_for=lambda url: account.rules.proxy_for(url) or "",
         )
-        if not is_adapter_imported(account.manifest):
-            await asyncio.to_thread(import_adapter, account.manifest)  # an SDK would hold up the loop for long
+        # An SDK would hold up the loop for long; one that another account has begun to import would do so too.
+        platform = account.manifest.id
+        if platform not in self._imported and await asyncio.to_thread(import_adapter, account.manifest):
+            self._imported.add(platform)
         try:
             return account.manifest.build(parts)
         except ImportError as error:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -133,3 +136,55 @@ async def test_where_something_is_to_be_installed_the_cure_is_that_command(tmp_p
         await supervisor.close()
         await db.close()
     assert supervisor.status()[0]["cure"] == "get brief, or another."
+
+
+PAGER = """
+from hermes.core.manifest import Manifest, Setting
+def build(parts):
+    from slow_pager.adapter import Pager
+    return Pager(parts, [], [])
+MANIFEST = Manifest("pager", "Pager", (Setting("token", "PAGER_TOKEN"),), build)
+"""
+ITS_ADAPTER = """
+import slow_pager
+slow_pager.begun.set()
+slow_pager.gate.wait(20)
+from tests.unit.services.test_supervisor import Brief as Pager
+"""
+
+
+@pytest.mark.timeout(10)
+async def test_a_second_account_does_not_hold_up_the_loop_while_the_first_is_importing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_pager").mkdir()
+    (tmp_path / "slow_pager/__init__.py").write_text(PAGER)
+    (tmp_path / "slow_pager/adapter.py").write_text(ITS_ADAPTER)
+    (tmp_path / "config.yaml").write_text("platforms: {pager: {token: a}}")
+    monkeypatch.syspath_prepend(tmp_path)
+    package = importlib.import_module("slow_pager")
+    begun, gate = threading.Event(), threading.Event()
+    monkeypatch.setattr(package, "begun", begun, raising=False)
+    monkeypatch.setattr(package, "gate", gate, raising=False)
+    configs = [load(tmp_path, {}, tmp_path, (package.MANIFEST,)).config]
+    db = await open_database(tmp_path / "state.db")
+    supervisor = Supervisor({"pager": package.MANIFEST}, db, lambda: configs[-1], SystemClock(), {})
+    supervisor.connect(lambda *_: _emit, _nobody)
+    supervisor.reconcile()
+    try:
+        await asyncio.to_thread(begun.wait, 5)
+        (tmp_path / "config.yaml").write_text("platforms: {pager: {token: a, accounts: {second: {token: b}}}}")
+        configs.append(load(tmp_path, {}, tmp_path, (package.MANIFEST,)).config)
+        supervisor.reconcile()
+        for _ in range(20):
+            await db.read(lambda tx: tx.value("SELECT 1"))
+        gate.set()
+        while {status["state"] for status in supervisor.status()} != {Link.CONNECTED}:  # noqa: ASYNC110 - the same
+            await asyncio.sleep(0.01)
+    finally:
+        gate.set()
+        await supervisor.close()
+        await db.close()
+        sys.modules.pop("slow_pager.adapter", None)
+        sys.modules.pop("slow_pager", None)
+    assert len(supervisor.status()) == 2

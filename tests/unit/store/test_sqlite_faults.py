@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import ForeignHomeError, StoreIsDownError
-from hermes.store import backup
+from hermes.store import backup, inbox, migrations
 from hermes.store.db import Limits, Tx, open_database
 from hermes.store.sqlite_file import beside
 from tests.unit.store.conftest import Store, count, fill, put
@@ -564,3 +565,16 @@ async def test_a_truncated_wal_is_noticed_whatever_of_the_file_is_copied_to_ask(
 async def test_a_fresh_store_has_nothing_to_back_up(tmp_path: Path) -> None:
     await (await open_database(tmp_path / "state.db")).close()
     assert backup.newest(tmp_path / "state.db") == []
+
+
+async def test_a_file_of_the_first_release_that_lost_an_index_is_brought_up_to_date(tmp_path: Path) -> None:
+    """A later migration puts others in the place of these."""
+    path, first = tmp_path / "state.db", tmp_path / "first"
+    first.mkdir()
+    shutil.copy(Path(migrations.__file__).parent / "0001_start.sql", first)
+    await (await open_database(path, migrations=first)).close()
+    with contextlib.closing(sqlite3.connect(path)) as file, file:
+        file.execute("DROP INDEX inbox_open")
+    now = await open_database(path)
+    assert await now.read(inbox.waiting_count) == 0
+    await now.close()

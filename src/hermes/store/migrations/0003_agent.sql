@@ -137,7 +137,7 @@ CREATE INDEX outbox_dead ON outbox (settled_at) WHERE state = 'dead';
 
 -- What is still open, as before. Written with OR: for three words after IN SQLite makes a table of its own each time
 -- that a row is written or looked for, and that was a third of what a message's statements cost.
-DROP INDEX inbox_open;
+DROP INDEX IF EXISTS inbox_open;
 CREATE INDEX inbox_waiting ON inbox (lane, seq) WHERE state = 'queued' OR state = 'acting' OR state = 'taken';
-DROP INDEX outbox_open;
+DROP INDEX IF EXISTS outbox_open;
 CREATE INDEX outbox_waiting ON outbox (target, seq) WHERE state = 'ready' OR state = 'unknown' OR state = 'parked';
