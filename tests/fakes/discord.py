@@ -519,7 +519,7 @@ class FakeDiscord(Site):
     def _ready(self, session: Session) -> Json:
         return {
             "v": 10,
-            "user": _me(),
+            "user": {**_me(), "id": self.identity},
             "guilds": [{"id": server, "unavailable": True} for server in self.servers],
             "session_id": session.id,
             "resume_gateway_url": f"ws://127.0.0.1:{self.port}/resume",
@@ -612,7 +612,7 @@ class FakeDiscord(Site):
     def _act(self, what: str, parts: tuple[str, ...], body: Any, files: list[_File], query: dict[str, str]) -> Any:
         match what:
             case "GET me":
-                return _me()
+                return {**_me(), "id": self.identity}
             case "GET application":
                 return {"id": APPLICATION, "name": "Hermes", "flags": self.flags}
             case "GET servers":

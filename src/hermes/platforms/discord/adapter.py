@@ -13,6 +13,7 @@ import aiohttp
 
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.keys import Target
+from hermes.core.marks import of_identity
 from hermes.core.messages import Attachment, Json, Marks, OutboundMessage, Receipt
 from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.platforms.discord import wire
@@ -70,10 +71,13 @@ class DiscordAdapter:
 
         A connection that Discord asks us to leave is resumed here, at once.
         """
-        places = Places.of(self._stored)
-        me = await self._sign_in(places)
+        name = await self._sign_in()
+        ours, news = of_identity(self._stored, self._identity)
+        places = Places.of(ours)
         if not places.since:
-            await self._store(emit, Batch(marks=places.begin(snowflake_at(self._now()))))
+            news |= places.begin(snowflake_at(self._now()))
+        await self._store(emit, Batch(marks=news))
+        me = self._me(name, places)
         session = places.session
         while True:
             if session is None:
@@ -109,14 +113,17 @@ class DiscordAdapter:
                 self._stored |= batch.marks
             await acks()
 
-    async def _sign_in(self, places: Places) -> Me:
+    async def _sign_in(self) -> str:
         who = await self._who()
         self._identity = str(who["id"])
+        return name_of(who)
+
+    def _me(self, name: str, places: Places) -> Me:
         config = self._config
         rules = Rules(
             config.allowed_channels, config.ignored_channels, config.free_response_channels, config.auto_thread
         )
-        return Me(config.account, self._identity, name_of(who), rules, places.takes_part, places.is_our_role)
+        return Me(config.account, self._identity, name, rules, places.takes_part, places.is_our_role)
 
     async def _who(self) -> Json:
         who = await self._api.get("say who we are", "/users/@me")

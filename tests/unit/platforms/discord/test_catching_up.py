@@ -277,3 +277,18 @@ async def test_what_was_said_before_the_bot_came_to_a_server_is_not_read(inbox: 
         discord.user_says("hello")
         await inbox.until(1)
     assert discord.counts["GET messages"] == 1, "that of the direct chat"
+
+
+async def test_another_bot_in_the_place_of_the_first_begins_anew(inbox: Inbox) -> None:
+    async with known(inbox) as first, FakeDiscord(is_known=False) as second:
+        second.marks, second.identity = first.marks, "999"
+        assert first.marks["identity"] == first.identity
+        second.user_says("long before we came", chat=GROUP)
+        async with listening(second, inbox):
+            await second.wait_for(lambda: is_complete(second) and second.marks["identity"] == "999")
+        assert second.resumed == []
+        second.forget_sessions()
+        second.user_says("while it was down", chat=GROUP)
+        async with listening(second, inbox):
+            await inbox.until(1)
+    assert texts(inbox) == ["while it was down"]
