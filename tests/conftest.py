@@ -45,6 +45,14 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 _KEPT = "HERMES_TEST_"  # switches of the test suite itself
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What takes minutes once in the life of an environment is no part of any test's time."""
+    if not session.config.option.collectonly and any("whatsapp" in item.nodeid for item in session.items):
+        from tests.fakes.whatsapp_bridge import why_not_installed
+
+        why_not_installed()
+
+
 class BeyondLoopbackError(RuntimeError):
     """Not an OSError, so that nothing mistakes it for a network that is down."""
 

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
-import pytest
 
 from hermes.core.manifest import AdapterParts, Kept
 from hermes.core.messages import Capabilities
@@ -36,7 +35,7 @@ from hermes.platforms.whatsapp.process import Bridge, Launch
 from tests.fakes.server import Sent
 from tests.fakes.site import session
 from tests.fakes.whatsapp import FakeWhatsApp
-from tests.fakes.whatsapp_bridge import lay_out
+from tests.fakes.whatsapp_bridge import installed_packages, lay_out
 
 _FENCED = re.compile(r"```\n?(.*?)\n?```", re.DOTALL)
 _MARKED = re.compile(r"(?<![\w*_~])([*_~])(?=\S)([^\n]+?)(?<=\S)\1(?![\w*_~])")
@@ -44,8 +43,7 @@ _MARKED = re.compile(r"(?<![\w*_~])([*_~])(?=\S)([^\n]+?)(?<=\S)\1(?![\w*_~])")
 
 def bridges() -> Path:
     """A folder in which the bridge of this clone is installed, as the installer leaves it."""
-    if shutil.which("node") is None:
-        pytest.skip("the bridge needs node and npm")
+    installed_packages()
     folder = Path(sys.prefix) / "whatsapp-bridge" / "installed"
     folder.mkdir(parents=True, exist_ok=True)
     whole = folder / script_hash(sources())[:16]
@@ -176,6 +174,7 @@ class FakeWhatsAppAccount(FakeWhatsApp):
     owns_its_bridge = False
 
     def __init__(self, *, port: int = 0, is_linked: bool = True, folder: str = "") -> None:
+        bridges()  # skips before anything is open
         super().__init__(port=port or (0 if self.owns_its_bridge else long_lived().port), is_linked=is_linked)
         own = self.owns_its_bridge
         self.folder = Path(folder or tempfile.mkdtemp(prefix="hermes-whatsapp-")) if own else long_lived().folder

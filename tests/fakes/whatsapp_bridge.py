@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,30 +30,48 @@ INSTALL_SECONDS = 240
 
 
 def installed_packages() -> Path:
-    """The node_modules folder that belongs to the lock file; installed when it is not there yet."""
-    lock = (SOURCES / "package-lock.json").read_bytes()
-    kept = Path(sys.prefix) / "whatsapp-bridge" / hashlib.sha256(lock).hexdigest()[:16]
+    """The node_modules folder that belongs to the lock file. Where it cannot be had, the test is skipped with why."""
+    if reason := why_not_installed():
+        pytest.skip(reason)
+    return _kept() / "node_modules"
+
+
+@cache
+def why_not_installed() -> str:
+    """Installs the packages when they are not there yet, which may take minutes; '' when they are there.
+
+    Tried once in each run: npm without a network takes its time to say so.
+    """
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        return "the bridge needs node and npm"
+    kept = _kept()
     kept.parent.mkdir(exist_ok=True)
     with (kept.parent / "lock").open("w") as guard:
         fcntl.flock(guard, fcntl.LOCK_EX)
-        if not kept.exists():
-            _install(kept)
-    return kept / "node_modules"
+        return "" if kept.exists() else _install(kept)
 
 
-def _install(kept: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("the bridge needs node and npm")
+def _kept() -> Path:
+    lock = (SOURCES / "package-lock.json").read_bytes()
+    return Path(sys.prefix) / "whatsapp-bridge" / hashlib.sha256(lock).hexdigest()[:16]
+
+
+def _install(kept: Path) -> str:
     with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
         for name in ("package.json", "package-lock.json"):
             shutil.copy(SOURCES / name, folder)
-        command = [npm, "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+        command = ["npm", "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"npm did not install the bridge's packages within {INSTALL_SECONDS} s"
         if done.returncode != 0:
-            pytest.skip(f"npm could not install the bridge's packages: {done.stderr.strip()[-200:]}")
+            return f"npm could not install the bridge's packages: {done.stderr.strip()[-200:]}"
         Path(folder).rename(kept)
         Path(folder).mkdir()  # for whoever removes it
+    return ""
 
 
 def lay_out(folder: Path) -> Path:
