@@ -131,9 +131,10 @@ class Journal:
             file.seek(end)
             file.write(_dump(_session_line(session_id, last, row)))
 
-    def remove(self, session_id: str) -> None:
+    def remove(self, tx: Tx, session_id: str) -> None:
+        """Remove the file of a session that is gone. One that is there all the same: its deletion was undone."""
         self._ends.pop(session_id, None)
-        if path := self.path(session_id):
+        if (path := self.path(session_id)) and _session_row(tx, session_id) is None:
             path.unlink(missing_ok=True)
 
     def rebuild(self, session_id: str) -> Rebuilt:

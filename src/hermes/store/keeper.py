@@ -89,7 +89,7 @@ class Keeper:
         work: dict[str, Callable[[str], object]] = {
             "lines": lambda session_id: self._journal.catch_up(tx, session_id),
             "session": lambda session_id: self._journal.note_session(tx, session_id),
-            "deleted": self._journal.remove,
+            "deleted": lambda session_id: self._journal.remove(tx, session_id),
         }
         for what, which in sorted(change for change in due if change[0] != _MIRROR):
             try:

@@ -84,6 +84,23 @@ async def test_a_title_and_an_end_are_lines_and_a_deleted_session_leaves_no_file
     assert not (folder / "sessions" / "s_2.jsonl").exists()
 
 
+async def test_a_session_whose_deletion_was_undone_keeps_its_file(database: Database, folder: Path) -> None:
+    def delete_and_fail(tx: Tx) -> None:
+        sessions.delete(tx, "s_1")
+        raise LookupError
+
+    path = folder / "sessions" / "s_1.jsonl"
+    await database.write(talk, "s_1", "hello")
+    async with asyncio.timeout(5):
+        while not path.exists() or len(lines(path)) < 2:  # noqa: ASYNC110 - a file gives no signal
+            await asyncio.sleep(0.02)
+    with pytest.raises(LookupError):
+        await database.write(delete_and_fail)
+    await database.write(talk, "s_2", "hello")
+    await database.close()
+    assert len(lines(path)) == 2
+
+
 async def test_an_id_that_is_no_file_name_is_not_made_one(database: Database, folder: Path) -> None:
     await database.write(talk, "../../evil", "one")
     await database.close()
