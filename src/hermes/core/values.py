@@ -53,6 +53,9 @@ def _make(cls: type[Any], *, frozen: bool, eq: bool) -> type[Any]:
 
 def _init(made: type[Any], fields: Sequence[Field[Any]]) -> FunctionType:
     names = [field.name for field in fields]
+    if unlike := [field.name for field in fields if field.kw_only or not field.init]:
+        # The type checker takes us for the standard library's: what would differ must not pass.
+        raise TypeError(f"{made.__qualname__}: {', '.join(unlike)}: every field is an argument that has its place")
     anew = tuple(number for number, field in enumerate(fields) if field.default_factory is not MISSING)
     needed = [field.name for number, field in enumerate(fields) if field.default is MISSING and number not in anew]
     if names[: len(needed)] != needed:

@@ -156,3 +156,12 @@ def test_one_that_is_ordered_is_left_to_the_standard_library() -> None:
         major: int
 
     assert Version(1) < Version(2)
+
+
+@pytest.mark.parametrize("how", [{"init": False}, {"kw_only": True}])
+def test_a_field_that_the_type_checker_would_see_otherwise_is_refused(how: dict[str, bool]) -> None:
+    with pytest.raises(TypeError, match="Wrong: late: every field is an argument that has its place"):
+
+        @values.dataclass(frozen=True, slots=True)
+        class Wrong:
+            late: int = dataclasses.field(default=3, **how)  # type: ignore[misc]
