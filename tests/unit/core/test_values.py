@@ -164,4 +164,4 @@ def test_a_field_that_the_type_checker_would_see_otherwise_is_refused(how: dict[
 
         @values.dataclass(frozen=True, slots=True)
         class Wrong:
-            late: int = dataclasses.field(default=3, **how)  # type: ignore[misc]
+            late: int = dataclasses.field(default=3, **how)  # type: ignore[call-overload, misc]
