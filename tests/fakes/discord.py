@@ -135,6 +135,8 @@ class FakeDiscord(Site):
         self.absent: set[str] = set()  # servers that have trouble of their own, and tell nothing yet
         self.silent: set[str] = set()  # channels in which the bot may not write
         self.hidden: set[str] = set()  # channels that it may not read
+        self.failing: set[str] = set()  # channels whose history Discord fails to read, by no fault of ours
+        self.failed = 0
         self.may_open_threads = True
         self.is_shy = False  # the bot may send no voice messages
         self.stale_files = False
@@ -660,6 +662,9 @@ class FakeDiscord(Site):
 
     def _page(self, channel: str, query: dict[str, str]) -> list[Json]:
         self._visible(channel)
+        if channel in self.failing:
+            self.failed += 1
+            raise Refused(503, 0, "503: Service Unavailable")
         limit = int(query.get("limit") or 50)
         if not 1 <= limit <= 100:
             raise Refused(400, 50035, "Invalid Form Body")

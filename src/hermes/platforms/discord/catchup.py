@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from hermes.core.errors import PlatformError, RateLimitedError, RejectedError
+from hermes.core.errors import PlatformError, RateLimitedError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.values import dataclass
 from hermes.platforms.discord.api import Api
@@ -20,6 +20,8 @@ LONGEST_SECONDS = 7 * 86400.0
 PAGE = 100
 MOST_PAGES = 10
 READERS = 4
+PAUSES_SECONDS = (2.0, 5.0, 15.0, 30.0, 60.0)  # before a channel is asked for again; the last one from then on
+MOST_TRIES = 30  # in about half an hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class CatchUp:
         self._waiting: list[str] = []
         self._pending: dict[str, bool] = {}  # wanted, and not finished yet; whether its history is to be read
         self._done: set[str] = set()
+        self._failures: dict[str, int] = {}  # channels that Discord failed to read, and how often
+        self._reads = 0  # those that went well
         self._wake = asyncio.Event()
         if self._reads_history:
             for channel in places.direct_chats:
@@ -134,7 +138,7 @@ class CatchUp:
         """Read until cancelled: whoever speaks later in a channel that nobody knew has it read then."""
         async with asyncio.TaskGroup() as group:
             for _ in range(READERS):
-                group.create_task(self._told(self._read))
+                group.create_task(self._told(lambda: self._read(group)))
 
     async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -142,14 +146,43 @@ class CatchUp:
         except PlatformError as error:
             self._put(CaughtUp(None, error=error))
 
-    async def _read(self) -> None:
+    async def _read(self, group: asyncio.TaskGroup) -> None:
         while True:
             while self._waiting:
                 channel = self._waiting.pop(0)
-                room = self._rooms.get(channel) or await self._asked(channel)
-                self._put(CaughtUp(room, await self._missed(room) if self._pending.get(channel) else ()))
+                try:
+                    self._put(await self._caught_up(channel))
+                except UnreachableError as error:
+                    self._failed(channel, error, group)
+                else:
+                    self._reads += 1
+                    self._failures.pop(channel, None)
             self._wake.clear()
             await self._wake.wait()
+
+    async def _caught_up(self, channel: str) -> CaughtUp:
+        room = self._rooms.get(channel) or await self._asked(channel)
+        return CaughtUp(room, await self._missed(room) if self._pending.get(channel) else ())
+
+    def _failed(self, channel: str, error: PlatformError, group: asyncio.TaskGroup) -> None:
+        """One channel is asked for again, and nobody else waits for it. Where Discord answers for the others and never
+        for this one, it is heard without what was missed: better than not at all."""
+        tries = self._failures[channel] = self._failures.get(channel, 0) + 1
+        about = {"platform": "discord", "chat": channel, "reason": str(error)}
+        if tries >= MOST_TRIES and self._reads >= len(self._failures):
+            log.warning("Not caught up", extra=about)
+            self._failures.pop(channel)
+            self._put(CaughtUp(self._rooms.get(channel) or Room(channel, RoomKind.CHANNEL)))
+            return
+        pause = PAUSES_SECONDS[min(tries, len(PAUSES_SECONDS)) - 1]
+        if tries == 1:
+            log.warning("Not caught up yet", extra={**about, "again_in": pause})
+        group.create_task(self._again(channel, pause))
+
+    async def _again(self, channel: str, pause: float) -> None:
+        await asyncio.sleep(pause)
+        self._waiting.append(channel)
+        self._wake.set()
 
     async def _asked(self, channel: str) -> Room:
         """What kind of place it is; one of which Discord does not tell is taken for a channel like any other."""

@@ -221,6 +221,77 @@ async def test_a_channel_that_may_not_be_read_keeps_nobody_else_waiting(inbox: I
     assert inbox.keys == [said.key]
 
 
+async def test_a_channel_whose_history_fails_for_a_while_keeps_nobody_else_waiting_and_loses_nothing(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchup, "PAUSES_SECONDS", (0.01,))
+    async with known(inbox) as discord:
+        missed = discord.user_says("missed", chat=GROUP)
+        found = discord.user_says("found")
+        discord.failing.add(GROUP)
+        async with listening(discord, inbox) as running:
+            live = discord.user_says("live", chat=GROUP)
+            later = discord.user_says("later")
+            await inbox.until(2)
+            await discord.wait_for(lambda: discord.failed > 2)
+            assert inbox.keys == [found.key, later.key]
+            assert not is_complete(discord), "a crash now would read it again"
+            discord.failing.clear()
+            await inbox.until(4)
+            await discord.wait_for(lambda: is_complete(discord))
+            assert not running.done()
+    assert inbox.keys[2:] == [missed.key, live.key]
+    assert len(discord.identified) == 1, "in one session: Discord counts them"
+
+
+async def test_a_channel_whose_history_never_comes_is_heard_again_where_all_others_could_be_read(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchup, "PAUSES_SECONDS", (0.01,))
+    monkeypatch.setattr(catchup, "MOST_TRIES", 3)
+    async with known(inbox) as discord:
+        discord.user_says("out of reach", chat=GROUP)
+        discord.failing.add(GROUP)
+        async with listening(discord, inbox) as running:
+            discord.user_says("live", chat=GROUP)
+            await inbox.until(1)
+            await discord.wait_for(lambda: is_complete(discord))
+            assert not running.done()
+    assert texts(inbox) == ["live"]
+
+
+async def test_where_no_history_can_be_read_at_all_nothing_is_given_up(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchup, "PAUSES_SECONDS", (0.01,))
+    monkeypatch.setattr(catchup, "MOST_TRIES", 3)
+    async with known(inbox) as discord:
+        said = [discord.user_says("one"), discord.user_says("two", chat=GROUP)]
+        discord.failing |= {GROUP, direct(7)}
+        async with listening(discord, inbox):
+            await discord.wait_for(lambda: discord.failed > 10)
+            assert inbox.keys == []
+            discord.failing.clear()
+            await inbox.until(2)
+    assert {each.key for each in said} == set(inbox.keys)
+
+
+async def test_thirty_channels_with_forty_messages_each_are_caught_up_under_limits(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        for channel in range(500, 530):
+            discord.channels[str(channel)] = {"id": str(channel), "type": 0, "guild_id": SERVER}
+            for number in range(40):
+                discord.user_says(f"{channel} {number}", chat=str(channel))
+        for _ in range(10):
+            discord.limit_next("GET messages", 0.02)
+        async with listening(discord, inbox):
+            await inbox.until(30 * 40)
+            await discord.wait_for(lambda: is_complete(discord))
+    for channel in range(500, 530):
+        own = [text for text in texts(inbox) if text.startswith(f"{channel} ")]
+        assert own == [f"{channel} {number}" for number in range(40)]
+
+
 async def test_a_limit_on_the_history_is_waited_for(inbox: Inbox) -> None:
     async with known(inbox) as discord:
         said = discord.user_says("meanwhile")
