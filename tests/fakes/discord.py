@@ -300,6 +300,11 @@ class FakeDiscord(Site):
         self._make_thread(id_, parent, name)
         return id_
 
+    def admin_deletes(self, channel: str) -> None:
+        """A channel, or a thread."""
+        gone = self.channels.pop(channel)
+        self.dispatch("THREAD_DELETE" if gone["type"] in (10, 11, 12) else "CHANNEL_DELETE", gone)
+
     def redeliver(self, said: Said) -> None:
         self.dispatch(*self._events[said.key])
 
@@ -627,6 +632,9 @@ class FakeDiscord(Site):
                 return self._visible(parts[1])
             case "GET messages":
                 return self._page(parts[1], query)
+            case "GET message":
+                self._visible(parts[1])
+                return self._find(parts[1], parts[3])
             case "POST messages":
                 return self._post(parts[1], body, files)
             case "PATCH message":

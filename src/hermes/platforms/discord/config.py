@@ -17,6 +17,7 @@ DEFAULT_GATEWAY_URL = "wss://gateway.discord.gg"
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{4,100}\.[A-Za-z0-9_-]{2,50}\.[A-Za-z0-9_-]{4,200}")
 _ID = re.compile(r"[0-9]{1,20}")
+WHERE_IDS_ARE = "Settings, Advanced, Developer Mode; then right-click the channel, Copy Channel ID."
 _WHERE = "discord.com/developers/applications, your application, Bot, Reset Token"
 
 
@@ -68,7 +69,6 @@ def _ids(name: str, value: Iterable[object] | None) -> frozenset[str]:
     for each in ids:
         if not _ID.fullmatch(each):
             raise ConfigError(
-                f"{name} holds {each!r}, which is no id of a channel: that is a number.\n"
-                "  Settings, Advanced, Developer Mode; then right-click the channel, Copy Channel ID."
+                f"{name} holds {each!r}, which is no id of a channel: that is a number.\n  {WHERE_IDS_ARE}"
             )
     return ids

@@ -17,6 +17,8 @@ from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, Json, OutboundMessage, Receipt
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.api import Api
+from hermes.platforms.discord.config import WHERE_IDS_ARE
+from hermes.platforms.discord.reading import is_snowflake
 from hermes.platforms.discord.voice import Voice, measure
 from hermes.platforms.files import OpenFile, opened
 
@@ -111,19 +113,40 @@ class Sender:
     async def _in(self, target: Target, act: Callable[[str], Awaitable[T]]) -> T:
         """Do it in the target's thread, which is opened where it does not exist yet; else in its channel."""
         thread = target.thread
+        _check(target)
         if not thread or thread in self._refused:
             return await act(target.chat)
-        async with self._opening:
-            if thread in self._questions:
-                await self._open(target)
+        await self._open_once(target)
         try:
             return await act(self._channel_of(target))
         except wire.RefusedError as refused:
-            if refused.code != wire.UNKNOWN_CHANNEL or thread in self._refused:
+            is_missing = refused.code == wire.UNKNOWN_CHANNEL and thread not in self._refused
+            if not is_missing or not await self._is_question(target):
                 raise
-        async with self._opening:
-            await self._open(target)
+        _put(self._questions, thread, "")  # of an earlier life
+        await self._open_once(target)
         return await act(self._channel_of(target))
+
+    async def _is_question(self, target: Target) -> bool:
+        """Whether the thread is one that is yet to be opened under its question. One that was deleted is not: what was
+        said among those who were in it is not for the whole channel."""
+        try:
+            await self._api.get(
+                "show a question",
+                f"{_MESSAGES}/{{message_id}}",
+                channel_id=target.chat,
+                message_id=target.thread,
+            )
+        except wire.RefusedError:
+            return False
+        return True
+
+    async def _open_once(self, target: Target) -> None:
+        if target.thread not in self._questions:
+            return
+        async with self._opening:
+            if target.thread in self._questions:
+                await self._open(target)
 
     def _channel_of(self, target: Target) -> str:
         return target.chat if target.thread in self._refused else target.thread
@@ -164,6 +187,12 @@ def _attached(files: list[File], voice: Voice | None) -> Json:
         return {"attachments": told}
     told[0] |= {"duration_secs": round(voice.seconds, 2), "waveform": voice.waveform}
     return {"attachments": told, "flags": wire.VOICE_MESSAGE}
+
+
+def _check(target: Target) -> None:
+    for name in (target.chat, target.thread or target.chat):
+        if not is_snowflake(name):
+            raise RejectedError(f"{name[:50]!r} is no id of a channel. {WHERE_IDS_ARE}")
 
 
 def _receipt(answer: object) -> Receipt:

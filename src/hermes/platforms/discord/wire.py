@@ -94,6 +94,7 @@ _ADVICE = {
 }
 THREAD_EXISTS = 160004
 UNKNOWN_CHANNEL = 10003
+_OLD_INTERACTION = 50027  # its own token is too old; that of the bot is not in question
 
 _PORTAL = "discord.com/developers/applications, your application, Bot"
 _DISALLOWED_INTENTS = 4014
@@ -266,7 +267,7 @@ def refusal(what: str, status: int, code: int, text: str, retry_after: float | N
     reason = f"Discord refused to {what}: {text or status}"[:500].rstrip(".")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return RateLimitedError(reason, retry_after=_bounded(retry_after))
-    if status == HTTPStatus.UNAUTHORIZED:
+    if status == HTTPStatus.UNAUTHORIZED and code != _OLD_INTERACTION:
         return CredentialsError(f"{reason}. Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return OutcomeUnknownError(f"{reason} ({status}).")

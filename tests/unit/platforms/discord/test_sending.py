@@ -11,7 +11,7 @@ import pytest
 from hermes.core.errors import CredentialsError, OutcomeUnknownError, RateLimitedError, RejectedError, UnreachableError
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, Button, OutboundMessage
-from hermes.core.ports import Adapter, CommandHint, FetchesFiles, SetsCommands, ShowsTyping
+from hermes.core.ports import Adapter, AnswersPresses, CommandHint, FetchesFiles, SetsCommands, ShowsTyping
 from hermes.platforms.discord import api
 from hermes.platforms.discord.adapter import DiscordAdapter
 from tests.contract.adapters.conftest import Inbox, receiving, saying
@@ -244,6 +244,61 @@ async def test_where_no_thread_may_be_opened_it_is_said_in_the_channel(inbox: In
         await adapter.send(OutboundMessage(target, "that", replaces=receipt.message_id))
     assert [(sent.chat, sent.thread, sent.text) for sent in discord.sent] == [(GROUP, "", "that")]
     assert discord.counts["POST threads"] == 1
+
+
+async def test_after_a_restart_too_it_is_said_in_the_channel_where_no_thread_may_be_opened(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord:
+        async with discord.adapter() as adapter:
+            target = await asked(discord, adapter, inbox)
+        discord.may_open_threads = False
+        async with discord.adapter() as another:
+            await another.send(OutboundMessage(target, "this"))
+    assert [(sent.chat, sent.thread) for sent in discord.sent] == [(GROUP, "")]
+
+
+@pytest.mark.parametrize("may_open", [True, False])
+async def test_what_was_to_be_said_in_a_thread_that_is_gone_is_not_said_to_everybody(may_open: bool) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        thread = discord.user_opens_thread("between us")
+        target = Target("discord", GROUP, thread)
+        await adapter.send(OutboundMessage(target, "a secret"))
+        discord.admin_deletes(thread)
+        discord.may_open_threads = may_open
+        with pytest.raises(RejectedError, match="10003"):
+            await adapter.send(OutboundMessage(target, "another secret"))
+        assert isinstance(adapter, ShowsTyping)
+        await adapter.typing(target)
+    assert [(sent.thread, sent.text) for sent in discord.sent] == [(thread, "a secret")]
+    assert (discord.typings, discord.counts["POST threads"]) == (0, 0)
+
+
+async def test_a_thread_that_opens_slowly_keeps_no_other_thread_waiting(inbox: Inbox) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        other = discord.user_opens_thread("another")
+        target = await asked(discord, adapter, inbox)
+        hold = discord.hold("POST threads")
+        slow = asyncio.create_task(adapter.send(OutboundMessage(target, "slow")))
+        await hold.reached()
+        await adapter.send(OutboundMessage(Target("discord", GROUP, other), "quick"))
+        hold.release()
+        await slow
+    assert [sent.text for sent in discord.sent] == ["quick", "slow"]
+
+
+@pytest.mark.parametrize("chat", ["nonsense", "", "7/messages", "1" * 30])
+async def test_what_is_no_id_is_no_place_and_discord_is_not_asked(chat: str) -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        with pytest.raises(RejectedError, match="no id of a channel"):
+            await adapter.send(OutboundMessage(Target("discord", chat), "hello"))
+    assert not discord.calls
+
+
+async def test_a_press_that_became_too_old_is_no_sign_of_a_wrong_token() -> None:
+    async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
+        discord.refuse_next("POST followup", 401, 50027, "Invalid Webhook Token")
+        assert isinstance(adapter, AnswersPresses)
+        await adapter.answer_press("902/old-token", "Done.")
+    assert discord.counts["POST followup"] == 1
 
 
 async def test_where_it_may_not_write_it_cannot_be_seen_typing() -> None:
