@@ -184,5 +184,7 @@ def keeping(emit: Emit, marks: dict[str, str]) -> Emit:
     async def keep(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
         await emit(events, cursor)
         marks.update(cursor or {})
+        for name in [name for name, value in marks.items() if not value]:
+            del marks[name]
 
     return keep

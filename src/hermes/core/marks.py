@@ -11,7 +11,7 @@ def of_identity(marks: Marks, identity: str) -> tuple[dict[str, str], dict[str, 
     """The marks of this very identity, and what is to be stored besides.
 
     Of another one nothing is left: its place in a stream says nothing about ours, and the chats it knew are not ours.
-    A mark cannot be taken away, so an empty one counts as none.
+    A mark that is made empty is taken away.
     """
     known = {name: value for name, value in marks.items() if value}
     if known.get(IDENTITY) == identity:

@@ -28,7 +28,7 @@ Alive = Callable[[], None]
 
 class Emit(Protocol):
     async def __call__(self, events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
-        """Store a batch and the adapter's place in one transaction.
+        """Store a batch and the adapter's place in one transaction; a mark that is empty is forgotten.
 
         Raises only StoreIsDownError, and not even that for a platform that does not redeliver.
         When it returns, the platform may be told that the batch was taken.

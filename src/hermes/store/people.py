@@ -99,8 +99,16 @@ def make_plain(tx: Tx, platform: str, user_id: str, *, role: str, now: float) ->
 
 
 def move_marks(tx: Tx, platform: str, account: str, marks: Marks) -> None:
-    """Change the marks that are given, and no other."""
+    """Change the marks that are given, and no other. One that became empty is as good as none, and goes."""
     for name, value in marks.items():
+        if not value:
+            tx.run(
+                "DELETE FROM cursors WHERE platform = :platform AND account = :account AND name = :name",
+                platform=platform,
+                account=account,
+                name=name,
+            )
+            continue
         tx.run(
             """
             INSERT INTO cursors (platform, account, name, value) VALUES (:platform, :account, :name, :value)

@@ -19,7 +19,7 @@ from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.answering import Answers
 from hermes.platforms.discord.api import Api
-from hermes.platforms.discord.catchup import CatchUp
+from hermes.platforms.discord.catchup import CatchUp, oldest
 from hermes.platforms.discord.config import DiscordConfig
 from hermes.platforms.discord.connection import Ended, Gateway
 from hermes.platforms.discord.places import Places, Session
@@ -76,7 +76,7 @@ class DiscordAdapter:
         places = Places.of(ours)
         if not places.since:
             news |= places.begin(snowflake_at(self._now()))
-        await self._store(emit, Batch(marks=news))
+        await self._store(emit, Batch(marks={**news, **places.forget_before(oldest(self._now()))}))
         me = self._me(name, places)
         session = places.session
         while True:
@@ -110,8 +110,15 @@ class DiscordAdapter:
         with self._answers.expected(batch.acks) as acks:
             if batch.events or batch.marks:
                 await emit(batch.events, batch.marks or None)
-                self._stored |= batch.marks
+                self._keep(batch.marks)
             await acks()
+
+    def _keep(self, marks: Marks) -> None:
+        for name, mark in marks.items():
+            if mark:
+                self._stored[name] = mark
+            else:
+                self._stored.pop(name, None)
 
     async def _sign_in(self) -> str:
         who = await self._who()

@@ -89,7 +89,7 @@ class CatchUp:
 
         A server tells of itself again when it had trouble of its own: what was said meanwhile was told to nobody.
         """
-        since = max(self._places.mark(room.id), floor, key=order)
+        since = max(self._places.mark(room.id), floor, oldest(self._now()), key=order)
         if order(newest) > order(since):
             self._want(room)
         else:
@@ -193,7 +193,7 @@ class CatchUp:
             return Room(channel, RoomKind.CHANNEL)
 
     async def _missed(self, room: Room) -> list[Json]:
-        after = max(self._places.mark(room.id), snowflake_at(self._now() - LONGEST_SECONDS), key=order)
+        after = max(self._places.mark(room.id), oldest(self._now()), key=order)
         found: dict[str, Json] = {}
         try:
             for _ in range(MOST_PAGES):
@@ -221,6 +221,11 @@ class CatchUp:
                 return await self._api.get(what, path, query=query, **parts)
             except RateLimitedError as limited:
                 await asyncio.sleep(limited.retry_after)
+
+
+def oldest(now: float) -> str:
+    """Nothing from before is read."""
+    return snowflake_at(now - LONGEST_SECONDS)
 
 
 def _messages(page: object, after: str) -> dict[str, Json]:

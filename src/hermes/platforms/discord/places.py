@@ -73,6 +73,14 @@ class Places:
         marks[channel] = message_id
         return {f"{name}{channel}": message_id}
 
+    def forget_before(self, oldest: str) -> dict[str, str]:
+        """Channels and threads in which nothing was said for longer than is caught up: without a mark they are read
+        from there on just the same, and new threads open every day. Direct chats are known by nothing else."""
+        old = [channel for channel, mark in self._channels.items() if order(mark) < order(oldest)]
+        for channel in old:
+            del self._channels[channel]
+        return {f"{_CHANNEL}{channel}": "" for channel in old}
+
     # Threads and roles
 
     def takes_part(self, thread: str) -> bool:

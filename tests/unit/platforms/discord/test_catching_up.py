@@ -363,3 +363,27 @@ async def test_another_bot_in_the_place_of_the_first_begins_anew(inbox: Inbox) -
         async with listening(second, inbox):
             await inbox.until(1)
     assert texts(inbox) == ["while it was down"]
+
+
+async def test_threads_in_which_nobody_spoke_for_long_are_forgotten_and_still_caught_up(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        quiet = discord.user_opens_thread("quiet")
+        marks = {f"channel:{number}": str(number) for number in range(1, 200)} | {f"channel:{quiet}": "5", "dm:6": "6"}
+        discord.marks |= marks
+        discord.hidden.add("6")
+        said = discord.user_says("after a year", chat=quiet)
+        async with listening(discord, inbox):
+            await inbox.until(1)
+            await discord.wait_for(lambda: is_complete(discord))
+    assert inbox.keys == [said.key]
+    left = {name for name in discord.marks if name.startswith(("channel:", "dm:"))}
+    assert left == {f"channel:{GROUP}", f"channel:{quiet}", f"dm:{direct(7)}", "dm:6"}
+
+
+async def test_a_channel_that_was_quiet_for_longer_than_is_caught_up_is_not_even_asked(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        discord.marks["since"] = "1"
+        discord.channels["400"] = {"id": "400", "type": 0, "guild_id": SERVER, "last_message_id": "1000"}
+        async with listening(discord, inbox):
+            await discord.wait_for(lambda: is_complete(discord))
+    assert discord.counts["GET messages"] == 1, "the direct chat"
