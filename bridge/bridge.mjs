@@ -80,7 +80,10 @@ export async function putTogether(config, log) {
         cachedGroupMetadata: async jid => groups.fresh(jid),
     });
     const onEvent = (name, data, socket) => inbound.take(name, data, socket);
-    const prepare = about => version.prepare(about);
+    const prepare = about => {
+        if (!about.isNew) spool.belongsTo(keeper.me.id);
+        return version.prepare(about);
+    };
     const makeSocket = makeWASocket;
     const keeper = new Keeper({ session, makeSocket, prepare, options, backoff: config.backoff, onEvent, log });
     const sends = new Sends({ keeper, sent, changes, heard, groups, people, mediaFolder: config.media });

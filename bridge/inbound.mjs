@@ -2,6 +2,7 @@
 
 import { jidNormalizedUser, normalizeMessageContent, proto } from "baileys";
 
+import { isOfHermes } from "./ids.mjs";
 import { isMe, itemOf, number, unreadableItem } from "./items.mjs";
 import { kindOf } from "./log.mjs";
 import { openEdit, openVote } from "./sealed.mjs";
@@ -54,7 +55,7 @@ export class Inbound {
     }
 
     #takeMessage(message, type, socket) {
-        if (this.#sent.get(message?.key?.id) && message.key.fromMe === true) return;
+        if (this.#isOurs(message?.key)) return;
         if (this.#isHistory(message, type)) return;
         let item;
         try {
@@ -71,6 +72,11 @@ export class Inbound {
         if (item.kind === "edit")
             this.#heard.keep(item.chatId, item.messageId, { key: message.key, message: editedIn(message) });
         this.#spool.add(item);
+    }
+
+    /** Heard as an answer, what we say would be answered without end. */
+    #isOurs(key) {
+        return key?.fromMe === true && (isOfHermes(key.id) || this.#sent.get(key.id) !== undefined);
     }
 
     /** Said before this device was linked, and not while it was away. */

@@ -1,8 +1,9 @@
 /** What goes out. The same message under the same id goes out once, however often it is asked for. */
 
-import { generateMessageIDV2, isJidGroup, isLidUser, isPnUser, proto } from "baileys";
+import { isJidGroup, isLidUser, isPnUser, proto } from "baileys";
 import { randomBytes } from "node:crypto";
 
+import { newId } from "./ids.mjs";
 import { isMe } from "./items.mjs";
 import { contentOf, download } from "./media.mjs";
 import { Refusal, badRequest } from "./refusal.mjs";
@@ -70,7 +71,7 @@ export class Sends {
 
     /** Who repeats an id while it is being sent waits for the same answer; afterwards it is remembered. */
     #once(messageId, send) {
-        const id = messageId || generateMessageIDV2(this.#keeper.me?.id);
+        const id = messageId || newId();
         if (this.#sent.get(id)?.state === "sent") return Promise.resolve({ success: true, messageId: id });
         const underway =
             this.#underway.get(id) ??
@@ -159,7 +160,7 @@ export class Sends {
 
     /** A change to an earlier message is a message too: it has an id, and a phone may ask for it again. */
     async #send(socket, jid, content) {
-        const id = generateMessageIDV2(this.#keeper.me?.id);
+        const id = newId();
         await this.#hand(socket, id, jid, content, { memory: this.#changes });
     }
 

@@ -1,7 +1,9 @@
 /** Items that nobody has taken over yet. Each is on the disk before it can be read, and stays there until it is acked. */
 
+import fs from "node:fs";
 import path from "node:path";
 
+import { PRIVATE_FILE } from "./files.mjs";
 import { Journal } from "./journal.mjs";
 import { kindOf } from "./log.mjs";
 
@@ -10,7 +12,9 @@ const SPENT_LINES = 200;
 const TRY_AGAIN_MS = 1000;
 
 export class Spool {
+    #folder;
     #journal;
+    #owner = "";
     #items; // those that may be read, oldest first
     #unconfirmed = []; // written, but the power could still take them
     #acked = 0;
@@ -22,12 +26,14 @@ export class Spool {
     #log;
 
     constructor(folder, log) {
+        this.#folder = folder;
         this.#log = log;
         const { journal, records } = Journal.open(path.join(folder, "items.jsonl"), log);
         this.#journal = journal;
         const items = new Map();
         for (const record of records) {
             if (Number.isSafeInteger(record.acked)) this.#acked = Math.max(this.#acked, record.acked);
+            else if (typeof record.owner === "string") this.#owner = record.owner;
             else if (Number.isSafeInteger(record.cursor)) items.set(record.cursor, record);
         }
         const all = [...items.values()].sort((a, b) => a.cursor - b.cursor);
@@ -38,6 +44,24 @@ export class Spool {
 
     get waiting() {
         return this.#items.length + this.#unconfirmed.length + this.#held.length;
+    }
+
+    /** Whose messages these are, by the number. What was said to another number is put aside: it is not ours to answer. */
+    belongsTo(owner) {
+        if (owner === this.#owner) return;
+        if (this.#owner && this.waiting) this.#putAside();
+        this.#owner = owner;
+        this.#compact();
+    }
+
+    #putAside() {
+        const items = [...this.#items, ...this.#unconfirmed, ...this.#held];
+        const name = `items.old-${new Date().toISOString().replaceAll(/[:.]/g, "-")}.jsonl`;
+        const lines = items.map(item => `${JSON.stringify(item)}\n`).join("");
+        fs.writeFileSync(path.join(this.#folder, name), lines, { mode: PRIVATE_FILE, flush: true });
+        this.#log.warn("Items of another number were put aside", { items: items.length, file: name });
+        [this.#items, this.#unconfirmed, this.#held] = [[], [], []];
+        this.#acked = this.#last;
     }
 
     add(item) {
@@ -131,8 +155,9 @@ export class Spool {
     }
 
     #compact() {
-        this.#journal.rewrite([{ acked: this.#acked }, ...this.#items, ...this.#unconfirmed]);
-        this.#spent = 1;
+        const about = [{ owner: this.#owner }, { acked: this.#acked }];
+        this.#journal.rewrite([...about, ...this.#items, ...this.#unconfirmed]);
+        this.#spent = about.length;
     }
 
     flush() {

@@ -147,10 +147,10 @@ class FakeWhatsApp:
             "HERMES_BRIDGE_FAKE": f"127.0.0.1:{self.port}",
         }
 
-    def link_session(self, folder: Path) -> None:
+    def link_session(self, folder: Path, *, me: str = ME) -> None:
         """Put the files of a device that was linked before into a session folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        creds = {"me": {"id": ME, "lid": MY_LID, "name": "Hermes"}, "account": {"details": _buffer(b"device-0")}}
+        creds = {"me": {"id": me, "lid": MY_LID, "name": "Hermes"}, "account": {"details": _buffer(b"device-0")}}
         (folder / "creds.json").write_text(json.dumps(creds))
 
     async def start(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -147,6 +148,34 @@ async def test_in_the_chat_with_oneself_we_hear_the_owner_and_not_ourselves(
         whatsapp.user_says(whatsapp.sent[-1].raw, user=ME, key={"fromMe": True, "id": "FROM-ANOTHER-DEVICE"})
         whatsapp.user_says("thanks", **own)
         assert (await inbox.message()).text == "thanks"
+    assert inbox.events == []
+
+
+async def test_without_a_prefix_and_with_no_memory_left_we_do_not_hear_ourselves_either(
+    inbox: Inbox, tmp_path: Path
+) -> None:
+    """A second gateway of the same number, and one that starts anew with an empty spool, hear all that we say."""
+    picture = tmp_path / "a.png"
+    picture.write_bytes(png())
+    own: dict[str, Any] = {"user": ME, "name": "Me", "key": {"fromMe": True}}
+    values = {"mode": "self-chat", "reply_prefix": "none"}
+    to_self = Target("whatsapp", ME)
+    async with WithItsOwnBridge() as whatsapp:
+        async with whatsapp.adapter(values=values) as adapter:
+            kept = await adapter.send(OutboundMessage(to_self, "Hi.", idempotency_key="ob_1"))
+            await adapter.send(OutboundMessage(to_self, "Hi again."))
+            await adapter.send(replace(OutboundMessage(to_self, "Hi, you."), replaces=kept.message_id))
+            file = Attachment(AttachmentKind.IMAGE, path=str(picture), name="a.png", mime="image/png")
+            await adapter.send(OutboundMessage(to_self, "", attachment=file))
+        shutil.rmtree(whatsapp.folder / "spool")
+        assert len(whatsapp.taken) == 4
+        for number in whatsapp.taken:
+            whatsapp.user_says("said by us", user=ME, key={"fromMe": True, "id": number})
+        edit = {"key": {"id": kept.message_id}, "type": "MESSAGE_EDIT", "editedMessage": {"conversation": "Hi, you."}}
+        whatsapp.says({"protocolMessage": edit}, **own)
+        whatsapp.user_says("said by the owner", **own)
+        async with whatsapp.adapter(values=values) as adapter, receiving(adapter, inbox):
+            assert (await inbox.message()).text == "said by the owner"
     assert inbox.events == []
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.fakes.whatsapp import ANA, ANA_LID, ME, FakeWhatsApp
+from tests.fakes.whatsapp import ANA, ANA_LID, BO, ME, FakeWhatsApp
 from tests.fakes.whatsapp_bridge import TOKEN, RunningBridge
 
 ID = "3EB0" + "B2" * 9
@@ -151,6 +151,25 @@ async def test_items_sends_polls_and_files_are_known_to_the_next_bridge(
         assert fetched["size"] == len(b"\xff\xd8picture")
 
 
+async def test_another_number_in_the_place_of_the_first_gets_nothing_that_was_said_to_it(
+    stopped: RunningBridge, whatsapp: FakeWhatsApp
+) -> None:
+    async with stopped as bridge:
+        whatsapp.user_says("to the first number")
+        [item] = await bridge.items(1)
+    whatsapp.link_session(stopped.session, me=BO)
+    async with stopped as bridge:
+        assert (await bridge.becomes("connected"))["waiting"] == 0
+        await bridge.nothing_after(0)
+        whatsapp.user_says("to the second number")
+        [following] = await bridge.items(1)
+        assert (following["body"], following["cursor"]) == ("to the second number", item["cursor"] + 1)
+    [aside] = stopped.spool.glob("items.old-*.jsonl")
+    assert bodies(lines(aside)) == ["to the first number"]
+    async with stopped as bridge:
+        assert bodies(await bridge.items(1)) == ["to the second number"]
+
+
 async def test_lines_that_a_crash_cut_short_are_set_aside_and_the_rest_is_there(
     stopped: RunningBridge, whatsapp: FakeWhatsApp
 ) -> None:
@@ -170,7 +189,7 @@ async def test_lines_that_a_crash_cut_short_are_set_aside_and_the_rest_is_there(
         late = await bridge.ask("POST /edit", {"chatId": ANA, "messageId": "3EB0OLD", "message": "x"})
         assert (late.status, late.code) == (409, "too_old")
         assert (bridge.spool / "items.jsonl.damaged").read_text() == 'garbage\n{"cursor": 42, "bo\n'
-        assert [line.get("cursor") for line in lines(spool)] == [None, 39, 41, 42]
+        assert [line.get("cursor") for line in lines(spool)] == [None, None, 41, 42]
         await ends_on_a_signal(bridge)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +26,6 @@ WAIT_SECONDS = 25.0  # how long the bridge keeps a question that has no news
 COME_UP_SECONDS = 20.0
 REACH_SECONDS = 15.0
 HEALTH_SECONDS = 5.0
-REMEMBERED = 500
 
 
 class WhatsAppAdapter:
@@ -65,7 +63,6 @@ class WhatsAppAdapter:
         self._me: Me | None = None
         self._is_up = False  # the last word of the bridge was that it is connected
         self._pid: int | None = None  # which bridge said so
-        self._sent: OrderedDict[str, None] = OrderedDict()
 
     @property
     def identity(self) -> str:
@@ -155,7 +152,6 @@ class WhatsAppAdapter:
             config.prefix,
             config.free_chats,
             config.patterns,
-            self._sent.__contains__,
         )
 
     # Going out
@@ -173,17 +169,7 @@ class WhatsAppAdapter:
 
     async def _call(self, path: str, body: dict[str, Any], seconds: float) -> str:
         bridge = await self._reached()
-        ours = str(body.get("messageId") or "")
-        if path != "edit" and ours:
-            self._remember(ours)  # before it comes back to us
-        number = await bridge.send(path, body, seconds=seconds)
-        self._remember(number)
-        return number
-
-    def _remember(self, number: str) -> None:
-        self._sent[number] = None
-        while len(self._sent) > REMEMBERED:
-            self._sent.popitem(last=False)
+        return await bridge.send(path, body, seconds=seconds)
 
     async def _ready(self, *, is_patient: bool = True) -> Client:
         """Whoever receives has the connection already; otherwise it is made."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -68,7 +67,6 @@ class Reader:
     prefix: str = ""
     free_chats: frozenset[str] = frozenset()
     patterns: tuple[re.Pattern[str], ...] = ()
-    is_ours: Callable[[str], bool] = lambda _: False
 
 
 def understand(item: Any, reader: Reader, now: float) -> InboundEvent:
@@ -158,10 +156,14 @@ def _name(value: Any) -> str:
 
 
 def _is_ours(item: Json, number: str, reader: Reader) -> bool:
-    """In the chat with oneself both sides are one account: ours are known by their id and by what they begin with."""
+    """In the chat with oneself both sides are one account: ours are known by their id and by what they begin with.
+
+    An edit of what we said is no word of the owner's either, whoever made it. Heard as one, it would be answered, and
+    the answer again.
+    """
     body = item.get("body")
     is_marked = bool(reader.prefix.strip()) and isinstance(body, str) and body.startswith(reader.prefix)
-    return is_marked or reader.is_ours(number)
+    return is_marked or wire.is_of_hermes(number) or wire.is_of_hermes(str(item.get("targetId") or ""))
 
 
 def _is_addressed(item: Json, chat: str, text: str, quote: Quote | None, reader: Reader) -> bool:
@@ -248,7 +250,7 @@ def _quote(item: Json, reader: Reader) -> Quote | None:
     text = text if isinstance(text, str) else ""
     is_marked = bool(reader.prefix.strip()) and text.startswith(reader.prefix)
     is_self = item.get("isSelfChat") is True  # where everything is from this account
-    from_us = is_marked or reader.is_ours(number) or (item.get("quotedFromMe") is True and not is_self)
+    from_us = is_marked or wire.is_of_hermes(number) or (item.get("quotedFromMe") is True and not is_self)
     return Quote(
         text.removeprefix(reader.prefix) if is_marked else text, message_id=number[:LONGEST_ID], from_us=from_us
     )

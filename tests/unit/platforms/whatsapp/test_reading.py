@@ -12,7 +12,7 @@ import pytest
 from hermes.core.keys import ChatKind, Target
 from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Quote, Unreadable
 from hermes.platforms.whatsapp.reading import Reader, handle_of, understand
-from hermes.platforms.whatsapp.wire import Me
+from hermes.platforms.whatsapp.wire import Me, message_id
 from tests.unit.platforms.whatsapp.samples import ANA, ANA_LID, BOT, GROUP, ME, SAMPLES, SELF, in_group, item, note
 
 NOW = 1_800_000_000.0
@@ -79,7 +79,10 @@ def test_nobody_else_is_taken_for_the_owner() -> None:
 
 def test_our_own_words_are_not_heard_as_somebodys() -> None:
     assert ignored(note(body="⚕ *Hermes*\nhello"), SELF) == "our own"
-    assert ignored(note(), replace(SELF, is_ours=lambda number: number == "3A01")) == "our own"
+    bare = replace(SELF, prefix="")
+    assert ignored(note(messageId=message_id("ob_1")), bare) == "our own"
+    assert ignored(note(kind="edit", targetId=message_id("ob_1")), bare) == "our own"
+    assert read(note(messageId="3EB0" + "A1" * 9), bare).text == "hello", "written with WhatsApp Web"
 
 
 def test_in_bot_mode_what_is_typed_on_the_bots_phone_to_others_is_not_for_us() -> None:
