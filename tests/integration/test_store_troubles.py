@@ -274,6 +274,11 @@ async def test_messages_that_come_while_the_disk_is_full_stay_with_telegram_and_
     long = "a long story " * 300  # what needs no new page is still stored
     async with start(**SETTINGS) as gateway:
         await everything_is_answered(telegram)
+        free = await gateway.db.write(lambda tx: tx.value("PRAGMA freelist_count"))
+        fill = (
+            "INSERT INTO meta (key, value) VALUES ('filler', :text)"  # a page that is free inside the file is room too
+        )
+        await gateway.db.write(lambda tx: tx.run(fill, text="x" * 4096 * free))
         pages = await gateway.db.write(lambda tx: tx.value("PRAGMA page_count"))
         await gateway.db.alone(lambda tx: tx.value(f"PRAGMA max_page_count = {pages}"))
         for chat in range(3000, 3020):
