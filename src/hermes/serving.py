@@ -44,6 +44,7 @@ from hermes.store.turns import TurnState
 log = logging.getLogger(__name__)
 
 GOODBYE_SECONDS = 5.0
+DOORS_SECONDS = 0.5
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
 
@@ -68,6 +69,8 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
     async with open_gateway(setting) as gateway, AsyncExitStack() as stack:
         if gateway.config.model.provider == EMBEDDED:
             gateway.fetcher.begin()
+        # A door that takes long, as with a name server that is silent, keeps no account waiting.
+        stack.callback(asyncio.get_running_loop().call_later(DOORS_SECONDS, gateway.begin).cancel)
         http = await _listen(gateway, options, stack)
         options.heartbeat.describe = lambda: _describe(gateway)
         stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))

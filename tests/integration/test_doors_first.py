@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from hermes.bootstrap import Setting, open_gateway
+from hermes.hosting.heartbeat import Heartbeat
+from hermes.hosting.worker import StopRequest, WorkerOptions
 from hermes.servers.api.models import routes
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import make_app
 from hermes.services.door import Door
+from hermes.serving import serve
 from tests.fakes.model import FakeModel
+from tests.fakes.telegram import FakeTelegram
 from tests.integration.test_door import request
 
 NAME = "tools_that_take_long"
@@ -91,3 +97,38 @@ async def test_a_list_of_what_there_is_waits_until_it_is_there(
 async def _names(client: TestClient[web.Request, web.Application], path: str) -> list[str]:
     async with client.get(path) as response:
         return [each["name"] for each in (await response.json())["data"]]
+
+
+@pytest.mark.timeout(20)
+async def test_a_door_that_takes_long_to_open_keeps_no_account_waiting(
+    tmp_path: Path, telegram: FakeTelegram, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a host that is a name, and a name server that is silent."""
+    answer, resolve = threading.Event(), socket.getaddrinfo
+
+    def slow(host: Any, *args: Any, **more: Any) -> Any:
+        if host == "slow.test":
+            answer.wait(15)
+            raise socket.gaierror(socket.EAI_AGAIN, "try again")
+        return resolve(host, *args, **more)
+
+    environ = {"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": model.url, "API_SERVER_HOST": "slow.test"}
+    for name, value in {**telegram.environ, **environ, "API_SERVER_KEY": "a-key-of-twenty-letters"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    stop, home = StopRequest(), tmp_path / "home"
+    heart = Heartbeat(str(home))
+    options = WorkerOptions(home, stop, heart)
+    serving = asyncio.create_task(_serve_alone(options))
+    try:
+        await telegram.wait_for(lambda: telegram.polls > 0, 8)
+        assert not serving.done()
+    finally:
+        answer.set()
+        stop.ask()
+        await asyncio.wait({serving}, timeout=8)
+    assert serving.result() == 0
+
+
+async def _serve_alone(options: WorkerOptions) -> int:
+    return await serve(options, lambda: None)

@@ -71,7 +71,10 @@ class Gateway:
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
 
     def begin(self) -> None:
-        """Let the accounts connect, and skills and tools be brought in: none of it holds up an answer of ours."""
+        """Let the accounts connect, and skills and tools be brought in: none of it holds up an answer of ours.
+
+        Once more changes nothing.
+        """
         self.supervisor.reconcile()
         self.skills.may_begin.set()
 
