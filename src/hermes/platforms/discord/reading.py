@@ -147,7 +147,10 @@ def _not_for_us(raw: Json, room: Room, me: Me) -> str:
         return "message of a bot"
     if raw.get("type", 0) not in _SPOKEN:
         return f"message of type {str(raw.get('type'))[:20]}"
-    return "" if me.rules.hears(room) else "message in a channel that is not heard"
+    if not me.rules.hears(room):
+        return "message in a channel that is not heard"
+    whole = _forwarded(raw)
+    return "" if whole.get("content") or whole.get("attachments") or _without_words(whole) else "message with nothing"
 
 
 def _spoken(raw: Json, room: Room, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) -> InboundMessage:
@@ -160,7 +163,7 @@ def _spoken(raw: Json, room: Room, me: Me, keys: tuple[str, ...], *, is_edit: bo
         keys=keys,
         session_key=key_of(room, me, _opened(id_, room, me) if is_addressed else ""),
         sender_id=snowflake(author["id"]),
-        text=readable(words, _names(raw), me) or _stickers(whole),
+        text=readable(words, _names(raw), me) or _without_words(whole),
         sent_at=when(id_),
         sender_name=name_of(author, raw.get("member")),
         message_id=id_,
@@ -259,9 +262,24 @@ def _named(mark: str, what: str, names: Mapping[str, str], me: Me) -> str:
             return f":{what.partition(':')[0]}:"
 
 
-def _stickers(raw: Json) -> str:
-    names = [str(each.get("name") or "") for each in listed(raw.get("sticker_items")) if isinstance(each, dict)]
-    return " ".join(f":{name}:" for name in names if name)
+def _without_words(raw: Json) -> str:
+    """What stands in a message that says nothing: stickers, a poll, or cards such as bots make them."""
+    stickers = [f":{name}:" for each in listed(raw.get("sticker_items")) if (name := _told(each, "name"))]
+    poll = raw.get("poll")
+    asked = _told(_inside(poll, "question"), "text")
+    choices = [_told(_inside(each, "poll_media"), "text") for each in listed(_inside(poll, "answers"))]
+    cards = [_told(card, part) for card in listed(raw.get("embeds")) for part in ("title", "description", "url")]
+    lines = [" ".join(stickers), asked, *(f"- {choice}" for choice in choices if choice), *cards]
+    return "\n".join(line for line in lines if line)
+
+
+def _inside(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _told(value: object, key: str) -> str:
+    told = _inside(value, key)
+    return told if isinstance(told, str) else ""
 
 
 def _attachment(file: Json) -> Attachment:

@@ -205,6 +205,21 @@ def test_what_was_forwarded_and_stickers_are_read_too() -> None:
     assert read({**MESSAGE, "content": "", "sticker_items": [{"id": "1", "name": "Wave"}]}, DIRECT).text == ":Wave:"
 
 
+def test_a_message_without_words_says_what_stands_in_it_and_one_with_nothing_is_no_message() -> None:
+    empty = {**MESSAGE, "content": ""}
+    answers = [{"poll_media": {"text": "yes"}}, {"poll_media": {"text": "no"}}, {"poll_media": 5}]
+    poll = {"question": {"text": "Pizza?"}, "answers": answers}
+    assert read({**empty, "poll": poll}, DIRECT).text == "Pizza?\n- yes\n- no"
+    cards = [{"title": "Alert", "description": "disk full", "url": "https://x.test"}, {"image": {}}, 5]
+    assert read({**empty, "embeds": cards}, DIRECT).text == "Alert\ndisk full\nhttps://x.test"
+    shot = {"message": {"content": "", "embeds": cards, "attachments": []}}
+    assert read({**empty, "message_snapshots": [shot]}, DIRECT).text.startswith("Alert")
+    for nothing in (empty, {**empty, "poll": None}, {**empty, "embeds": [{"image": {}}]}):
+        assert isinstance(wire.understand("MESSAGE_CREATE", nothing, DIRECT, me()), Ignored)
+    assert read({**MESSAGE, "embeds": cards}, DIRECT).text == "hello", "a link got its preview"
+    assert read({**MESSAGE, "content": "<@901>", "mentions": [BOT]}).is_addressed, "to be called is something"
+
+
 def test_a_text_at_the_limit_is_likely_to_go_on() -> None:
     assert read({**MESSAGE, "content": "x" * 2000}, DIRECT).may_continue
     assert not read({**MESSAGE, "content": "x" * 1900}, DIRECT).may_continue
