@@ -100,7 +100,9 @@ def _login(args: argparse.Namespace) -> int:
         print(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
     listed = present.access.allowed_users if present is not None else frozenset()
     prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")
-    own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *numbers, signed.owner}))}
+    # In the chat with oneself a number that is not the linked one was mistyped: whoever has it is not let in.
+    named = numbers if mode == BOT else ()
+    own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *named, signed.owner}))}
     changes = changes_of(signed, loaded.config, manifest, account) | {f"{prefix}.{key}": own[key] for key in own}
     write(home, loaded, changes)
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING

@@ -55,7 +55,11 @@ class OutcomeUnknownError(PlatformError):
 
 
 class ConflictError(PlatformError):
-    """Another process uses the same account."""
+    """Another process uses the same account. ``cure``: what to do, where it is more than to end that one."""
+
+    def __init__(self, reason: str, *, cure: str = "") -> None:
+        super().__init__(reason)
+        self.cure = cure
 
 
 class RateLimitedError(PlatformError):

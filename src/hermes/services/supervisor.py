@@ -310,6 +310,7 @@ class Supervisor:
             self._broke(account, Link.SIGNED_OUT, str(error), 0.0)
             return None
         except ConflictError as error:
+            account.cure = error.cure
             return self._broke(account, Link.CONFLICT, str(error), self._pace.conflict_seconds)
         except RateLimitedError as error:
             return self._broke(account, Link.UNREACHABLE, str(error), error.retry_after)
@@ -451,7 +452,7 @@ def _cure(account: _Account) -> str:
             names = " and ".join(setting.env for setting in account.manifest.settings if setting.required)
             return f"check {names} in ~/.hermes/.env ({account.key}); it is read again at once"
         case Link.CONFLICT:
-            return "stop the other program that uses this account"
+            return account.cure or "stop the other program that uses this account"
         case Link.INCOMPLETE:
             _, is_told, how = account.reason.partition("Install it: ")
             return " ".join(how.split()) if is_told else f"hermes config explain platforms.{account.key.platform}"

@@ -95,8 +95,9 @@ async def test_another_client_that_took_over_is_not_fought(whatsapp: FakeWhatsAp
             whatsapp.user_says("before")
             await inbox.message()
             whatsapp.close_with(440)
-            with pytest.raises(ConflictError, match="hermes gateway restart"):
+            with pytest.raises(ConflictError) as told:
                 await running
+            assert "hermes gateway restart" in told.value.cure, "to stop the other one is not enough"
         hellos = whatsapp.hellos
         with pytest.raises(ConflictError):
             await adapter.run(inbox)
@@ -290,7 +291,9 @@ async def test_five_hundred_strange_items_cost_no_neighbour_and_a_hung_bridge_is
             await parts.kept.close()
 
 
-async def test_the_session_has_one_owner_and_guests_may_ask_who_it_is(inbox: Inbox) -> None:
+async def test_the_session_has_one_owner_and_guests_may_ask_who_it_is(
+    inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
     async with WithItsOwnBridge() as whatsapp, whatsapp.adapter() as first, receiving(first, inbox):
         whatsapp.user_says("hello")
         await inbox.message()
@@ -306,7 +309,7 @@ async def test_the_session_has_one_owner_and_guests_may_ask_who_it_is(inbox: Inb
         for name in ("session", "spool", "media", "session.lock", "bridge.json"):
             assert (whatsapp.folder / name).stat().st_mode & 0o077 == 0, f"{name} is for its owner alone"
         await impatient.close()
-        await sends_go_on_over_a_death_of_the_bridge(whatsapp, first)
+        await sends_go_on_over_a_death_of_the_bridge(whatsapp, first, caplog)
 
 
 def kept_with(bridge: Bridge) -> Kept:
@@ -315,7 +318,9 @@ def kept_with(bridge: Bridge) -> Kept:
     return kept
 
 
-async def sends_go_on_over_a_death_of_the_bridge(whatsapp: FakeWhatsAppAccount, adapter: Adapter) -> None:
+async def sends_go_on_over_a_death_of_the_bridge(
+    whatsapp: FakeWhatsAppAccount, adapter: Adapter, caplog: pytest.LogCaptureFixture
+) -> None:
     """What was on its way has an unknown outcome; repeated under its id it is shown once."""
     hold = whatsapp.hold_sends()
     message = replace(saying(whatsapp, "the answer"), idempotency_key="ob_7")
@@ -332,6 +337,9 @@ async def sends_go_on_over_a_death_of_the_bridge(whatsapp: FakeWhatsAppAccount, 
                 await adapter.send(message)
                 break
     assert [sent.text for sent in whatsapp.sent] == ["the answer"]
+    assert [getattr(record, "reason", "") for record in caplog.records if record.message == "The bridge ended"] == [
+        "SIGKILL: out of memory?"
+    ]
 
 
 async def test_without_a_link_it_says_what_to_type_and_starts_nothing(tmp_path: Path, inbox: Inbox) -> None:

@@ -184,6 +184,12 @@ async def test_the_command_links_enables_and_lets_the_numbers_in(typed: Typed, t
     assert found.access.allowed_users == {NUMBER, "15551234567"}
 
 
+async def test_a_number_of_ones_own_that_was_mistyped_lets_nobody_in(typed: Typed, tmp_path: Path) -> None:
+    code, told = await typed("whatsapp", "--mode", "self-chat", "--allow", "15551234567")
+    assert (code, "! That is not 15551234567." in told) == (0, True), told
+    assert account(tmp_path / "home").access.allowed_users == {NUMBER}
+
+
 async def test_what_is_no_number_is_refused_before_anything_is_done(typed: Typed, phone: Phone, tmp_path: Path) -> None:
     code, told = await typed("whatsapp", "--allow", "Ana")
     assert (code, "'Ana' is no phone number" in told, phone.hellos) == (1, True, 0), told

@@ -152,7 +152,10 @@ class Child:
             raise UnreachableError(f"The WhatsApp bridge did not come up within {START_SECONDS:.0f} s.") from None
         except ValueError:
             raise UnreachableError("The WhatsApp bridge says something that is not its own.") from None
-        raise UnreachableError(f"The WhatsApp bridge ended at once ({await self._how_it_ended()}).")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self._process.wait()
+        raise UnreachableError(f"The WhatsApp bridge ended at once ({self.how_it_ended}).")
 
     def _is_listening(self) -> bool:
         return self.address.port > 0
@@ -192,14 +195,15 @@ class Child:
             extra={"platform": "whatsapp", **fields},
         )
 
-    async def _how_it_ended(self) -> str:
-        try:
-            async with asyncio.timeout(LEAVE_SECONDS):
-                code = await self._process.wait()
-        except TimeoutError:
+    @property
+    def how_it_ended(self) -> str:
+        code = self._process.returncode
+        if code is None:
             return "its output closed"
-        ended = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-        return f"{ended}: {self.last_words}" if self.last_words else ended
+        if code < 0:  # it was killed, so what it said last tells nothing
+            name = signal.Signals(-code).name
+            return f"{name}: out of memory?" if -code == signal.SIGKILL else name
+        return f"exit code {code}: {self.last_words}" if self.last_words else f"exit code {code}"
 
 
 class SessionLock:
@@ -275,7 +279,7 @@ class Bridge:
             if self._child is not None and self._child.is_running:
                 return self._asked_at(self._child.address)
             if self._child is not None:
-                log.warning("The bridge ended", extra={"platform": "whatsapp", "reason": self._child.last_words})
+                log.warning("The bridge ended", extra={"platform": "whatsapp", "reason": self._child.how_it_ended})
             await self._let_go()
             installed = await self._installer.ready()
             lock = await SessionLock.take(self._places.lock, self._lock_seconds)

@@ -146,7 +146,8 @@ class Health:
                 )
             case "replaced":
                 return ConflictError(
-                    "Another program took over this link to WhatsApp (440). Stop it, then run `hermes gateway restart`."
+                    "Another program took over this link to WhatsApp (440). Stop it, then: hermes gateway restart.",
+                    cure="stop the other program that has this session, then: hermes gateway restart",
                 )
             case _:
                 return UnreachableError(f"WhatsApp cannot be reached{_why(self.code)}.")
