@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from hermes.core.errors import PlatformError, RateLimitedError, RejectedError, UnreachableError
+from hermes.core.errors import PlatformError, RejectedError
 from hermes.core.messages import Json
 from hermes.core.values import dataclass
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.places import Places
 from hermes.platforms.discord.reading import Room, RoomKind, is_snowflake, order, room_of, snowflake_at
+from hermes.platforms.readers import Readers, patiently
 
 log = logging.getLogger(__name__)
 
 LONGEST_SECONDS = 7 * 86400.0
 PAGE = 100
 MOST_PAGES = 10
-READERS = 4
-PAUSES_SECONDS = (2.0, 5.0, 15.0, 30.0, 60.0)  # before a channel is asked for again; the last one from then on
-MOST_TRIES = 30  # in about half an hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +47,9 @@ class CatchUp:
         self._reads_history = not is_resumed
         self._servers: set[str] | None = set() if is_resumed else None  # those that Discord has not told of yet
         self._rooms: dict[str, Room] = {}
-        self._waiting: list[str] = []
         self._pending: dict[str, bool] = {}  # wanted, and not finished yet; whether its history is to be read
         self._done: set[str] = set()
-        self._failures: dict[str, int] = {}  # channels that Discord failed to read, and how often
-        self._reads = 0  # those that went well
-        self._wake = asyncio.Event()
+        self._readers = Readers("discord", self._read, self._give_up, lambda error: put(CaughtUp(None, error=error)))
         if self._reads_history:
             for channel in places.direct_chats:
                 self._want(Room(channel, RoomKind.DIRECT))
@@ -116,73 +110,29 @@ class CatchUp:
         """Somebody speaks there now."""
         if room is not None:
             self._rooms.setdefault(channel, room)
-        if channel in self._waiting:
-            self._waiting.remove(channel)
-        elif channel in self._pending:
+        if channel in self._pending and not self._readers.is_waiting(channel):
             return  # it is being read
         self._pending.setdefault(channel, self._reads_history)
-        self._waiting.insert(0, channel)
-        self._wake.set()
+        self._readers.add_first(channel)
 
     def _want(self, room: Room) -> None:
         self._rooms[room.id] = room
         self._done.discard(room.id)
         if room.id not in self._pending:
             self._pending[room.id] = True
-            self._waiting.append(room.id)
-            self._wake.set()
+            self._readers.add(room.id)
 
     # Reading
 
     async def run(self) -> None:
-        """Read until cancelled: whoever speaks later in a channel that nobody knew has it read then."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(READERS):
-                group.create_task(self._told(lambda: self._read(group)))
+        await self._readers.run()
 
-    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await work()
-        except PlatformError as error:
-            self._put(CaughtUp(None, error=error))
-
-    async def _read(self, group: asyncio.TaskGroup) -> None:
-        while True:
-            while self._waiting:
-                channel = self._waiting.pop(0)
-                try:
-                    self._put(await self._caught_up(channel))
-                except UnreachableError as error:
-                    self._failed(channel, error, group)
-                else:
-                    self._reads += 1
-                    self._failures.pop(channel, None)
-            self._wake.clear()
-            await self._wake.wait()
-
-    async def _caught_up(self, channel: str) -> CaughtUp:
+    async def _read(self, channel: str) -> None:
         room = self._rooms.get(channel) or await self._asked(channel)
-        return CaughtUp(room, await self._missed(room) if self._pending.get(channel) else ())
+        self._put(CaughtUp(room, await self._missed(room) if self._pending.get(channel) else ()))
 
-    def _failed(self, channel: str, error: PlatformError, group: asyncio.TaskGroup) -> None:
-        """One channel is asked for again, and nobody else waits for it. Where Discord answers for the others and never
-        for this one, it is heard without what was missed: better than not at all."""
-        tries = self._failures[channel] = self._failures.get(channel, 0) + 1
-        about = {"platform": "discord", "chat": channel, "reason": str(error)}
-        if tries >= MOST_TRIES and self._reads >= len(self._failures):
-            log.warning("Not caught up", extra=about)
-            self._failures.pop(channel)
-            self._put(CaughtUp(self._rooms.get(channel) or Room(channel, RoomKind.CHANNEL)))
-            return
-        pause = PAUSES_SECONDS[min(tries, len(PAUSES_SECONDS)) - 1]
-        if tries == 1:
-            log.warning("Not caught up yet", extra={**about, "again_in": pause})
-        group.create_task(self._again(channel, pause))
-
-    async def _again(self, channel: str, pause: float) -> None:
-        await asyncio.sleep(pause)
-        self._waiting.append(channel)
-        self._wake.set()
+    def _give_up(self, channel: str) -> None:
+        self._put(CaughtUp(self._rooms.get(channel) or Room(channel, RoomKind.CHANNEL)))
 
     async def _asked(self, channel: str) -> Room:
         """What kind of place it is; one of which Discord does not tell is taken for a channel like any other."""
@@ -215,12 +165,7 @@ class CatchUp:
         )
 
     async def _patiently(self, what: str, path: str, *, query: Json | None = None, **parts: str) -> Any:
-        """Discord says how long to wait; nobody else is held up by it."""
-        while True:
-            try:
-                return await self._api.get(what, path, query=query, **parts)
-            except RateLimitedError as limited:
-                await asyncio.sleep(limited.retry_after)
+        return await patiently(lambda: self._api.get(what, path, query=query, **parts))
 
 
 def oldest(now: float) -> str:

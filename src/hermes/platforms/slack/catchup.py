@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, RejectedError
+from hermes.core.errors import CredentialsError, PlatformError, RejectedError
 from hermes.core.messages import Json
 from hermes.core.values import dataclass
+from hermes.platforms.readers import Readers, patiently
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.places import Places
 from hermes.platforms.slack.reading import order
@@ -18,7 +19,6 @@ log = logging.getLogger(__name__)
 LONGEST_SECONDS = 7 * 86400.0
 MOST_MESSAGES = 1000
 PAGE = 200
-READERS = 4
 MOST_PAGES = 10
 _KINDS = "im,mpim,private_channel,public_channel"
 
@@ -43,23 +43,26 @@ class CatchUp:
         self._places = places
         self._put = put
         self._is_needed = bool(places.since)  # with no mark at all, it starts at now
-        self._waiting = _by_need(places)
-        self._met: set[str] = set(self._waiting)
+        self._met: set[str] = set()
         self._done: set[str] = set()
-        self._wake = asyncio.Event()
+        self._readers = Readers("slack", self._read, self._give_up, self._broke)
+        for channel in _by_need(places):
+            self._add(channel)
 
     def is_done(self, channel: str) -> bool:
         return not self._is_needed or channel in self._done
 
     def hurry(self, channel: str) -> None:
         """Somebody speaks there now."""
-        if channel in self._waiting:
-            self._waiting.remove(channel)
-        elif channel in self._met:
+        if channel in self._met and not self._readers.is_waiting(channel):
             return  # it is being read
         self._met.add(channel)
-        self._waiting.insert(0, channel)
-        self._wake.set()
+        self._readers.add_first(channel)
+
+    def _add(self, channel: str) -> None:
+        if channel not in self._met:
+            self._met.add(channel)
+            self._readers.add(channel)
 
     def finish(self, channel: str) -> None:
         """What was missed there is stored."""
@@ -71,22 +74,22 @@ class CatchUp:
             return
         async with asyncio.TaskGroup() as group:
             group.create_task(self._told(self._list))
-            for _ in range(READERS):
-                group.create_task(self._told(self._read))
+            group.create_task(self._readers.run())
 
     async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except PlatformError as error:
-            self._put(CaughtUp("", error=error))
+            self._broke(error)
 
-    async def _read(self) -> None:
-        while True:
-            while self._waiting:
-                channel = self._waiting.pop(0)
-                self._put(CaughtUp(channel, await self._missed(channel)))
-            self._wake.clear()
-            await self._wake.wait()
+    def _broke(self, error: PlatformError) -> None:
+        self._put(CaughtUp("", error=error))
+
+    async def _read(self, channel: str) -> None:
+        self._put(CaughtUp(channel, await self._missed(channel)))
+
+    def _give_up(self, channel: str) -> None:
+        self._put(CaughtUp(channel))
 
     async def _list(self) -> None:
         """Channels of which nothing is stored: somebody may have written there for the first time."""
@@ -97,10 +100,8 @@ class CatchUp:
             return
         for channel in found:
             name = channel.get("id")
-            if isinstance(name, str) and name and name not in self._met:
-                self._met.add(name)
-                self._waiting.append(name)
-        self._wake.set()
+            if isinstance(name, str) and name:
+                self._add(name)
 
     async def _missed(self, channel: str) -> list[Json]:
         mark = max(self._places.mark(channel), f"{self._api.now() - LONGEST_SECONDS:.6f}", key=order)
@@ -141,12 +142,7 @@ class CatchUp:
         return found
 
     async def _patiently(self, method: str, **form: str) -> Json:
-        """Slack says how long to wait; nobody else is held up by it."""
-        while True:
-            try:
-                return await self._api.ask(method, form)
-            except RateLimitedError as limited:
-                await asyncio.sleep(limited.retry_after)
+        return await patiently(lambda: self._api.ask(method, form))
 
 
 def _by_need(places: Places) -> list[str]:

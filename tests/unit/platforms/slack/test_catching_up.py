@@ -11,8 +11,9 @@ import pytest
 from hermes.core.errors import CredentialsError, StoreIsDownError
 from hermes.core.keys import Target
 from hermes.core.messages import InboundMessage, OutboundMessage
+from hermes.platforms import readers
+from hermes.platforms.readers import READERS
 from hermes.platforms.slack import catchup
-from hermes.platforms.slack.catchup import READERS
 from hermes.platforms.slack.places import MOST_THREADS, Places
 from hermes.platforms.slack.reading import Place
 from tests.contract.adapters.conftest import Inbox, receiving
@@ -198,6 +199,22 @@ async def test_a_rate_limit_is_waited_for(inbox: Inbox) -> None:
         async with listening(slack, inbox):
             await inbox.until(1)
     assert texts(inbox) == ["missed"]
+
+
+async def test_a_channel_whose_history_fails_for_a_while_is_asked_for_again_and_the_connection_stays(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "PAUSES_SECONDS", (0.01,))
+    async with known(inbox) as slack:
+        slack.user_says("one")
+        slack.user_says("two", chat=GROUP)
+        slack.refuse_next("conversations.history", "internal_error", times=5)
+        opened = slack.counts["apps.connections.open"]
+        async with listening(slack, inbox) as running:
+            await inbox.until(2)
+            assert not running.done()
+    assert sorted(texts(inbox)) == ["one", "two"]
+    assert slack.counts["apps.connections.open"] == opened + 1
 
 
 async def test_a_channel_that_refuses_stops_no_other_and_what_is_said_there_live_is_heard(inbox: Inbox) -> None:
