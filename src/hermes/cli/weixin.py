@@ -32,20 +32,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from hermes.cli.platform_setup import left
     from hermes.cli.questions import LeftError
 
     refuse_foreign(home_folder())
+    done: list[str] = []
     try:
-        return _login(args.account, is_started=args.start)
+        return _login(args.account, done, is_started=args.start)
     except (ConfigError, PlatformError) as error:
         print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, LeftError):
-        print("\nLeft. Nothing was written.")
+        print(f"\n{left(done)}")
         return INTERRUPTED
 
 
-def _login(account: str, *, is_started: bool) -> int:
+def _login(account: str, done: list[str], *, is_started: bool) -> int:
+    """``done`` is told what is written, for whoever leaves after that."""
     from hermes.cli.platform_setup import Page, write
     from hermes.cli.platform_start import follow
     from hermes.cli.questions import at_terminal
@@ -61,6 +64,7 @@ def _login(account: str, *, is_started: bool) -> int:
     changes = changes_of(signed, loaded.config, manifest, account)
     print(f"✓ Signed in as {signed.values.get('account_id') or 'before'}")
     write(home, loaded, changes)
+    done.append(manifest.title)
     present = loaded.config.account(PLATFORM, account)
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
     follow(home, Page(manifest, account, changes, "", policy), ask, is_started=is_started)

@@ -57,16 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from hermes.cli.platform_setup import left
     from hermes.cli.questions import LeftError
 
     refuse_foreign(home_folder())
+    done: list[str] = []
     try:
-        return _install() if args.verb == "install" else _login(args)
+        return _install() if args.verb == "install" else _login(args, done)
     except (ConfigError, PlatformError) as error:
         print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, LeftError):
-        print("\nLeft. Nothing was written.")
+        print(f"\n{left(done)}")
         return INTERRUPTED
 
 
@@ -78,7 +80,8 @@ def _install() -> int:
     return 0
 
 
-def _login(args: argparse.Namespace) -> int:
+def _login(args: argparse.Namespace, done: list[str]) -> int:
+    """``done`` is told what is written, for whoever leaves after that."""
     from hermes.cli.platform_setup import Page, write
     from hermes.cli.platform_start import follow
     from hermes.cli.questions import at_terminal
@@ -105,6 +108,7 @@ def _login(args: argparse.Namespace) -> int:
     own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *named, signed.owner}))}
     changes = changes_of(signed, loaded.config, manifest, account) | {f"{prefix}.{key}": own[key] for key in own}
     write(home, loaded, changes)
+    done.append(manifest.title)
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
     follow(home, Page(manifest, account, changes, "", policy), ask, is_started=args.start)
     if mode == SELF_CHAT:
@@ -128,8 +132,10 @@ def _asked_numbers(
 ) -> tuple[str, ...]:
     if ask is None:
         return ()
-    listed = ",".join(sorted(present.access.allowed_users)) if present is not None else ""
+    known = sorted(present.access.allowed_users) if present is not None else []
+    listed = ",".join(known)
     if mode == SELF_CHAT:
+        listed = listed if len(known) == 1 else ""  # which of several is one's own is not known
         question = "Your phone number, with its country code (empty: whichever is linked)"
     else:
         question = "Numbers that may write to it, commas between them (empty: by pairing code)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -23,6 +24,7 @@ from hermes.platforms.whatsapp.config import Places
 from hermes.platforms.whatsapp.linking import Pace, sign_in
 from hermes.platforms.whatsapp.process import SessionLock
 from hermes.store.home import make_home
+from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import patched_environ
 from tests.fakes.whatsapp import ME, FakeWhatsApp
 from tests.fakes.whatsapp_account import bridges, free_port
@@ -194,6 +196,22 @@ async def test_what_is_no_number_is_refused_before_anything_is_done(typed: Typed
     code, told = await typed("whatsapp", "--allow", "Ana")
     assert (code, "'Ana' is no phone number" in told, phone.hellos) == (1, True, 0), told
     assert list((tmp_path / "home").glob("*")) == []
+
+
+@pytest.mark.skipif(not HAS_TMUX, reason="tmux is not installed: apt-get install tmux")
+async def test_whoever_leaves_after_the_link_is_not_told_that_nothing_was_written(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    with Pane(tmp_path, environ) as pane:
+        pane.types(f"{sys.executable} -m hermes whatsapp; echo left with $?")
+        await pane.shows("Whose number")
+        pane.types("1")
+        await pane.shows("Your phone number")
+        pane.presses("Enter")
+        await pane.shows("Start the gateway now?")
+        pane.presses("C-c")
+        assert "Left. Set up: WhatsApp. Nothing else was written." in await pane.shows("left with 130")
+    assert account(tmp_path / "home").is_ready
 
 
 async def test_installing_alone_links_nothing(typed: Typed, phone: Phone, tmp_path: Path) -> None:
