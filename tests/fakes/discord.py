@@ -141,7 +141,6 @@ class FakeDiscord(Site):
         self.is_shy = False  # the bot may send no voice messages
         self.stale_files = False
         self.rates: dict[str, tuple[int, int, float]] = {}  # what answers tell: places, those left, seconds until more
-        self.page_size = 0
         self.on_send: Callable[[], None] = lambda: None
         self._is_welcome = True
         self._events: dict[str, tuple[str, Json]] = {}
@@ -676,8 +675,10 @@ class FakeDiscord(Site):
         limit = int(query.get("limit") or 50)
         if not 1 <= limit <= 100:
             raise Refused(400, 50035, "Invalid Form Body")
-        later = [each for each in self.history.get(channel, []) if int(each["id"]) > int(query.get("after") or 0)]
-        return later[: self.page_size or limit][::-1]
+        after, before = int(query.get("after") or 0), int(query.get("before") or 2**63)
+        found = [each for each in self.history.get(channel, []) if after < int(each["id"]) < before]
+        # The newest, unless it is asked for what came after something.
+        return (found[:limit] if after else found[-limit:])[::-1]
 
     # ---- messages ------------------------------------------------------------------------------------------
 

@@ -146,23 +146,32 @@ class CatchUp:
         after = max(self._places.mark(room.id), oldest(self._now()), key=order)
         found: dict[str, Json] = {}
         try:
-            for _ in range(MOST_PAGES):
-                page = _messages(await self._page(room.id, after), after)
-                found |= page
-                after = max(page, key=order, default=after)
-                if len(page) < PAGE:
-                    break
-            else:
-                log.warning("More than can be caught up", extra={"platform": "discord", "chat": room.id})
+            found = await self._page(room.id, after, after=after)
+            if len(found) >= PAGE:
+                await self._go_back(room.id, after, found)
         except RejectedError as refused:  # gone, or it may not be read: the others go on
             log.warning("Not caught up", extra={"platform": "discord", "chat": room.id, "reason": str(refused)})
         return [found[id_] for id_ in sorted(found, key=order)]
 
-    async def _page(self, channel: str, after: str) -> Any:
-        query = {"after": after, "limit": str(PAGE)}
-        return await self._patiently(
-            "read what was said", "/channels/{channel_id}/messages", query=query, channel_id=channel
+    async def _go_back(self, channel: str, after: str, found: dict[str, Json]) -> None:
+        """From the newest on: when there are too many, it is the oldest that are left out."""
+        found.clear()
+        for _ in range(MOST_PAGES):
+            before = {"before": min(found, key=order)} if found else {}
+            page = await self._page(channel, after, **before)
+            found |= page
+            if len(page) < PAGE:
+                return
+        log.warning("Only the newest are caught up", extra={"platform": "discord", "chat": channel})
+
+    async def _page(self, channel: str, since: str, **query: str) -> dict[str, Json]:
+        page = await self._patiently(
+            "read what was said",
+            "/channels/{channel_id}/messages",
+            query={**query, "limit": str(PAGE)},
+            channel_id=channel,
         )
+        return _messages(page, since)
 
     async def _patiently(self, what: str, path: str, *, query: Json | None = None, **parts: str) -> Any:
         return await patiently(lambda: self._api.get(what, path, query=query, **parts))

@@ -81,6 +81,18 @@ async def test_what_was_said_meanwhile_arrives_in_order_in_every_channel(
     assert [text for text in texts(inbox) if text[0] == "g"] == [f"g{number}" for number in range(10)]
 
 
+async def test_of_far_too_many_the_newest_are_read(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catchup, "PAGE", 3)
+    monkeypatch.setattr(catchup, "MOST_PAGES", 2)
+    async with known(inbox) as discord:
+        for number in range(10):
+            discord.user_says(f"d{number}")
+        async with listening(discord, inbox):
+            await inbox.until(6)
+            await discord.wait_for(lambda: is_complete(discord))
+    assert texts(inbox) == [f"d{number}" for number in range(4, 10)]
+
+
 async def test_what_was_caught_up_is_not_read_again(inbox: Inbox) -> None:
     async with known(inbox) as discord:
         discord.user_says("meanwhile")
