@@ -83,7 +83,7 @@ CAPABILITIES = Capabilities(
 )
 
 _ADVICE = {
-    10003: "There is no such channel, or the bot is not in it.",
+    10003: "There is no such channel, or the bot is not in it. The id of a person is none: they have to write first.",
     10008: "There is no such message any more.",
     50001: "The bot may not see the channel: give it the permission View Channels there.",
     50007: "This person takes no direct messages from the bot: it shares no server with them, or they forbid it.",
