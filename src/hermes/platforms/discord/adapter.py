@@ -190,8 +190,9 @@ class DiscordAdapter:
         servers = await self._api.get("list our servers", "/users/@me/guilds", query={"limit": "1"})
         if servers:
             return name
-        link = f"https://discord.com/oauth2/authorize?client_id={application['id']}"
-        return f"{name}, in no server yet: {link}&scope=bot+applications.commands&permissions={_PERMISSIONS}"
+        query = f"client_id={application['id']}&scope=bot+applications.commands&permissions={_PERMISSIONS}"
+        # A space behind it: terminals take a comma for a part of an address.
+        return f"{name}, in no server yet (https://discord.com/oauth2/authorize?{query} invites it)"
 
 
 async def _next(items: asyncio.Queue[Item]) -> list[Item]:

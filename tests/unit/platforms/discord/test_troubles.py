@@ -337,7 +337,10 @@ async def test_a_bot_in_no_server_is_told_with_its_invitation() -> None:
         assert isinstance(adapter, Describes)
         assert await adapter.describe() == "@hermes"
         discord.servers = []
-        assert "https://discord.com/oauth2/authorize?client_id=902&scope=bot" in await adapter.describe()
+        told = await adapter.describe()
+    [address] = [word.lstrip("(") for word in told.split() if "https:" in word]
+    assert address.startswith("https://discord.com/oauth2/authorize?client_id=902&scope=bot")
+    assert address.rpartition("=")[2].isdecimal(), "it can be clicked as it stands"
 
 
 # Ends that pass
