@@ -42,9 +42,11 @@ class Phone(FakeWhatsApp):
     """Scans the first code it is shown, unless it is put away."""
 
     is_at_hand = True
+    before_scan: Callable[[], None] = staticmethod(lambda: None)
 
     def _show_qr(self, line: Any) -> None:
         super()._show_qr(line)
+        self.before_scan()
         if self.is_at_hand:
             asyncio.get_running_loop().call_later(0.1, self.scan)
 
@@ -115,6 +117,13 @@ async def test_a_link_that_comes_to_nothing_changes_nothing(phone: Phone, folder
         await linked(phone, folder, Screen(), Pace(link_seconds=1.0, look_seconds=0.1))
     assert (folder / "session" / "creds.json").read_bytes() == before
     assert set_aside(folder) == []
+
+
+async def test_a_link_whose_keys_the_disk_does_not_take_is_none(phone: Phone, folder: Path) -> None:
+    phone.before_scan = (folder / "linking" / "session" / "creds.json.new").mkdir
+    with pytest.raises(UnreachableError, match="Is the disk full"):
+        await linked(phone, folder, Screen())
+    assert not (folder / "session").exists()
 
 
 async def test_without_a_network_it_says_so(phone: Phone, folder: Path) -> None:

@@ -28,6 +28,14 @@ def is_linked(session: Path) -> bool:
     return (session / "creds.json").is_file()
 
 
+def is_whole(session: Path) -> bool:
+    """Whether the keys that WhatsApp knows since the link are on the disk."""
+    with suppress(OSError, ValueError):
+        creds = json.loads((session / "creds.json").read_bytes())
+        return isinstance(creds, dict) and bool(creds.get("account"))
+    return False
+
+
 def mark_linked(places: Places) -> None:
     (places.linking / MARK).touch(mode=0o600)
 

@@ -125,6 +125,8 @@ async def sign_in(parts: AdapterParts, screen: SignInScreen, pace: Pace | None =
         raise ConflictError(f"`{LINK}` is at work in another terminal.")
     try:
         me = await _linked_beside(config, installed, screen, number, pace or Pace())
+        if not await asyncio.to_thread(adopting.is_whole, places.linking / "session"):
+            raise UnreachableError(f"The keys of the link cannot be written to {places.linking}. Is the disk full?")
         await asyncio.to_thread(adopting.mark_linked, places)
         await _put_in_place(places)
     finally:
