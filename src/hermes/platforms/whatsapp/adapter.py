@@ -209,13 +209,14 @@ class WhatsAppAdapter:
     async def describe(self) -> str:
         """Who we are. A bridge that the gateway keeps is asked, as there can be no second one."""
         guest = await self._bridge.guest() if self._bridge.pid is None else None
+        health = None
         if guest is not None:
             with suppress(UnreachableError):  # of a gateway that ended
                 health = await self._look(guest)
-                if (trouble := health.trouble) is not None:
-                    raise trouble
-                if health.me is not None:
-                    return health.me.shown
+        if health is not None and health.trouble is not None:
+            raise health.trouble
+        if health is not None and health.me is not None:
+            return health.me.shown
         try:
             await self._ready()
         except CredentialsError:

@@ -24,7 +24,7 @@ _BROKEN = (*BROKEN, ValueError)  # the last for an answer that is no JSON
 
 
 class HangsError(UnreachableError):
-    """It took the request and gave no answer in time."""
+    """It took the request and gave no answer in time, or none that can be used: only a new one helps."""
 
 
 class LostError(UnreachableError):
@@ -55,14 +55,14 @@ class Client:
         try:
             return wire.Health.of(answer)
         except ValueError:
-            raise LostError(_NOT_OURS) from None
+            raise HangsError(_NOT_OURS) from None
 
     async def messages(self, after: int, seconds: float) -> wire.Batch:
         answer = await self._get(f"messages?after={after}&wait={seconds:.0f}", seconds + GRACE_SECONDS)
         try:
             return wire.read_batch(answer)
         except ValueError:
-            raise LostError(_NOT_OURS) from None
+            raise HangsError(_NOT_OURS) from None
 
     async def ack(self, cursor: int) -> None:
         await self.call("ack", {"cursor": cursor})
@@ -120,18 +120,20 @@ class Client:
 _NOT_OURS = "What answered is not the WhatsApp bridge."
 
 
-class _HungError(OutcomeUnknownError):
-    """No answer in time."""
+class _EndedError(OutcomeUnknownError):
+    """The connection broke before there was an answer."""
 
 
 def _harmless(error: OutcomeUnknownError) -> UnreachableError:
     """Of a request that can simply be made again."""
-    return (HangsError if isinstance(error, _HungError) else LostError)(str(error))
+    return (LostError if isinstance(error, _EndedError) else HangsError)(str(error))
 
 
 def _silence(name: str, error: BaseException) -> UnreachableError | OutcomeUnknownError:
     if nothing_was_sent(error):
         return LostError("The WhatsApp bridge does not run.")
     if isinstance(error, TimeoutError):
-        return _HungError(f"The WhatsApp bridge did not answer {name} in time.")
-    return OutcomeUnknownError(f"The WhatsApp bridge ended while it was asked for {name} ({type(error).__name__}).")
+        return OutcomeUnknownError(f"The WhatsApp bridge did not answer {name} in time.")
+    if isinstance(error, ValueError):
+        return OutcomeUnknownError(_NOT_OURS)
+    return _EndedError(f"The WhatsApp bridge ended while it was asked for {name} ({type(error).__name__}).")
