@@ -93,6 +93,8 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
     number = _id(item.get("messageId"))
     if item.get("fromMe") is True and (not is_self or _is_ours(item, number, reader)):
         return Ignored("our own")
+    if wire.is_of_hermes(number):
+        return Ignored("message of a bot")  # another Hermes: two that are let in would never stop
     if chat.endswith(("@newsletter", "@broadcast")):
         return Ignored("a broadcast")
     text, files = _text(item), _files(item)

@@ -85,6 +85,11 @@ def test_our_own_words_are_not_heard_as_somebodys() -> None:
     assert read(note(messageId="3EB0" + "A1" * 9), bare).text == "hello", "written with WhatsApp Web"
 
 
+def test_two_of_us_do_not_talk_without_end() -> None:
+    theirs = message_id("ob_of_another_gateway")
+    assert ignored(item(messageId=theirs)) == ignored(in_group(messageId=theirs)) == "message of a bot"
+
+
 def test_in_bot_mode_what_is_typed_on_the_bots_phone_to_others_is_not_for_us() -> None:
     assert ignored(item(fromMe=True)) == "our own"
     assert read(note()).text == "hello"
