@@ -101,12 +101,8 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     print(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
     if mode == SELF_CHAT and numbers and signed.owner not in numbers:
         print(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
-    listed = present.access.allowed_users if present is not None else frozenset()
-    prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")
-    # In the chat with oneself a number that is not the linked one was mistyped: whoever has it is not let in.
-    named = numbers if mode == BOT else ()
-    own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *named, signed.owner}))}
-    changes = changes_of(signed, loaded.config, manifest, account) | {f"{prefix}.{key}": own[key] for key in own}
+    changes = changes_of(signed, loaded.config, manifest, account)
+    changes |= _own_changes(present, account, mode, (*numbers, signed.owner) if mode == BOT else (signed.owner,))
     write(home, loaded, changes)
     done.append(manifest.title)
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
@@ -114,6 +110,14 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     if mode == SELF_CHAT:
         print("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
     return 0
+
+
+def _own_changes(present: AccountConfig | None, account: str, mode: str, named: tuple[str, ...]) -> dict[str, str]:
+    """The mode, and who may talk. In the chat with oneself that is who was linked: another number was mistyped."""
+    listed = present.access.allowed_users if present is not None else frozenset()
+    prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")
+    own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *named}))}
+    return {f"{prefix}.{key}": value for key, value in own.items()}
 
 
 def _is_wanted(present: AccountConfig | None, ask: Questions | None) -> bool:

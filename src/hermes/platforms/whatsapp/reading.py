@@ -91,12 +91,8 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
     is_self = _is_to_oneself(item)
     chat = _chat(item, is_self, reader)
     number = _id(item.get("messageId"))
-    if item.get("fromMe") is True and (not is_self or _is_ours(item, number, reader)):
-        return Ignored("our own")
-    if wire.is_of_hermes(number):
-        return Ignored("message of a bot")  # another Hermes: two that are let in would never stop
-    if chat.endswith(("@newsletter", "@broadcast")):
-        return Ignored("a broadcast")
+    if reason := _not_for_us(item, number, chat, is_self, reader):
+        return Ignored(reason)
     text, files = _text(item), _files(item)
     if not text.strip() and not files:
         return Ignored(f"nothing to read: {str(item.get('nativeType') or 'empty')[:60]}")
@@ -117,6 +113,15 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
         may_continue=not is_edit and _may_continue(item, text, files),
         is_edit=is_edit,
     )
+
+
+def _not_for_us(item: Json, number: str, chat: str, is_self: bool, reader: Reader) -> str:
+    """Why it is passed over; '' when it is not."""
+    if item.get("fromMe") is True and (not is_self or _is_ours(item, number, reader)):
+        return "our own"
+    if wire.is_of_hermes(number):
+        return "message of a bot"  # another Hermes: two that are let in with each other would never stop
+    return "a broadcast" if chat.endswith(("@newsletter", "@broadcast")) else ""
 
 
 # Who and where
