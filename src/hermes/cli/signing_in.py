@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 from types import MappingProxyType
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from hermes.config import Config
 
 
+LINES_AROUND = 5  # of words, above and below a code
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _Result = TypeVar("_Result")
 
 
@@ -40,6 +44,7 @@ class Terminal:
         is_link = payload.startswith(("https://", "http://"))
         how = "Scan it with the app on your phone"
         how += f", or open this link there:\n  {payload}" if is_link else "."
+        how += _too_small(picture) if self._is_live else ""
         text = f"\n{picture}\n\n{how}\n"
         if self._replaceable:
             print(f"\x1b[{self._replaceable}F\x1b[J", end="")
@@ -73,6 +78,18 @@ class Terminal:
         self.done()
         self._replaceable = 0
         return await asyncio.to_thread(self._ask.line, question.rstrip(": "))
+
+
+def _too_small(picture: str) -> str:
+    """A line that says so where the window does not hold the whole code; '' where it does."""
+    rows = _COLOUR.sub("", picture).split("\n")
+    columns, lines = max(map(len, rows)), len(rows) + LINES_AROUND
+    size = shutil.get_terminal_size()
+    if columns <= size.columns and lines <= size.lines:
+        return ""
+    return (
+        f"\n! This window is too small for the code: it takes {columns} columns and {lines} lines, or a smaller font."
+    )
 
 
 def sign_in(

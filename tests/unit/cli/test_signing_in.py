@@ -49,6 +49,16 @@ def test_a_new_code_takes_exactly_the_place_of_the_last(tty: Tty, payload: str) 
     assert tty.taken() == f"\x1b[{rows(first)}F\x1b[J{first}"
 
 
+@pytest.mark.parametrize("side", ["COLUMNS", "LINES"])
+def test_a_window_that_does_not_hold_the_code_is_told_of(tty: Tty, monkeypatch: pytest.MonkeyPatch, side: str) -> None:
+    with redirect_stdout(tty):
+        Terminal(None).show_code(LINK)
+        assert "too small" not in tty.taken()
+        monkeypatch.setenv(side, "24")
+        Terminal(None).show_code(LINK)
+    assert "! This window is too small for the code: it takes" in tty.taken()
+
+
 def test_a_code_that_is_no_link_is_not_offered_as_one(tty: Tty) -> None:
     with redirect_stdout(tty):
         Terminal(None).show_code("2@abc,def")

@@ -25,7 +25,9 @@ from hermes.platforms.whatsapp.wire import Me
 
 PAIR_WITH = "pair_with"  # a number: a code to type on its phone takes the place of the one to scan
 
-HOW_TO_SCAN = "On the phone: WhatsApp, Settings, Linked devices, Link a device. Then scan this:"
+HOW_TO_SCAN = f"""\
+On the phone: WhatsApp, Settings, Linked devices, Link a device. Then scan this.
+(It cannot be scanned? Ctrl+C, then `{LINK} --code NUMBER` shows a code to type.)"""
 HOW_TO_TYPE = """\
 On the phone: WhatsApp, Settings, Linked devices, Link a device, Link with phone number instead. Then type:
 
