@@ -488,7 +488,7 @@ class _Builder:
             group_policy=GroupPolicy(given["group_policy"]),
             allowed_users=users - {EVERYBODY},
             allow_all=given["allow_all_users"] or self._get("gateway", "allow_all_users") or EVERYBODY in users,
-            group_allowed_chats=frozenset(given["group_allowed_chats"]),
+            group_allowed_chats=frozenset(map(manifest.tidy_group, given["group_allowed_chats"])),
             require_mention=given["require_mention"],
         )
 

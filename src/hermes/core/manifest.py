@@ -122,7 +122,7 @@ class Manifest:
     settings come from a code that is scanned: `hermes <id> login` and set-up call it, a running gateway never does.
     ``prepare`` installs what that needs beforehand.
     ``older_env`` are further environment names of a key, heard after its own. ``tidy_id`` writes a person's id, however
-    somebody typed it into a list, as the platform does.
+    somebody typed it into a list, as the platform does; ``tidy_group`` a group's.
     """
 
     id: str
@@ -137,3 +137,4 @@ class Manifest:
     sign_in: Callable[[AdapterParts, SignInScreen], Awaitable[SignedIn]] | None = None
     prepare: Callable[[AdapterParts, SignInScreen], Awaitable[None]] | None = None
     tidy_id: Callable[[str], str] = str
+    tidy_group: Callable[[str], str] = str

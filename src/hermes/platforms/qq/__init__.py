@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
 from hermes.core.ports import Adapter
-from hermes.platforms.qq.config import DEFAULT_BASE_URL, DEFAULT_TOKEN_URL
+from hermes.platforms.qq.config import DEFAULT_BASE_URL, DEFAULT_TOKEN_URL, group_chat
 
 
 def _build(parts: AdapterParts) -> Adapter:
@@ -62,6 +62,8 @@ MANIFEST = Manifest(
     older_env={
         "home_channel": ("QQBOT_HOME_CHANNEL",),
         "home_channel_name": ("QQBOT_HOME_CHANNEL_NAME",),
+        "group_allowed_chats": ("QQ_GROUP_ALLOWED_USERS",),
     },
+    tidy_group=group_chat,
     ids="An openid such as E4F4AEA33253A2797FB897C50B81D7ED. It is shown to whoever writes to the bot unknown.",
 )

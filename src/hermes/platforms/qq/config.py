@@ -41,6 +41,11 @@ class QQConfig:
         )
 
 
+def group_chat(listed: str) -> str:
+    """A group of an allowlist as its chat is called; a bare openid is what QQ and other gateways write."""
+    return listed if "/" in listed else f"group/{listed}"
+
+
 def _app_id(value: object, account: str) -> str:
     app_id = str(value or "").strip()
     if not app_id:

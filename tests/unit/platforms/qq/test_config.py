@@ -56,6 +56,18 @@ def test_the_home_channel_is_heard_under_its_older_name_too_and_the_new_one_coun
     assert not [problem for problem in loaded.problems if "QQ" in problem.text]
 
 
+@pytest.mark.parametrize("name", ["QQ_GROUP_ALLOWED_CHATS", "QQ_GROUP_ALLOWED_USERS"])
+def test_groups_are_listed_by_their_bare_openid_and_under_the_name_other_gateways_use(
+    tmp_path: Path, name: str
+) -> None:
+    environ = {"QQ_APP_ID": "1", "QQ_CLIENT_SECRET": "s3cret-Client", name: "C9F7, group/D0A8, channel/77"}
+    loaded = load(tmp_path, environ, tmp_path, (MANIFEST,))
+    account = loaded.config.account("qq", "main")
+    assert account is not None
+    assert account.access.group_allowed_chats == {"group/C9F7", "group/D0A8", "channel/77"}
+    assert not [problem for problem in loaded.problems if "QQ" in problem.text]
+
+
 def test_an_account_that_is_configured_is_ready(tmp_path: Path) -> None:
     account = load(tmp_path, {"QQ_APP_ID": "1"}, tmp_path, (MANIFEST,)).config.account("qq", "main")
     assert account is not None
