@@ -1,7 +1,8 @@
 """The checks behind ./scripts/check and ./scripts/test. All of them run even when an early one fails.
 
 The static ones run side by side; then pytest in parallel where tests do not mind company, and alone for chaos, whose
-promises are about seconds. The last lines say what failed and how many tests were skipped, and why.
+promises are about seconds. A few tests that failed are tried once more, alone: a machine that stood still for half a
+minute says nothing about the code. The last lines name those too, and say what failed, what was skipped, and why.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -23,7 +24,8 @@ STATIC: dict[str, list[str]] = {
     "types": [PYTHON, "-m", "mypy"],
     "imports": [PYTHON, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
 }
-NO_TESTS = 5  # pytest's exit code for "nothing collected"
+FAILED_TESTS, NO_TESTS = 1, 5  # exit codes of pytest: some failed; nothing collected
+MOST_TRIED_AGAIN = 10  # more than these are no bad luck
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,24 @@ BESIDE = Suite(
 ALONE = Suite("chaos, short form", ("tests/chaos",))
 
 
+@dataclass(slots=True)
+class Told:
+    """What the last lines tell beside the verdict."""
+
+    skips: list[str] = field(default_factory=list)
+    second_tries: list[str] = field(default_factory=list)
+
+
 def main(which: str) -> int:
     started = time.monotonic()
     failed = check_statically()
-    skips: list[str] = []
+    told = Told()
     for suite in [UNIT] if which == "fast" else [BESIDE, ALONE]:
-        if not run_suite(suite, skips):
+        if not run_suite(suite, told):
             failed.append(suite.name)
-    print(f"\nSkipped: {len(skips)}")
-    for line in skips:
-        print(f"  {line}")
+    tell("Skipped", told.skips)
+    if told.second_tries:
+        tell("Failed at first and tried again alone (each is worth a look)", told.second_tries)
     verdict = f"✗ Failed: {', '.join(failed)}" if failed else "✓ All green"
     print(f"{verdict} in {time.monotonic() - started:.0f} s.")
     return 1 if failed else 0
@@ -72,26 +82,50 @@ def check_statically() -> list[str]:
     return failed
 
 
-def run_suite(suite: Suite, skips: list[str]) -> bool:
-    """Run it; what was skipped is added to ``skips``. A folder without tests yet counts as green."""
+def run_suite(suite: Suite, told: Told) -> bool:
+    """Run it, and what failed of it once more. A folder without tests yet counts as green."""
     folders = [folder for folder in suite.folders if Path(folder).is_dir()]
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        command = [PYTHON, "-m", "pytest", "-q", *suite.options, f"--junitxml={report}", *folders]
+        memory = ("-o", f"cache_dir={scratch}/cache")
         print(f"\n— {suite.name}", flush=True)
-        code = subprocess.run(command, check=False).returncode
+        code = run_pytest(*suite.options, *memory, f"--junitxml={report}", *folders)
         if report.exists():
-            skips += read_skips(report)
+            told.skips += read_reasons(report, "skipped")
+        if code == FAILED_TESTS and (unlucky := read_failures(report)):
+            print(f"\n— {suite.name}: those that failed, alone", flush=True)
+            told.second_tries += unlucky
+            code = run_pytest("--last-failed", *memory, *folders)
     return code in {0, NO_TESTS}
 
 
-def read_skips(report: Path) -> Sequence[str]:
+def run_pytest(*arguments: str) -> int:
+    return subprocess.run([PYTHON, "-m", "pytest", "-q", *arguments], check=False).returncode
+
+
+def read_failures(report: Path) -> Sequence[str]:
+    """What failed, if it is so little that it may be the machine's fault; else nothing."""
+    found = [*read_reasons(report, "failure"), *read_reasons(report, "error")]
+    return found if len(found) <= MOST_TRIED_AGAIN else []
+
+
+def read_reasons(report: Path, outcome: str) -> Sequence[str]:
     cases = ET.parse(report).iter("testcase")  # noqa: S314 - written by our own pytest a moment ago
     return [
-        f"{case.get('classname')}::{case.get('name')}: {skip.get('message')}"
+        f"{case.get('classname')}::{case.get('name')}: {first_line(reason.get('message'))}"
         for case in cases
-        for skip in case.findall("skipped")
+        for reason in case.findall(outcome)
     ]
+
+
+def first_line(message: str | None) -> str:
+    return (message or "").partition("\n")[0]
+
+
+def tell(title: str, lines: Sequence[str]) -> None:
+    print(f"\n{title}: {len(lines)}")
+    for line in lines:
+        print(f"  {line}")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ def test_a_worker_dies_with_its_parent_and_frees_the_home(tmp_path: Path) -> Non
     with Kept(tmp_path, "steady") as kept:
         worker = kept.worker()
         kept.process.kill()
-        assert processes.wait_until_gone(worker, processes.start_mark(worker), 1.0)
+        assert processes.wait_until_gone(worker, processes.start_mark(worker), 10.0)
+        kept.process.wait(10)  # it may end after the worker, which is told when its first thread has
         assert not control.is_running(tmp_path)
 
 

@@ -1,0 +1,50 @@
+"""What ./scripts/test does with a test that failed: it is tried once more, alone, and named in the last lines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RUN = """
+import sys
+sys.path.insert(0, {scripts!r})
+import _checks
+told = _checks.Told()
+is_green = _checks.run_suite(_checks.Suite("these", ({folder!r},), ("-n", "2")), told)
+print("green" if is_green else "red", len(told.second_tries), *told.second_tries)
+"""
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_unlucky():
+    tried = Path(__file__).with_name("tried")
+    is_first = not tried.exists()
+    tried.touch()
+    assert not is_first, "the machine stood still"
+"""
+FAILS = "import pytest\n@pytest.mark.parametrize('n', range({count}))\ndef test_wrong(n):\n    assert n < 0\n"
+PASSES = "def test_right():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    "text,verdict",
+    [
+        (FAILS_ONCE, "green 1 test_these::test_unlucky: AssertionError: the machine stood still"),
+        (PASSES, "green 0"),
+        (FAILS.format(count=1), "red 1 test_these::test_wrong[0]: assert 0 < 0"),
+        (FAILS.format(count=11), "red 0"),
+    ],
+    ids=["failed once", "never failed", "failed twice", "too many to be bad luck"],
+)
+def test_a_few_that_failed_are_tried_again_alone_and_told(tmp_path: Path, text: str, verdict: str) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_these.py").write_text(text)
+    script = RUN.format(scripts=str(ROOT / "scripts"), folder=str(tmp_path))
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert run.stdout.splitlines()[-1] == verdict, run.stdout + run.stderr
