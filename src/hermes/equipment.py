@@ -1,11 +1,10 @@
-"""What the agent works with: its tools and commands, and the parts they need. Put together by ``bootstrap``."""
+"""What the agent works with: its tools and commands, and the parts they need. Put together by ``wiring``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 
 import aiohttp
 
@@ -23,29 +22,6 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
 from hermes.services.alerts import home_channels
-from hermes.services.commands import (
-    about,
-    agents,
-    approve,
-    busy,
-    compress,
-    language,
-    model,
-    personality,
-    places,
-    reasoning,
-    restart,
-    retry,
-    rollback,
-    session,
-    sessions,
-    skills,
-    tools,
-    undo,
-    usage,
-    verbose,
-    voice,
-)
 from hermes.services.errands import Errands
 from hermes.services.http import ProxyRules, make_session
 from hermes.services.letters import Letters
@@ -77,28 +53,28 @@ TOOLS: tuple[str, ...] = (
     "hermes.agent.tools.write_file",
 )
 """Where the tools are. They are imported when the gateway answers already: see docs/adr/0014."""
-COMMANDS: tuple[ModuleType, ...] = (
-    about,
-    agents,
-    approve,
-    busy,
-    compress,
-    language,
-    model,
-    personality,
-    places,
-    reasoning,
-    restart,
-    retry,
-    rollback,
-    session,
-    sessions,
-    skills,
-    tools,
-    undo,
-    usage,
-    verbose,
-    voice,
+COMMANDS: tuple[str, ...] = (
+    "hermes.services.commands.about",
+    "hermes.services.commands.agents",
+    "hermes.services.commands.approve",
+    "hermes.services.commands.busy",
+    "hermes.services.commands.compress",
+    "hermes.services.commands.language",
+    "hermes.services.commands.model",
+    "hermes.services.commands.personality",
+    "hermes.services.commands.places",
+    "hermes.services.commands.reasoning",
+    "hermes.services.commands.restart",
+    "hermes.services.commands.retry",
+    "hermes.services.commands.rollback",
+    "hermes.services.commands.session",
+    "hermes.services.commands.sessions",
+    "hermes.services.commands.skills",
+    "hermes.services.commands.tools",
+    "hermes.services.commands.undo",
+    "hermes.services.commands.usage",
+    "hermes.services.commands.verbose",
+    "hermes.services.commands.voice",
 )
 
 

@@ -16,7 +16,7 @@ from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.services.letters import Letters
 from hermes.store import outbox
-from hermes.store.db import Database
+from hermes.store.db import PASSING, Database, Trouble
 from hermes.store.outbox import OutboxKind
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,35 @@ class Alerts:
             except StoreIsDownError:
                 await asyncio.sleep(RETRY_SECONDS)
         self._letters.due(rows)
+
+
+class Troubles:
+    """What is wrong, kept for status, and what passes only until it has passed. The owner is told of each."""
+
+    def __init__(self, on_owner_lost: Callable[[str], None]) -> None:
+        self.texts: list[str] = []
+        self._on_owner_lost = on_owner_lost
+        self._passing: set[str] = set()
+        self._untold: list[str] = []
+        self._tell: Callable[[str], None] = self._untold.append
+
+    def note(self, trouble: Trouble) -> None:
+        if trouble.kind == "back":
+            self.texts[:] = [text for text in self.texts if text not in self._passing]
+            self._passing.clear()
+        else:
+            self.texts.append(trouble.text)
+        if trouble.kind in PASSING:
+            self._passing.add(trouble.text)
+        if trouble.kind == "owner":
+            self._on_owner_lost(trouble.text)
+        self._tell(trouble.text)
+
+    def tell_through(self, alerts: Alerts) -> None:
+        """From now on, and of all that was noted before there was this way."""
+        self._tell = alerts.tell
+        for text in self._untold:
+            alerts.tell(text)
 
 
 def home_channels(config: Config) -> dict[AccountKey, str]:

@@ -1,4 +1,4 @@
-"""The gateway's parts, put together. ``bootstrap`` builds this; the control socket, the CLI and servers use it."""
+"""The gateway's parts, put together. ``wiring`` builds this; the control socket, the CLI and servers use it."""
 
 from __future__ import annotations
 

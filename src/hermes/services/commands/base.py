@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from hermes.agent.skills.library import SkillLibrary
@@ -62,11 +63,11 @@ def command(
     return mark
 
 
-def collect(modules: Iterable[Any]) -> dict[str, Command]:
-    """Every marked function of these modules, by each of its names."""
+def collect(modules: Iterable[str]) -> dict[str, Command]:
+    """Every marked function of these modules, which are imported now, by each of its names."""
     found: dict[str, Command] = {}
     for module in modules:
-        for value in vars(module).values():
+        for value in vars(import_module(module)).values():
             marked = getattr(value, "command", None)
             if isinstance(marked, Command):
                 found.update(dict.fromkeys((marked.name, *marked.also), marked))

@@ -1,0 +1,477 @@
+"""The only place where the services are put together: which of them is handed what."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hermes.agent.backends.terminals import Terminals
+from hermes.agent.checkpoints import Checkpoints
+from hermes.agent.hearing.ears import Ears
+from hermes.agent.models.embedded import EmbeddedModel
+from hermes.agent.models.fetch import Fetcher
+from hermes.agent.post import ParcelPost
+from hermes.agent.prompt import PromptBuilder
+from hermes.agent.recall import Recall
+from hermes.agent.sight import Sight
+from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.skills.showing import SkillCalls
+from hermes.agent.skills.switches import SkillSwitches
+from hermes.agent.todos import TodoLists
+from hermes.agent.toolkit import Parts, Toolbox, tools_of
+from hermes.agent.toolsets import Accesses, mistakes
+from hermes.agent.voice.voices import Voices
+from hermes.agent.web.guarded import GuardedWeb
+from hermes.agent.web.readable import Reader
+from hermes.agent.web.search import Search
+from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
+from hermes.core.catalogue import words_of
+from hermes.core.keys import AccountKey, Target
+from hermes.core.manifest import Manifest
+from hermes.core.messages import OutboundMessage
+from hermes.core.ports import Clock
+from hermes.core.secret import Redactor
+from hermes.core.values import dataclass
+from hermes.equipment import COMMANDS, TOOLS, Equipment
+from hermes.platforms.local.hub import LocalHub
+from hermes.services.alerts import Alerts, Troubles, home_targets
+from hermes.services.aloud import Aloud
+from hermes.services.approvals import Approvals
+from hermes.services.attachments import Attachments
+from hermes.services.background import Background
+from hermes.services.cards import Cards
+from hermes.services.clock import SystemClock
+from hermes.services.commands.base import Command, CommandParts, Dispatcher, collect
+from hermes.services.compression import Compression
+from hermes.services.delivery import Delivery
+from hermes.services.door import Door
+from hermes.services.errands import Errands
+from hermes.services.events import EventBus
+from hermes.services.gateway import Gateway
+from hermes.services.intake import Intake
+from hermes.services.janitor import Janitor
+from hermes.services.lanes import Lanes
+from hermes.services.letters import Letters
+from hermes.services.media import Media
+from hermes.services.menus import Menus
+from hermes.services.models import Models
+from hermes.services.pacing import Pacer
+from hermes.services.pairing import Pairings
+from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
+from hermes.services.registry import find_platforms
+from hermes.services.restarts import Restarts
+from hermes.services.spool import Spool
+from hermes.services.supervisor import Supervisor
+from hermes.services.surroundings import surroundings_of, today
+from hermes.services.turns import TurnParts, TurnRunner
+from hermes.store import outbox
+from hermes.store.db import Database, Limits
+from hermes.store.outbox import OutboxKind
+
+log = logging.getLogger(__name__)
+
+Run = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all).
+
+    ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
+    ``restart`` lets the supervisor start the gateway anew; None where there is none.
+    ``doors_first``: whoever opens the gateway opens its doors and then tells it to ``begin``.
+    """
+
+    home: Path
+    environ: Mapping[str, str]
+    cwd: Path
+    redactor: Redactor = field(default_factory=Redactor)
+    only: frozenset[str] | None = None
+    paused_because: str = ""
+    tools: tuple[ModuleType | str, ...] = TOOLS
+    clock: Clock = field(default_factory=SystemClock)
+    model_wait_seconds: float = 20.0
+    pace: Pace = DEFAULT_PACE
+    on_owner_lost: Callable[[str], None] = lambda _: None
+    restart: Callable[[str], None] | None = None
+    store_is_down: Callable[[str], bool] = lambda _: False
+    store_limits: Limits = field(default_factory=Limits)
+    set_log_level: Callable[[str], None] = lambda _: None
+    doors_first: bool = False
+
+
+class Ground:
+    """What stands before the store is open: the platforms, the configuration as it changes, the troubles so far."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.troubles = Troubles(setting.on_owner_lost)
+        self.manifests = self._platforms()
+        self.fetcher = Fetcher(setting.home)
+        self.watch = ConfigWatch(
+            setting.home, setting.environ, setting.cwd, tuple(self.manifests.values()), on_change=self._config_changed
+        )
+        self.equipment = Equipment(
+            setting.home, setting.environ, setting.cwd, setting.redactor, setting.clock, self.watch
+        )
+        self.tell_services: Callable[[Config], None] = lambda _: None
+        self._take_config(self.watch.current)
+
+    def config(self) -> Config:
+        return self.watch.current
+
+    def _platforms(self) -> Mapping[str, Manifest]:
+        found = find_platforms()
+        for line in found.broken.values():
+            self.troubles.texts.append(line)
+            log.error("%s", line)
+        only = self.setting.only
+        return {name: manifest for name, manifest in found.manifests.items() if only is None or name in only}
+
+    def _take_config(self, config: Config) -> None:
+        setting = self.setting
+        setting.redactor.learn(config.secrets())
+        files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
+        setting.redactor.learn(secrets_of({**files.all(), **setting.environ}))
+        setting.set_log_level(config.logs.level)
+
+    def _config_changed(self, loaded: Loaded) -> None:
+        self._take_config(loaded.config)
+        self.tell_services(loaded.config)
+
+
+class Wiring:
+    """Every service of one gateway. Each says here what it is handed, and is made once: when it is first needed."""
+
+    def __init__(self, ground: Ground, db: Database, owner: str) -> None:
+        self._ground = ground
+        self._setting = ground.setting
+        self._equipment = ground.equipment
+        self._watch = ground.watch
+        self._config = ground.config
+        self._home = ground.setting.home
+        self._clock = ground.setting.clock
+        self._redact = ground.setting.redactor
+        self._db = db
+        self._owner = owner
+        self._bus = EventBus()
+        self._hub = LocalHub()
+
+    def build(self) -> Gateway:
+        """Make them all, and tie the knots that no order of making could."""
+        self._ground.troubles.tell_through(self._alerts)
+        self._equipment.parts = self._parts()
+        self._supervisor.connect(self._intake.emit_for, self._connected)
+        self._ground.tell_services = self._config_changed
+        return self._gateway
+
+    def background(self) -> dict[str, Run]:
+        """What runs as long as the gateway does, by the names of its tasks."""
+        return {
+            "menus": self._menus.run,
+            "config": self._watch.run,
+            "lanes": self._lanes.run,
+            "delivery": self._delivery.run,
+            "presenter": self._presenter.run,
+            "compression": self._compression.run,
+            "janitor": Janitor(self._db, self._clock, self._checkpoints.sweep, self._spool.sweep).run,
+            "alerts": self._alerts.run,
+            "recall": self._recall.run,
+            "terminals": self.terminals.run,
+            "skills": self._skills.run,
+            "tools": self._bring_in_tools,
+        }
+
+    @cached_property
+    def _gateway(self) -> Gateway:
+        return Gateway(
+            self._home,
+            self._db,
+            self._clock,
+            self._bus,
+            self._watch,
+            self._ground.manifests,
+            self._supervisor,
+            self._letters,
+            self._lanes,
+            self._delivery,
+            self._intake,
+            self._approvals,
+            self._models,
+            self._embedded,
+            self._ground.fetcher,
+            self._hub,
+            self._door,
+            self._pairings,
+            self._ground.troubles.texts,
+            self._toolbox,
+            self._skills,
+        )
+
+    async def _status(self) -> dict[str, Any]:
+        return await self._gateway.status()
+
+    # What changes while it runs
+
+    def _config_changed(self, config: Config) -> None:
+        self._supervisor.reconcile()
+        self._menus.changed()
+        if self._toolbox.are_made:  # else it is told when they are
+            self._tell_mistakes()
+        if config.model.provider == EMBEDDED:
+            self._ground.fetcher.begin()
+
+    async def _bring_in_tools(self) -> None:
+        await self._skills.may_begin.wait()
+        await self._toolbox.ready()
+        self._tell_mistakes()
+
+    def _tell_mistakes(self) -> None:
+        """A name that a setting of tools gets wrong, once for each configuration that has it."""
+        for mistake in mistakes(self._config(), self._toolbox.tools()) if self._setting.only is None else ():
+            log.warning("A setting names nothing", extra={"reason": mistake})
+
+    async def _connected(self, account: str) -> None:
+        await self._delivery.connected(account)
+        await self._menus.connected(account)
+
+    # The accounts, and what goes out to them
+
+    @cached_property
+    def _supervisor(self) -> Supervisor:
+        return Supervisor(
+            self._ground.manifests,
+            self._db,
+            self._config,
+            self._clock,
+            {"local": {"hub": self._hub}},
+            self._setting.paused_because,
+            on_signed_out=self._tell_signed_out,
+        )
+
+    def _tell_signed_out(self, account: AccountKey, reason: str) -> None:
+        """Only another chat can tell of it."""
+        words = words_of(self._config().language)
+        self._alerts.tell(words.ACCOUNT_SIGNED_OUT.format(account=account, reason=reason), but=account)
+
+    @cached_property
+    def _pacer(self) -> Pacer:
+        return Pacer(self._supervisor.capabilities)
+
+    @cached_property
+    def _delivery(self) -> Delivery:
+        supervisor = self._supervisor
+        return Delivery(
+            self._db,
+            supervisor.adapter_of,
+            self._config,
+            self._clock,
+            self._owner,
+            self._pacer,
+            on_sent=supervisor.delivered,
+            on_refused=supervisor.refused,
+        )
+
+    @cached_property
+    def _letters(self) -> Letters:
+        return Letters(self._supervisor.capabilities, self._config, self._clock, self._delivery)
+
+    @cached_property
+    def _alerts(self) -> Alerts:
+        return Alerts(self._db, self._letters, self._config, self._clock)
+
+    @cached_property
+    def _presenter(self) -> Presenter:
+        adapter_of, pace = self._supervisor.adapter_of, self._setting.pace
+        return Presenter(self._db, self._bus, self._letters, adapter_of, self._config, self._pacer, pace)
+
+    @cached_property
+    def _cards(self) -> Cards:
+        return Cards(self._supervisor.capabilities, lambda: self._config().language)
+
+    @cached_property
+    def _spool(self) -> Spool:
+        return Spool(self._home, self._db, self._clock)
+
+    @cached_property
+    def _media(self) -> Media:
+        return Media(self._spool, self._letters, self._voices)
+
+    # The agent
+
+    @cached_property
+    def _embedded(self) -> EmbeddedModel:
+        return EmbeddedModel(self._home, self._ground.fetcher, wait_seconds=self._setting.model_wait_seconds)
+
+    @cached_property
+    def _models(self) -> Models:
+        return Models(self._config, self._embedded, self._clock)
+
+    @cached_property
+    def _skills(self) -> SkillLibrary:
+        return self._equipment.skills()
+
+    @cached_property
+    def _voices(self) -> Voices:
+        return self._equipment.voices(self._db)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader()
+
+    @cached_property
+    def _prompts(self) -> PromptBuilder:
+        config, clock, skills = self._config, self._clock, self._skills
+        return PromptBuilder(
+            surroundings=lambda: surroundings_of(config()),
+            today=lambda: today(config(), clock.now()),
+            skills=lambda key, role: skills.index(key.platform, role),
+        )
+
+    @cached_property
+    def _toolbox(self) -> Toolbox:
+        modules = self._setting.tools
+        return Toolbox(lambda: tools_of(*modules), access=Accesses(self._config), redact=self._redact)
+
+    @cached_property
+    def _compression(self) -> Compression:
+        return Compression(self._db, self._clock, self._config, self._models.named, self._tell)
+
+    async def _tell(self, target: Target, text: str) -> None:
+        rows = self._letters.rows(OutboundMessage(target, text), OutboxKind.REPLY)
+        await self._db.write(outbox.enqueue, rows, now=self._clock.now())
+        self._letters.due(rows)
+
+    # Turns
+
+    @cached_property
+    def _runner(self) -> TurnRunner:
+        ears = Ears(self._config, self._equipment.open_http)
+        return TurnRunner(
+            TurnParts(
+                self._db,
+                self._clock,
+                self._bus,
+                self._letters,
+                self._presenter,
+                self._config,
+                self._models.model_for,
+                self._toolbox,
+                self._prompts,
+                self._equipment.context,
+                Attachments(self._supervisor.adapter_of, ears, self._reader),
+                self._cards,
+                self._compression.grown,
+                self._media,
+                Aloud(self._voices, self._media, self._letters),
+            )
+        )
+
+    @cached_property
+    def _lanes(self) -> Lanes:
+        compose = SkillCalls(self._skills, self._prompts.compose).compose
+        return Lanes(self._db, self._runner, compose, self._config, self._clock, self._owner, self._letters)
+
+    @cached_property
+    def _approvals(self) -> Approvals:
+        return Approvals(self._db, self._clock, self._lanes.wake, self._cards, self._letters.due_target)
+
+    @cached_property
+    def _door(self) -> Door:
+        return Door(self._db, self._clock, self._bus, self._lanes, self._redact)
+
+    # What tools work with
+
+    @cached_property
+    def _recall(self) -> Recall:
+        return Recall(self._db, self._home, self._clock)
+
+    @cached_property
+    def _checkpoints(self) -> Checkpoints:
+        return Checkpoints(self._db, self._clock, self._home, lambda: self._config().checkpoints)
+
+    @cached_property
+    def terminals(self) -> Terminals:
+        return self._equipment.terminals(self._db, self._skills)
+
+    def _parts(self) -> Parts:
+        """A tool asks for the one it needs by its class."""
+        config, equipment, letters, media = self._config, self._equipment, self._letters, self._media
+        return Parts(
+            self._toolbox,
+            self._compression,
+            self._recall,
+            self._checkpoints,
+            TodoLists(self._db, self._clock),
+            equipment.post(letters, media),
+            equipment.delegation(Errands(self._db, self._door, self._lanes)),
+            GuardedWeb(lambda: config().web, equipment.open_proxied),
+            self._reader,
+            Search(lambda: config().web, equipment.open_http),
+            self._voices,
+            ParcelPost(letters.capabilities, media.pack, letters.due, self._clock.now),
+            Sight(lambda key: self._models.named(config().vision.model, key)),
+            self.terminals,
+            self._skills,
+            SkillSwitches(lambda: self._watch.loaded, self._watch.read_again),
+            Restarts(self._setting.restart, self._clock.now()),
+            self._presenter,
+            Background(self._db, self._door, self._lanes),
+        )
+
+    # What comes in
+
+    @cached_property
+    def _commands(self) -> dict[str, Command]:
+        return collect(COMMANDS)
+
+    @cached_property
+    def _dispatcher(self) -> Dispatcher:
+        parts = CommandParts(
+            self._db,
+            self._clock,
+            self._lanes,
+            self._approvals,
+            self._letters,
+            self._config,
+            self._status,
+            self._supervisor.adapter_of,
+            lambda: self._equipment.parts,
+            self._equipment.context,
+            self._pairings,
+            lambda: self._watch.loaded,
+            self._watch.read_again,
+        )
+        return Dispatcher(parts, self._commands)
+
+    @cached_property
+    def _menus(self) -> Menus:
+        return Menus(self._db, self._config, self._supervisor.adapter_of, self._commands)
+
+    @cached_property
+    def _pairings(self) -> Pairings:
+        config = self._config
+        homes, language = lambda: home_targets(config()), lambda: config().language
+        return Pairings(self._db, self._clock, self._letters, self._home, homes, language)
+
+    @cached_property
+    def _intake(self) -> Intake:
+        commands, skills = self._commands, self._skills
+        return Intake(
+            self._db,
+            self._config,
+            self._clock,
+            self._lanes,
+            self._letters,
+            self._dispatcher,
+            self._pairings,
+            on_arrival=self._supervisor.arrived,
+            calls_skill=lambda name, platform: name not in commands and skills.is_called(name, platform),
+            redact=self._redact,
+            told_after_seconds=self._setting.pace.told_it_waits_seconds,
+        )
