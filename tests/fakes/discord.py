@@ -102,7 +102,7 @@ class FakeDiscord(Site):
     capabilities: Capabilities = CAPABILITIES
     plays = frozenset(
         {"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "edits", "quotes", "replies", "groups"}
-        | {"typing"}
+        | {"typing", "whispers"}
     )
 
     def __init__(self, *, port: int = 0, is_known: bool = True) -> None:

@@ -97,7 +97,9 @@ class FakeSlack(Site):
 
     platform = "slack"
     capabilities: Capabilities = CAPABILITIES
-    plays = frozenset({"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "edits", "groups"})
+    plays = frozenset({"drop", "outage", "rate", "credentials", "hold", "unknown", "broken", "edits", "groups"}) | {
+        "whispers"
+    }
 
     def __init__(self, *, port: int = 0) -> None:
         super().__init__(port=port)

@@ -131,6 +131,7 @@ class FakeTelegram(Site):
     plays = frozenset(
         {
             "typing",
+            "whispers",
             "drop",
             "outage",
             "rate",

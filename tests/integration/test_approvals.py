@@ -33,6 +33,7 @@ from tests.integration.watching import (
     dangers,
     inbox_states,
     make,
+    outbox_rows,
     question,
     results,
     transcript,
@@ -69,6 +70,38 @@ async def test_a_button_lets_the_call_run_once(
         assert a_model_accepts(await transcript(gateway))
     assert dangers(tmp_path) == ["bang"]
     assert sorted(telegram.answered_presses.values()) == ["Approved, going on.", "It was already allowed by Ana."]
+
+
+async def test_who_pressed_in_vain_is_told_at_the_button_and_the_chat_is_not_told_again(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    async with start(TELEGRAM_ALLOWED_USERS="7,8") as gateway:
+        await ask(gateway, telegram, model)
+        asked = replace(await question(telegram))  # as a client shows it that was not told of the edit
+        telegram.user_presses(asked, "Approve", user=8, name="Bo")
+        await telegram.wait_for(lambda: len(telegram.answered_presses) == 1, SECONDS)
+        telegram.user_presses(asked, "Approve")
+        await answered(telegram, "All done.")
+        telegram.user_presses(asked, "Approve")
+        await telegram.wait_for(lambda: len(telegram.answered_presses) == 3, SECONDS)
+        await until(lambda: _all_answered(gateway))
+        letters = [row.body for row in await outbox_rows(gateway)]
+    told = list(telegram.answered_presses.values())
+    assert "not yours" in told[0]
+    assert told[1:] == ["Approved, going on.", "It was already allowed by Ana."]
+    assert any(told[1] in body for body in letters), "what happened is told to everybody"
+    assert not [body for body in letters if told[0] in body or told[2] in body]
+
+
+async def test_a_press_that_telegram_lets_nobody_answer_any_more_is_answered_in_the_chat(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    async with start(TELEGRAM_ALLOWED_USERS="7,8") as gateway:
+        await ask(gateway, telegram, model)
+        telegram.refuse_next("answerCallbackQuery", 400, "Bad Request: query is too old and response timeout expired")
+        telegram.user_presses(await question(telegram), "Approve", user=8, name="Bo")
+        await telegram.wait_for(lambda: any("not yours" in text for text in telegram.texts()), SECONDS)
+    assert telegram.answered_presses == {}
 
 
 async def test_a_question_answered_before_the_turn_sleeps_leaves_no_half_preview(
@@ -245,6 +278,10 @@ async def test_a_stranger_who_presses_is_refused(
         await until(lambda: _refused(gateway))
         assert [turn.state for turn in await all_turns(gateway)] == ["waiting"]
     assert dangers(tmp_path) == []
+
+
+async def _all_answered(gateway: Gateway) -> bool:
+    return {state for state, _ in await inbox_states(gateway)} == {"answered"}
 
 
 async def _refused(gateway: Gateway) -> bool:

@@ -65,7 +65,8 @@ class EndsTyping(Protocol):
 
 @runtime_checkable
 class AnswersPresses(Protocol):
-    async def answer_press(self, press_id: str, text: str) -> None: ...
+    async def answer_press(self, press_id: str, text: str) -> bool:
+        """Whether whoever pressed is shown the whole text: False from a platform that shows none, or too late."""
 
 
 @runtime_checkable

@@ -109,8 +109,8 @@ async def test_buttons_are_shown_and_a_press_is_answered_even_when_late(server: 
         server.user_presses(server.sent[0], "no")
         press = await inbox.press()
         assert isinstance(adapter, AnswersPresses)
-        await adapter.answer_press(press.press_id, "Refused.")
-        await adapter.answer_press("123456", "from before a long outage")
+        assert await adapter.answer_press(press.press_id, "Refused.") == ("whispers" in server.plays)
+        assert not await adapter.answer_press("123456", "from before a long outage")
 
 
 async def test_a_file_goes_out_as_it_is(server: FakeServer, tmp_path: Path) -> None:

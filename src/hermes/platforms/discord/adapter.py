@@ -147,9 +147,9 @@ class DiscordAdapter:
         """Shown for ten seconds, or until something is sent."""
         await self._sender.typing(target, _TYPING_SECONDS)
 
-    async def answer_press(self, press_id: str, text: str) -> None:
+    async def answer_press(self, press_id: str, text: str) -> bool:
         """Tell whoever pressed, and nobody else. The way back to them is open for a quarter of an hour."""
-        await self._answers.tell(press_id, text)
+        return await self._answers.tell(press_id, text)
 
     async def fetch(self, attachment: Attachment, into: Path) -> Path:
         limit = self.capabilities.download_limit_bytes

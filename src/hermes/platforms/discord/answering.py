@@ -60,15 +60,16 @@ class Answers:
             log.debug("Interaction not acknowledged", extra={"platform": "discord", "reason": str(error)})
         self._settle(ack.token)
 
-    async def tell(self, press_id: str, text: str) -> None:
+    async def tell(self, press_id: str, text: str) -> bool:
         found = _PRESS.fullmatch(press_id)
         if found is None or not text.strip():
-            return
+            return False
         if (waiting := self._expected.get(found[2])) is not None:
             with suppress(TimeoutError):  # Discord then says itself that it is too early or too late
                 async with asyncio.timeout(ACK_SECONDS * 2):
                     await waiting.wait()
-        body = {"content": trim(text, wire.TEXT_LIMIT, TextUnit.UTF16), "flags": wire.EPHEMERAL}
+        shown = trim(text, wire.TEXT_LIMIT, TextUnit.UTF16)
+        body = {"content": shown, "flags": wire.EPHEMERAL}
         try:
             await self._api.call(
                 "tell whoever pressed",
@@ -80,6 +81,8 @@ class Answers:
             )
         except wire.RefusedError as refused:
             log.debug("Press too old", extra={"platform": "discord", "reason": str(refused)})
+            return False
+        return shown == text
 
 
 def _taken(ack: Ack) -> Json:

@@ -209,12 +209,13 @@ class QQAdapter:
             self._acked.pop(press_id, None)
             raise
 
-    async def answer_press(self, press_id: str, text: str) -> None:  # noqa: ARG002 - see below
+    async def answer_press(self, press_id: str, text: str) -> bool:  # noqa: ARG002 - see below
         """Stop the spinner, unless that was done. QQ shows no text there: the answer itself is a message."""
         try:
             await self._put_ack(press_id, OK)
         except wire.RefusedError as refused:  # from before a long outage: its spinner has ended by itself
             log.debug("Press too old", extra={"platform": "qq", "reason": str(refused)})
+        return False
 
     # Sending
 

@@ -183,14 +183,16 @@ class SlackAdapter:
         except wire.RefusedError as refused:  # not every app and chat has it
             log.debug("Typing not shown", extra={"platform": "slack", "reason": str(refused)})
 
-    async def answer_press(self, press_id: str, text: str) -> None:
+    async def answer_press(self, press_id: str, text: str) -> bool:
         """Tell whoever pressed. The way back to them is open for half an hour; a later answer has no place to go."""
         if not press_id.startswith(("http://", "https://")) or not text.strip():
-            return
+            return False
         try:
             await self._api.respond(press_id, text)
         except wire.RefusedError as refused:
             log.debug("Press too old", extra={"platform": "slack", "reason": str(refused)})
+            return False
+        return True
 
     async def fetch(self, attachment: Attachment, into: Path) -> Path:
         limit = self.capabilities.download_limit_bytes

@@ -120,7 +120,7 @@ class TelegramAdapter:
         call = wire.render_typing(target)
         await self._bot.call(call.method, call.params, seconds=5.0)
 
-    async def answer_press(self, press_id: str, text: str) -> None:
+    async def answer_press(self, press_id: str, text: str) -> bool:
         """Stop the spinner on a button. A press from before a long outage can no longer be answered; that is fine."""
         shown = trim(text, wire.PRESS_ANSWER_LIMIT, TextUnit.UTF16)
         try:
@@ -128,6 +128,8 @@ class TelegramAdapter:
         except wire.RefusedError as refusal:
             if "query is too old" not in refusal.description and "query id is invalid" not in refusal.description:
                 raise
+            return False
+        return shown == text
 
     async def set_commands(self, commands: Sequence[CommandHint], *, chat: str = "") -> None:
         call = wire.render_commands(commands, chat)

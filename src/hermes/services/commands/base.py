@@ -24,7 +24,7 @@ from hermes.core.ports import Adapter, AnswersPresses, Clock
 from hermes.core.roles import Action, may
 from hermes.core.values import dataclass
 from hermes.core.words import Words
-from hermes.services.approvals import Approvals
+from hermes.services.approvals import Answer, Approvals
 from hermes.services.intake import lane_key
 from hermes.services.lanes import Lanes
 from hermes.services.letters import Letters
@@ -132,6 +132,14 @@ class CommandParts:
     read_again: Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """What became of a press: what is said of it, and whether it changed anything."""
+
+    text: str
+    counts: bool = False
+
+
 class Dispatcher:
     """Acts on stored commands and presses. Their effect may run twice after a crash, so each must bear it."""
 
@@ -207,51 +215,56 @@ class Dispatcher:
         return words_of(pick(self._parts.config().language, own, hint=event.language, text=text))
 
     async def _press(self, event_id: str, press: Press) -> None:
-        pressed = read_button(press.data)
-        person = await self._parts.db.read(people.find, press.session_key.platform, press.sender_id)
+        pressed = await self._act_on(press)
+        is_shown = await self._answer_press(press, pressed.text)
+        # A press in vain is nobody's business but the presser's.
+        is_told = is_shown and not pressed.counts
+        await self._settle(event_id, None if is_told else OutboundMessage(press.session_key.target, pressed.text))
+
+    async def _act_on(self, press: Press) -> Pressed:
+        platform = press.session_key.platform
+        person = await self._parts.db.read(people.find, platform, press.sender_id)
         words = self._words(person, press)
         if (decision := read_pairing_button(press.data)) is not None:
-            text = await self._decide_about(person, words, *decision)
-        elif pressed is None:
-            text = words.OLD_BUTTON
-        else:
-            answered = await self._parts.approvals.answer(
-                pressed.approval_id,
-                allow=pressed.allow,
-                scope=pressed.scope,
-                platform=press.session_key.platform,
-                sender_id=press.sender_id,
-            )
-            text = answered.sentence(words, allow=pressed.allow)
-        await self._answer_press(press, text)
-        await self._settle(event_id, OutboundMessage(press.session_key.target, text))
+            return await self._decide_about(person, words, *decision)
+        button = read_button(press.data)
+        if button is None:
+            return Pressed(words.OLD_BUTTON)
+        answered = await self._parts.approvals.answer(
+            button.approval_id, allow=button.allow, scope=button.scope, platform=platform, sender_id=press.sender_id
+        )
+        return Pressed(answered.sentence(words, allow=button.allow), counts=answered.answer is Answer.TAKEN)
 
-    async def _decide_about(self, person: Person | None, words: Words, platform: str, code: str, approve: bool) -> str:
+    async def _decide_about(
+        self, person: Person | None, words: Words, platform: str, code: str, approve: bool
+    ) -> Pressed:
         """A button under a stranger's request, pressed by whoever saw it: only some may decide."""
         parts = self._parts
         if person is None or not may(PersonRole(person.role), Action.MANAGE_PEOPLE):
-            return words.NOT_YOURS_TO_LET_IN
+            return Pressed(words.NOT_YOURS_TO_LET_IN)
         try:
             if approve:
                 let_in = await parts.pairings.approve(platform, code, by=person.name or person.id, words=words)
-                return words.MAY_TALK_NOW.format(name=let_in.pairing.name or let_in.pairing.user_id)
+                name = let_in.pairing.name or let_in.pairing.user_id
+                return Pressed(words.MAY_TALK_NOW.format(name=name), counts=True)
             sent_away = await parts.pairings.refuse(platform, code, by=person.name or person.id, words=words)
-            return words.SENT_AWAY.format(name=sent_away.name or sent_away.user_id)
+            return Pressed(words.SENT_AWAY.format(name=sent_away.name or sent_away.user_id), counts=True)
         except GatewayError as error:
-            return str(error)
+            return Pressed(str(error))
 
-    async def _answer_press(self, press: Press, text: str) -> None:
-        """Stop the button's spinner. The answer itself is stored already, so a failure here loses nothing."""
+    async def _answer_press(self, press: Press, text: str) -> bool:
+        """Stop the button's spinner. Whether the presser was shown the answer; if not, the chat is told."""
         adapter: object = self._parts.adapter_of(press.session_key.target)
         if not isinstance(adapter, AnswersPresses) or not press.press_id:
-            return
+            return False
         try:
-            await adapter.answer_press(press.press_id, text)
+            return await adapter.answer_press(press.press_id, text)
         except PlatformError as error:
             log.info("Press not answered", extra={"platform": press.session_key.platform, "reason": str(error)})
+            return False
 
-    async def _settle(self, event_id: str, message: OutboundMessage) -> None:
-        rows = self._parts.letters.rows(message, OutboxKind.REPLY, key=f"ob_{event_id}")
+    async def _settle(self, event_id: str, message: OutboundMessage | None) -> None:
+        rows = self._parts.letters.rows(message, OutboxKind.REPLY, key=f"ob_{event_id}") if message is not None else []
         lane = await self._parts.db.write(_settle_with_reply, event_id, rows, now=self._parts.clock.now())
         self._parts.letters.due(rows)
         if lane:
