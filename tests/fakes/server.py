@@ -104,7 +104,8 @@ class FakeServer(Protocol):
     ``rate``, ``credentials``, ``hold``, ``conflict`` (a second process), ``unknown`` and ``broken`` events,
     and of its users ``edits``, ``quotes`` and ``bursts`` (forwards, albums, texts cut at the platform's limit);
     ``groups``: it has chats of several people; ``typing``: it is shown whenever it is asked for, and not for long.
-    ``replies``: ours that quote; ``whispers``: whoever pressed a button is shown an answer alone. ``secrets`` must appear in no error.
+    ``replies``: ours that quote; ``whispers``: whoever pressed a button is shown an answer alone.
+    ``secrets`` must appear in no error.
     ``menus`` is what the platform's own command menu shows: everywhere (""), and in single chats.
     """
 
