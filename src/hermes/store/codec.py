@@ -16,6 +16,8 @@ _message = msgspec.json.Decoder(InboundMessage)
 _press = msgspec.json.Decoder(Press)
 _outbound = msgspec.json.Decoder(OutboundMessage)
 _chat = msgspec.json.Decoder(ChatMessage)
+_chats = msgspec.json.Decoder(list[ChatMessage])
+_numbers = msgspec.json.Decoder(list[int])
 _request = msgspec.json.Decoder(AgentRequest)
 
 
@@ -46,6 +48,15 @@ def read_chat(body: str) -> ChatMessage | None:
     except msgspec.DecodeError:  # what does not fit the type is one too
         log.exception("Line of a transcript cannot be read")
         return None
+
+
+def load_chats(joined: str) -> list[ChatMessage]:
+    """Bodies joined by commas. Some hundred pass with every turn of a long talk: one by one they cost twice as much."""
+    return _chats.decode(f"[{joined}]")
+
+
+def load_numbers(joined: str) -> list[int]:
+    return _numbers.decode(f"[{joined}]")
 
 
 def load_request(body: str) -> AgentRequest:

@@ -32,10 +32,12 @@ class Dialect:
 
     name: str
     skip_locked: str
+    join: str
+    """The function that joins the texts of a group of rows."""
 
 
-SQLITE = Dialect("sqlite", "")
-POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED")
+SQLITE = Dialect("sqlite", "", "group_concat")
+POSTGRES = Dialect("postgres", "FOR UPDATE SKIP LOCKED", "string_agg")
 
 
 @dataclass(frozen=True, slots=True)

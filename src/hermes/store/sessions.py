@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from hermes.core.messages import ChatMessage
 from hermes.core.values import dataclass
 from hermes.store import codec, revisions
-from hermes.store.db import Tx
+from hermes.store.db import POSTGRES, SQLITE, Tx
 
 HISTORY_ROWS = 200
 TURN_ROWS = 100
@@ -157,15 +159,36 @@ def history(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> list[ChatM
 
 
 def context(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> Context:
-    """The newest lines that count, at most ``limit`` of them, with the newest revision's summary.
+    """The newest lines that count, at most ``limit`` of them, with the newest revision's summary."""
+    talk = _at_once(tx, session_id, limit)
+    return talk if talk is not None else _line_by_line(tx, session_id, limit)
 
-    An undo takes back everything from a line on, so it is read backwards: whatever an undo hides is jumped over.
+
+def _at_once(tx: Tx, session_id: str, limit: int) -> Context | None:
+    """All lines as one row, as every turn reads them; None where a line is an undo, or damaged."""
+    found = tx.one(_JOINED[tx.dialect.name], _joined, id=session_id, before=LAST_SEQ, limit=limit)
+    if found is None or found[1] != "message":
+        return None
+    seqs_text, _, bodies, revision = found
+    try:
+        seqs, messages = codec.load_numbers(seqs_text), codec.load_chats(bodies)
+    except msgspec.DecodeError:
+        return None
+    if len(seqs) != len(messages) or seqs != sorted(seqs, reverse=True):
+        return None
+    summary = _summary(tx, session_id, revision) if revision else ""
+    return Context(messages[::-1], seqs[::-1], summary, revision, seqs[0])
+
+
+def _line_by_line(tx: Tx, session_id: str, limit: int) -> Context:
+    """An undo takes back everything from a line on, so it is read backwards: whatever an undo hides is jumped over.
+
     A line that cannot be read is left out: one damaged row never ends a conversation.
     """
     kept: list[_Row] = []
     before, last_seq, revision = LAST_SEQ, 0, 0
     for _ in range(MOST_JUMPS):
-        rows = _page(tx, session_id, before, limit)
+        rows = tx.all(_PAGE, _row, id=session_id, before=before, limit=limit)
         if not rows:
             break
         last_seq, revision = last_seq or rows[0][0], rows[0][3]
@@ -179,31 +202,37 @@ def context(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> Context:
     return Context(messages, seqs, summary, revision, last_seq)
 
 
+_REVISION = "(SELECT COALESCE(MAX(revision), 0) FROM revisions WHERE session_id = :id AND undone_at IS NULL)"
+_LINES = """
+    FROM transcript
+    WHERE session_id = :id AND seq < :before AND kind IN ('message', 'undo')
+        AND seq > COALESCE((SELECT up_to FROM revisions WHERE session_id = :id AND undone_at IS NULL
+            ORDER BY revision DESC LIMIT 1), 0)
+    ORDER BY seq DESC LIMIT :limit
+"""
+"""Those behind the newest revision, newest first."""
+
+_PAGE = f"SELECT seq, kind, body, {_REVISION} {_LINES}"
+_JOINED = {
+    dialect.name: f"""
+    SELECT {dialect.join}(CAST(seq AS TEXT), ','), MAX(kind), {dialect.join}(body, ','), {_REVISION}
+    FROM (SELECT seq, kind, body {_LINES}) AS newest
+    """  # noqa: S608
+    for dialect in (SQLITE, POSTGRES)
+}
+"""The same lines in one row: their numbers, their kind ('undo' if there is one, as it sorts last), and their bodies."""
+
+
 _Row = tuple[int, str, str, int]
 """A line's seq, kind and body, and the number of the revision that counts. Plain, as some hundred pass with a turn."""
 
 
-def _page(tx: Tx, session_id: str, before: int, limit: int) -> list[_Row]:
-    """Lines behind the newest revision, newest first."""
-    return tx.all(
-        """
-        SELECT seq, kind, body, (SELECT COALESCE(MAX(revision), 0) FROM revisions
-            WHERE session_id = :id AND undone_at IS NULL)
-        FROM transcript
-        WHERE session_id = :id AND seq < :before AND kind IN ('message', 'undo')
-            AND seq > COALESCE((SELECT up_to FROM revisions WHERE session_id = :id AND undone_at IS NULL
-                ORDER BY revision DESC LIMIT 1), 0)
-        ORDER BY seq DESC LIMIT :limit
-        """,
-        _row,
-        id=session_id,
-        before=before,
-        limit=limit,
-    )
-
-
 def _row(seq: int, kind: str, body: str, revision: int) -> _Row:
     return seq, kind, body, revision
+
+
+def _joined(seqs: str, kind: str, bodies: str, revision: int) -> tuple[str, str, str, int]:
+    return seqs, kind, bodies, revision
 
 
 def _keep_what_counts(rows: Sequence[_Row], before: int, kept: list[_Row]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from hermes.core.messages import ChatMessage, Role
 from hermes.store import claims, sessions
 from hermes.store.db import Database, Tx
@@ -43,15 +45,21 @@ async def test_history_is_the_newest_part_oldest_first(database: Database) -> No
     assert [line.seq for line in await database.read(sessions.lines, "s_1", after=3)] == [4, 5]
 
 
-async def test_a_line_that_cannot_be_read_is_left_out_of_the_history(database: Database) -> None:
+DAMAGED = ("not json", "", '{"role":"user","text":"x"},{"role":"user","text":"y"}', '{"role":"king"}', '"', "]", "[")
+
+
+@pytest.mark.parametrize("body", DAMAGED)
+async def test_a_line_that_cannot_be_read_is_left_out_of_the_history(database: Database, body: str) -> None:
     await database.write(start)
     await database.write(sessions.append, "s_1", "t_1", said(*"abc"), now=NOW)
 
     def spoil(tx: Tx) -> None:
-        tx.run("UPDATE transcript SET body = 'not json' WHERE seq = 2")
+        tx.run("UPDATE transcript SET body = :body WHERE seq = 2", body=body)
 
     await database.write(spoil)
-    assert [message.text for message in await database.read(sessions.history, "s_1")] == ["a", "c"]
+    talk = await database.read(sessions.context, "s_1")
+    assert [message.text for message in talk.messages] == ["a", "c"]
+    assert (talk.seqs, talk.last_seq) == ([1, 3], 3)
 
 
 async def test_leaving_ends_the_session_once(database: Database) -> None:

@@ -111,7 +111,7 @@ def messages_of(messages: Sequence[ChatMessage], by: str = "", *, with_reasoning
 
 
 def message_of(message: ChatMessage) -> Json:
-    rendered: Json = {"role": str(message.role), "content": message.text}
+    rendered: Json = {"role": message.role, "content": message.text}
     if not (message.tool_calls or message.tool_call_id or message.images or message.name):
         return rendered
     if message.role is Role.TOOL:
