@@ -595,15 +595,15 @@ class FakeSlack(Site):
         if len(text) > 40_000:
             raise Refused("msg_too_long")
         thread = str(body.get("thread_ts") or "")
-        return self._show(channel, thread, text, buttons=buttons, method="chat.postMessage")
+        return self._show(channel, thread, text, body.get("blocks") or (), buttons=buttons, method="chat.postMessage")
 
-    def _show(self, channel: str, thread: str, text: str, **more: Any) -> Json:
+    def _show(self, channel: str, thread: str, text: str, blocks: Sequence[Json] = (), **more: Any) -> Json:
         ts = self._ts()
         message: Json = {"type": "message", "user": BOT, "bot_id": BOT_ID, "text": text, "ts": ts}
         if thread:
             message["thread_ts"] = thread
         self._remember(channel, message)
-        shown = Sent(channel, _shown(text), ts, thread=thread, parse_mode="mrkdwn", raw=text, **more)
+        shown = Sent(channel, _seen(text, blocks), ts, thread=thread, parse_mode="mrkdwn", raw=text, **more)
         self.sent.append(shown)
         return {"channel": channel, "ts": ts, "message": message}
 
@@ -617,7 +617,7 @@ class FakeSlack(Site):
         if len(text) > 40_000:
             raise Refused("msg_too_long")
         shown.edits.append(shown.text)
-        shown.text, shown.raw = _shown(text), text
+        shown.text, shown.raw = _seen(text, body.get("blocks") or ()), text
         if "blocks" in body:
             shown.buttons = _buttons(body["blocks"])
         return {"channel": channel, "ts": ts, "text": text}
@@ -715,6 +715,12 @@ def _buttons(blocks: list[Json]) -> tuple[tuple[Button, ...], ...]:
     if len(set(names)) != len(names):
         raise Refused("invalid_blocks")
     return tuple(rows)
+
+
+def _seen(text: str, blocks: Sequence[Json]) -> str:
+    """What stands in the chat: the blocks where there are any, each read by itself; the text is for notifications."""
+    sections = [block["text"]["text"] for block in blocks if block["type"] == "section"]
+    return "\n".join(map(_shown, sections)) if blocks else _shown(text)
 
 
 def _shown(text: str) -> str:

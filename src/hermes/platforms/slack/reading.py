@@ -136,7 +136,7 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
     is_direct = _is_direct(channel, raw.get("channel_type"))
     is_addressed = (
         is_direct
-        or f"<@{me.user}" in words
+        or _names_us(words, me)
         or bool(thread and (raw.get("parent_user_id") == me.user or me.takes_part(channel, thread)))
     )
     # In a channel a question opens a thread, and the talk goes on there.
@@ -161,6 +161,11 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
         is_addressed=is_addressed,
         is_edit=is_edit,
     )
+
+
+def _names_us(words: str, me: Me) -> bool:
+    """Somebody else's id may begin like ours."""
+    return f"<@{me.user}>" in words or f"<@{me.user}|" in words
 
 
 def _is_direct(channel: str, kind: object) -> bool:

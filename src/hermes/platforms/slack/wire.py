@@ -33,14 +33,16 @@ from hermes.core.messages import (
     shown,
     unreadable,
 )
-from hermes.core.text import trim
+from hermes.core.text import split, trim
 from hermes.platforms.slack import media, reading
-from hermes.platforms.slack.markdown import render
+from hermes.platforms.slack.markdown import escape, render
 from hermes.platforms.slack.reading import Me
 
 REPEAT_MARK = "↻ "
 TEXT_LIMIT = 4000  # what Slack advises; what it takes, with every sign escaped, is ten times that
+LARGEST_TEXT = 40_000
 SECTION_LIMIT = 3000
+SMALL_PART = 500  # of a section: with every sign escaped it fits, however it is written
 MOST_BLOCKS = 50
 LABEL_LIMIT = 75
 ROW_LIMIT = 25
@@ -150,8 +152,18 @@ def _dump(raw: object) -> str:
 
 
 def text_of(message: OutboundMessage) -> str:
-    shown = render(message.text)
-    return f"{REPEAT_MARK}{shown}" if message.is_repeat else shown
+    """An edit that is repeated shows nothing twice, so only a new message carries the mark."""
+    return f"{_mark(message)}{_fitting(message.text, LARGEST_TEXT - len(REPEAT_MARK))}"
+
+
+def _mark(message: OutboundMessage) -> str:
+    return REPEAT_MARK if message.is_repeat and not message.replaces else ""
+
+
+def _fitting(source: str, limit: int) -> str:
+    """A table grows by being aligned; one that would become too large is shown as it was written."""
+    shown = render(source)
+    return shown if len(shown) <= limit else escape(source)
 
 
 def post(message: OutboundMessage) -> tuple[str, Json]:
@@ -159,7 +171,7 @@ def post(message: OutboundMessage) -> tuple[str, Json]:
     text = text_of(message)
     body: Json = {"channel": message.target.chat, "text": text}
     if message.buttons:
-        body["blocks"] = blocks(text, message.buttons)
+        body["blocks"] = blocks(message.text, message.buttons, _mark(message))
     if message.replaces:
         # Without blocks of its own the new text would stand under the old buttons.
         return "chat.update", {"blocks": [], **body, "ts": message.replaces}
@@ -169,10 +181,11 @@ def post(message: OutboundMessage) -> tuple[str, Json]:
     return "chat.postMessage", body
 
 
-def blocks(text: str, buttons: tuple[tuple[Button, ...], ...]) -> list[Json]:
+def blocks(text: str, buttons: tuple[tuple[Button, ...], ...], mark: str = "") -> list[Json]:
+    """Buttons stand in blocks, and where there are blocks people see nothing else: so the words do too."""
     rows = [row[at : at + ROW_LIMIT] for row in buttons for at in range(0, len(row), ROW_LIMIT)]
-    parts, rows = _sections(text), rows[: MOST_BLOCKS - 1]
-    parts = parts[: MOST_BLOCKS - len(rows)]
+    parts, rows = _sections(text, SECTION_LIMIT - len(mark)), rows[: MOST_BLOCKS - 1]
+    parts = [f"{'' if number else mark}{part}" for number, part in enumerate(parts[: MOST_BLOCKS - len(rows)])]
     return [
         *({"type": "section", "text": {"type": "mrkdwn", "text": part}} for part in parts),
         *(
@@ -188,15 +201,16 @@ def _button(button: Button, row: int, place: int) -> Json:
     return {"type": "button", "text": words, "value": button.data, "action_id": f"hermes:{row}:{place}"}
 
 
-def _sections(text: str) -> list[str]:
-    """Cut where a line ends, since a section holds less than a message."""
-    parts: list[str] = []
-    while len(text) > SECTION_LIMIT:
-        cut = text.rfind("\n", 1, SECTION_LIMIT)
-        cut = cut if cut > 0 else SECTION_LIMIT
-        parts.append(text[:cut])
-        text = text[cut:].lstrip("\n")
-    return [part for part in (*parts, text) if part.strip()]
+def _sections(source: str, limit: int) -> list[str]:
+    """A section holds less than a message, and each is read by itself: what is cut is cut as messages are, so that code
+    stays code, and before it is escaped, so that no sign is cut in two."""
+    shown = render(source)
+    if len(shown) <= limit:
+        return [shown] if shown.strip() else []
+    if len(source) <= SMALL_PART:
+        return [escape(source)]
+    halves = split(source, min(limit, len(source) // 2 + 1), TextUnit.CHARACTERS)
+    return [section for half in halves for section in _sections(half, limit)]
 
 
 # Refusals

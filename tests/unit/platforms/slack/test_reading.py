@@ -92,6 +92,11 @@ def test_a_question_in_a_channel_opens_a_thread_and_talk_that_is_not_for_us_open
     assert (read(event()).session_key.thread, read(event()).is_addressed) == ("", False)
 
 
+def test_a_mention_of_somebody_whose_id_begins_like_ours_is_not_one_of_us() -> None:
+    assert not read(event(text="<@UBOT7> what do you think?")).is_addressed
+    assert read(event(text="what do you think, <@UBOT|hermes>?")).is_addressed
+
+
 @pytest.mark.parametrize(
     "changes, is_addressed",
     [

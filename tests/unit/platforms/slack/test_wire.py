@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes.core.errors import (
@@ -12,7 +14,8 @@ from hermes.core.errors import (
     RejectedError,
     UnreachableError,
 )
-from hermes.core.messages import Button
+from hermes.core.keys import Target
+from hermes.core.messages import Button, OutboundMessage
 from hermes.platforms.slack import wire
 
 
@@ -72,3 +75,41 @@ def test_however_many_buttons_there_are_the_question_stands_above_them_and_slack
     assert made[0]["text"]["text"] == "Which?"
     long = wire.blocks("word\n" * 40_000, (many[0], many[1]))
     assert (len(long), [each["type"] for each in long[-2:]]) == (50, ["actions", "actions"])
+
+
+def test_a_question_longer_than_a_section_keeps_its_code_as_code_and_every_sign_whole() -> None:
+    command = "\n".join(f"make part{number} && echo '<done> {number}' >> log" for number in range(60))
+    made = wire.blocks(f"May I run this?\n```\n{command}\n```\nSay so.", ((Button("Yes", "y"),),))
+    sections = [each["text"]["text"] for each in made if each["type"] == "section"]
+    assert len(sections) > 1
+    assert all(len(each) <= wire.SECTION_LIMIT and each.count("```") % 2 == 0 for each in sections)
+    shown = "\n".join(sections).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    assert [line for line in shown.split("\n") if line.startswith("make")] == command.split("\n")
+
+
+@pytest.mark.parametrize("letter", ["&", "<", "👩‍👧", "é", "字"])
+def test_a_question_without_a_place_to_cut_is_cut_between_letters(letter: str) -> None:
+    made = wire.blocks(letter * (3900 // len(letter)), ((Button("Yes", "y"),),))
+    sections = [each["text"]["text"] for each in made if each["type"] == "section"]
+    plain = [each.replace("&lt;", "<").replace("&amp;", "&") for each in sections]
+    assert all(len(each) <= wire.SECTION_LIMIT for each in sections)
+    assert all(each.strip(letter) == "" and len(each) % len(letter) == 0 for each in plain)
+
+
+@pytest.mark.parametrize("buttons", [(), ((Button("Yes", "y"),),)])
+def test_a_table_that_would_grow_beyond_all_reason_is_shown_as_it_was_written(
+    buttons: tuple[tuple[Button, ...], ...],
+) -> None:
+    table = f"|{'wide ' * 300}|b|\n|-|-|\n" + "|a|b|\n" * 350
+    _, body = wire.post(OutboundMessage(Target("slack", "D1"), table, buttons=buttons))
+    assert len(body["text"]) <= 40_000
+    assert sum(len(block["text"]["text"]) for block in body.get("blocks", ())[:-1]) <= 40_000
+    assert body["text"].count("|a|b|") == 350
+
+
+def test_a_repeat_carries_the_mark_and_a_repeated_edit_does_not() -> None:
+    message = OutboundMessage(Target("slack", "D1"), "hello", is_repeat=True, buttons=((Button("Yes", "y"),),))
+    _, body = wire.post(message)
+    assert (body["text"], body["blocks"][0]["text"]["text"]) == ("↻ hello", "↻ hello")
+    _, body = wire.post(replace(message, replaces="1700000000.000100"))
+    assert (body["text"], body["blocks"][0]["text"]["text"]) == ("hello", "hello")
