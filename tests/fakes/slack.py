@@ -525,9 +525,10 @@ class FakeSlack(Site):
             return _failure(refused)
         finally:
             self._changes.tell()
+        told = orjson.dumps({"ok": True, **answer})  # as it is now, however long it is kept back
         await self._kept_back(method)
         date = {"Date": formatdate(time.time() + self.clock_ahead, usegmt=True)}
-        return web.Response(body=orjson.dumps({"ok": True, **answer}), content_type="application/json", headers=date)
+        return web.Response(body=told, content_type="application/json", headers=date)
 
     def _check_token(self, method: str, header: str) -> None:
         token = header.removeprefix("Bearer ")

@@ -80,6 +80,13 @@ def place_of(event: object) -> Place | None:
     return Place(channel, ts, str(root) if is_reply else "")
 
 
+def channel_of(event: object) -> str:
+    """Where a message event happened, an edit too: behind what was missed there it has to wait."""
+    is_message = isinstance(event, dict) and event.get("type") in ("message", "app_mention")
+    channel = event.get("channel") if is_message and isinstance(event, dict) else None
+    return channel if isinstance(channel, str) else ""
+
+
 def event(payload: Json, me: Me) -> InboundEvent:
     """An Events API payload."""
     inner = payload["event"]
@@ -116,7 +123,18 @@ def _edit(raw: Json, me: Me) -> InboundEvent:
         return Ignored("message_changed")
     channel, ts = text_of(raw, "channel"), stamp(now["ts"])
     whole = {**now, "channel": channel, "channel_type": raw.get("channel_type")}
-    return _spoken(whole, me, (f"edit:{me.team}:{channel}:{ts}:{stamp(edited['ts'])}",), is_edit=True)
+    return _spoken(whole, me, (_edit_key(me, channel, ts, stamp(edited["ts"])),), is_edit=True)
+
+
+def _edit_key(me: Me, channel: str, ts: str, edited: str) -> str:
+    return f"edit:{me.team}:{channel}:{ts}:{edited}"
+
+
+def edits_in(past: Json, channel: str, me: Me) -> set[str]:
+    """The keys of edits whose words the history shows already."""
+    edited = past.get("edited")
+    at = edited.get("ts") if isinstance(edited, dict) else None
+    return {_edit_key(me, channel, past["ts"], at)} if isinstance(at, str) else set()
 
 
 def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) -> InboundEvent:

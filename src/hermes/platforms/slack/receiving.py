@@ -49,8 +49,9 @@ class _Live:
 
     link: Link
     envelope: object
-    id: str
-    place: Place | None
+    id: str = ""
+    channel: str = ""
+    place: Place | None = None
 
 
 @dataclass(slots=True)
@@ -99,9 +100,9 @@ class Receiver:
                 batch.ended = farewell(envelope)
             return
         live = _live(frame.link, envelope)
-        if live.place is not None and not self.catch_up.is_done(live.place.channel):
-            self._held.setdefault(live.place.channel, []).append(live)
-            self.catch_up.hurry(live.place.channel)
+        if live.channel and not self.catch_up.is_done(live.channel):
+            self._held.setdefault(live.channel, []).append(live)
+            self.catch_up.hurry(live.channel)
             return
         self._take(live, batch)
 
@@ -112,7 +113,7 @@ class Receiver:
         seen: set[str] = set()
         for message in found.messages:
             event = wire.past(message, found.channel, self.me)
-            seen.update(event.keys)
+            seen.update(event.keys, reading.edits_in(message, found.channel, self.me))
             self._add(event, reading.place_of({**message, "type": "message", "channel": found.channel}), batch)
         self.catch_up.finish(found.channel)
         for live in self._held.pop(found.channel, ()):
@@ -138,7 +139,8 @@ class Receiver:
 
 def _live(link: Link, envelope: object) -> _Live:
     if not isinstance(envelope, dict):
-        return _Live(link, envelope, "", None)
+        return _Live(link, envelope)
     payload = envelope.get("payload")
-    place = reading.place_of(payload.get("event")) if isinstance(payload, dict) else None
-    return _Live(link, envelope, str(envelope.get("envelope_id") or ""), place)
+    event = payload.get("event") if isinstance(payload, dict) else None
+    name = str(envelope.get("envelope_id") or "")
+    return _Live(link, envelope, name, reading.channel_of(event), reading.place_of(event))

@@ -125,6 +125,37 @@ async def test_what_is_said_live_waits_behind_what_was_missed_and_both_come_once
     assert texts(inbox).count("somebody else") == 1, "it stands in the history too"
 
 
+async def test_an_edit_waits_behind_what_it_changes(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        missed = slack.user_says("misssed")
+        hold = slack.hold("conversations.history")
+        async with listening(slack, inbox):
+            await hold.reached()
+            slack.user_edits(missed, "missed")
+            slack.user_says("live")
+            await asyncio.sleep(0.05)
+            slack.release_all()
+            await slack.wait_for(lambda: slack.unacked == 0)
+    said = [(event.text, event.is_edit) for event in inbox.events if isinstance(event, InboundMessage)]
+    assert said == [("misssed", False), ("missed", True), ("live", False)]
+
+
+async def test_an_edit_whose_words_stand_in_the_history_is_not_told_once_more(inbox: Inbox) -> None:
+    async with known(inbox) as slack:
+        missed = slack.user_says("misssed")
+        slack.user_edits(missed, "missed")
+        message = slack.history[missed.chat][-1]
+        told = {"type": "message", "subtype": "message_changed", "channel": missed.chat, "channel_type": "im"}
+        before = {**message, "text": "misssed"}
+        hold = slack.hold("conversations.history")
+        async with listening(slack, inbox):
+            await hold.reached()
+            slack.deliver_event({**told, "ts": message["edited"]["ts"], "message": message, "previous_message": before})
+            slack.release_all()
+            await slack.wait_for(lambda: slack.unacked == 0)
+    assert texts(inbox) == ["missed"]
+
+
 async def test_a_channel_in_which_somebody_speaks_now_is_read_before_those_that_wait(inbox: Inbox) -> None:
     async with known(inbox) as slack:
         for chat in range(100, 130):
