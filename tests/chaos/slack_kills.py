@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,8 @@ class WatchfulSlack(FakeSlack):
         super()._envelope(socket, event)
         self.batches += 1
 
-    def _show(self, channel: str, thread: str, text: str, **more: Any) -> Json:
-        answer = super()._show(channel, thread, text, **more)
+    def _show(self, channel: str, thread: str, text: str, blocks: Sequence[Json] = (), **more: Any) -> Json:
+        answer = super()._show(channel, thread, text, blocks, **more)
         shown = self.sent[-1]
         shown.chat = _number(channel)
         flight = Flight(shown, time.monotonic())
