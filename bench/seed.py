@@ -17,13 +17,16 @@ from pathlib import Path
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
 from hermes.core.people import PersonRole
-from hermes.store import codec, inbox, outbox, people, turns
+from hermes.store import codec, inbox, outbox, people, turn_begin, turn_end
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.turns import BeginRules, Ending, Pick, Prompt, TurnState
+from hermes.store.prompts import Prompt
+from hermes.store.turn_begin import BeginRules, Pick
+from hermes.store.turn_end import Ending
+from hermes.store.turns import TurnState
 
 FIRST_CHAT = 5_000_000
 OWNER = "inc_seed"
@@ -70,7 +73,7 @@ def _add_turn(tx: Tx, chat: int, number: int, text: str, now: float) -> None:
         new_id("ev"), scoped, lane, "telegram", "main", "message", str(chat), body, InboxState.QUEUED, now
     )
     inbox.accept(tx, [incoming], now=now)
-    begun = turns.take(tx, lane, owner=OWNER, now=now, rules=RULES, turn_id=new_id("t"), session_id=new_id("s"))
+    begun = turn_begin.take(tx, lane, owner=OWNER, now=now, rules=RULES, turn_id=new_id("t"), session_id=new_id("s"))
     assert begun is not None
     ending = Ending(
         TurnState.DONE,
@@ -79,7 +82,7 @@ def _add_turn(tx: Tx, chat: int, number: int, text: str, now: float) -> None:
         replies=[_reply(key, begun.turn.id, text, now)],
         model="fake-1",
     )
-    turns.finish(tx, begun.claim, begun.turn, ending, now=now)
+    turn_end.finish(tx, begun.claim, begun.turn, ending, now=now)
     _deliver(tx, str(key.target), str(number), now)
 
 

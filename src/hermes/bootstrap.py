@@ -15,7 +15,7 @@ from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.processes import kill_group
-from hermes.store import claims, turns
+from hermes.store import claims, tool_calls
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
@@ -122,7 +122,7 @@ def _take_over(tx: Tx, owner: str, *, now: float) -> None:
 
 async def _kill_leftovers(db: Database, *, now: float) -> None:
     """Processes of tools whose worker died."""
-    for left in await db.read(turns.leftover_processes):
+    for left in await db.read(tool_calls.leftover_processes):
         if kill_group(left.process_group, left.process_started):
             log.warning("Killed a process left by a crash", extra={"group": left.process_group, "call": left.call_id})
     await end_leftovers(db, now=now)

@@ -11,7 +11,7 @@ import pytest
 from hermes.cli.main import main
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
-from hermes.store import inbox, people, turns
+from hermes.store import inbox, people, tool_calls, turn_steps, turns
 from hermes.store.approvals import Question
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
@@ -39,7 +39,7 @@ def plant(tx: Tx, now: float) -> None:
     begun = rows.take(tx, now=now)
     assert begun is not None
     calls = [
-        turns.NewCall(
+        tool_calls.NewCall(
             f"c_{code}",
             ToolCall(f"call_{code}", "terminal", json.dumps({"command": f"rm -rf {code}\u202e"}, ensure_ascii=False)),
             Question(f"ap_{code}", code, "p_7", True, "It deletes folders.", now + 300, "delete", "in ~/work"),
@@ -47,10 +47,10 @@ def plant(tx: Tx, now: float) -> None:
         for code in CODES
     ]
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(new.call for new in calls))
-    turns.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=now)
+    turn_steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=now)
     turn = turns.get(tx, begun.turn.id)
     assert turn is not None
-    assert turns.wait_for_approval(tx, begun.claim, turn, now=now)
+    assert turn_steps.wait_for_approval(tx, begun.claim, turn, now=now)
 
 
 def test_what_waits_is_listed_with_nothing_hidden(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

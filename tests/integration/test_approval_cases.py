@@ -23,7 +23,7 @@ from hermes.servers.api.errors import ApiError
 from hermes.servers.api.parts import Caller
 from hermes.services.approvals import LOCAL
 from hermes.services.gateway import Gateway
-from hermes.store import approvals, claims, grants, inbox, outbox, people, turns
+from hermes.store import approvals, claims, grants, inbox, outbox, people, tool_calls, turn_steps, turns
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -214,13 +214,13 @@ def _plant(tx: Tx, case: Case) -> None:
         outbox.record_sent(tx, new.letters[0].id, message_id=str(case.number), note="", now=START - 10)
     tx.run("UPDATE targets SET next_at = NULL")
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(new.call for new in calls))
-    turns.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=START)
+    turn_steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=START)
     stored = turns.get(tx, begun.turn.id)
     assert stored is not None
-    assert turns.wait_for_approval(tx, begun.claim, stored, now=START)
+    assert turn_steps.wait_for_approval(tx, begun.claim, stored, now=START)
 
 
-def _new_call(turn_id: str, case: Case, position: int) -> turns.NewCall:
+def _new_call(turn_id: str, case: Case, position: int) -> tool_calls.NewCall:
     is_other = position == 1
     approval_id = f"{case.approval_id}x" if is_other else case.approval_id
     target = f"telegram:{case.chat}"
@@ -242,7 +242,7 @@ def _new_call(turn_id: str, case: Case, position: int) -> turns.NewCall:
     call = ToolCall(f"call_{position}", "scribble", arguments)
     body = json.dumps({"target": {"platform": "telegram", "chat": str(case.chat)}, "text": "May I?"})
     letter = Outgoing(name, target, name, 0, OutboxKind.QUESTION, body, START + 10_000.0, turn_id)
-    return turns.NewCall(f"{turn_id}:1:{position}", call, question, [letter])
+    return tool_calls.NewCall(f"{turn_id}:1:{position}", call, question, [letter])
 
 
 # Answering
@@ -322,7 +322,7 @@ class Found:
 def found(tx: Tx, case: Case) -> Found:
     stored = approvals.get(tx, case.approval_id)
     assert stored is not None
-    return Found(stored.state, stored.scope, tuple(call.arguments for call in turns.calls(tx, stored.turn_id)))
+    return Found(stored.state, stored.scope, tuple(call.arguments for call in tool_calls.of_turn(tx, stored.turn_id)))
 
 
 def _open(tx: Tx) -> int:
@@ -337,7 +337,7 @@ def _unfinished(tx: Tx, wanted: list[str]) -> int:
 def _is_running(tx: Tx, approval_id: str) -> bool:
     stored = approvals.get(tx, approval_id)
     assert stored is not None
-    call = turns.get_call(tx, stored.tool_call_id)
+    call = tool_calls.get(tx, stored.tool_call_id)
     return call is None or call.state != "done"
 
 

@@ -13,10 +13,10 @@ from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace
-from hermes.store import approvals, inbox, people, turns
+from hermes.store import approvals, inbox, people, tool_calls, turn_steps, turns
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
-from hermes.store.turns import Begun
+from hermes.store.turn_begin import Begun
 from tests.contract.store import rows
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
@@ -389,8 +389,8 @@ async def _plant(db: Database, name: str, arguments: str, state: str) -> None:
     assert begun is not None
     call = ToolCall("call_1", name, arguments)
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
-    new = turns.NewCall(f"{begun.turn.id}:1:0", call, asked)
-    await db.write(turns.add_step, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
+    new = tool_calls.NewCall(f"{begun.turn.id}:1:0", call, asked)
+    await db.write(turn_steps.add_step, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
     await db.write(_bring_to, begun, new.id, state, now)
 
 
@@ -398,7 +398,7 @@ def _bring_to(tx: Tx, begun: Begun, call_id: str, state: str, now: float) -> Non
     if state in ("allowed", "refused"):
         approvals.answer(tx, "ap_1", allow=state == "allowed", by="Ana", reason="", now=now)
     if state == "started":
-        turns.start_call(tx, begun.claim, call_id, now=now)
+        tool_calls.start(tx, begun.claim, call_id, now=now)
 
 
 BANG = '{"text": "bang"}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hermes.core.requests import RequestKind
-from hermes.store import turns
+from hermes.store import lanes
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -61,7 +61,7 @@ async def test_a_busy_mode_of_a_newer_version_is_passed_over(start: Start, teleg
     async with start() as gateway, asyncio.timeout(10):
         telegram.user_says("hello")
         await telegram.wait_for(lambda: telegram.texts(7) == ["echo: hello"])
-        await gateway.db.write(turns.set_busy_mode, "agent:main:telegram:dm:7", "telepathy")
+        await gateway.db.write(lanes.set_busy_mode, "agent:main:telegram:dm:7", "telepathy")
         telegram.user_says("still there?")
         await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: still there?")
 

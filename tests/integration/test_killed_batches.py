@@ -11,10 +11,11 @@ import pytest
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
-from hermes.store import approvals, inbox, people, turns
+from hermes.store import approvals, inbox, people, tool_calls, turn_steps, turns
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
-from hermes.store.turns import Begun, NewCall
+from hermes.store.tool_calls import NewCall
+from hermes.store.turn_begin import Begun
 from tests.contract.store import rows
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -65,7 +66,7 @@ async def _plant(db: Database, index: int, state: str) -> None:
     assert begun is not None
     new = [_new(begun, number) for number in range(len(BATCH))]
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(one.call for one in new))
-    made = await db.write(turns.add_step, begun.claim, begun.turn, said, new, usage=turns.NO_USAGE, now=NOW)
+    made = await db.write(turn_steps.add_step, begun.claim, begun.turn, said, new, usage=turns.NO_USAGE, now=NOW)
     for number, call in enumerate(made):
         wanted = "done" if number < index else state if number == index else "allowed"
         await db.write(_bring_to, begun, call, wanted)
@@ -80,13 +81,13 @@ def _new(begun: Begun, number: int) -> NewCall:
     return NewCall(f"{begun.turn.id}:1:{number}", call, asked)
 
 
-def _bring_to(tx: Tx, begun: Begun, call: turns.Call, state: str) -> None:
+def _bring_to(tx: Tx, begun: Begun, call: tool_calls.Call, state: str) -> None:
     if call.approval_id and state != "waiting":
         approvals.answer(tx, call.approval_id, allow=state != "refused", by="Ana", reason="", now=NOW)
     if state in ("started", "done"):
-        turns.start_call(tx, begun.claim, call.id, now=NOW)
+        tool_calls.start(tx, begun.claim, call.id, now=NOW)
     if state == "done":
-        turns.finish_call(tx, begun.claim, begun.turn, call, outcome="ok", result="before the crash", now=NOW)
+        tool_calls.finish(tx, begun.claim, begun.turn, call, outcome="ok", result="before the crash", now=NOW)
 
 
 def _runs_after_the_crash(number: int, index: int, state: str) -> bool:

@@ -15,7 +15,7 @@ import pytest
 from hermes.agent.toolkit import ToolContext
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
-from hermes.store import approvals, inbox, people, turns
+from hermes.store import approvals, inbox, people, tool_calls, turn_steps, turns
 from hermes.store.db import Tx
 from tests.contract.store import rows
 from tests.fakes.model import FakeModel
@@ -45,11 +45,11 @@ def plant(tx: Tx, now: float) -> None:
     need = ask_by_kind(cast(ToolContext, None), "line 0")
     asked = approvals.Question("ap_", "N", "p_7", True, need.question, FAR, need.subject, need.where)
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
-    new = turns.NewCall(f"{begun.turn.id}:1:0", call, asked)
-    turns.add_step(tx, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
+    new = tool_calls.NewCall(f"{begun.turn.id}:1:0", call, asked)
+    turn_steps.add_step(tx, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
     stored = turns.get(tx, begun.turn.id)
     assert stored is not None
-    assert turns.wait_for_approval(tx, begun.claim, stored, now=now)
+    assert turn_steps.wait_for_approval(tx, begun.claim, stored, now=now)
     for table, numbered in CLONED.items():
         clone(tx, table, numbered)
     for table, column in (("tool_calls", "arguments"), ("approvals", "question")):

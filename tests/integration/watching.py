@@ -9,10 +9,11 @@ from pathlib import Path
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.store import codec, outbox, people, turns
+from hermes.store import codec, outbox, people, tool_calls, turns
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxRow
-from hermes.store.turns import Call, Turn
+from hermes.store.tool_calls import Call
+from hermes.store.turns import Turn
 from tests.fakes.model import FakeModel, complaint_about
 from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
@@ -50,7 +51,7 @@ async def turn_is(gateway: Gateway, state: str, within: float = SECONDS) -> Turn
 async def calls(gateway: Gateway) -> list[Call]:
     def read(tx: Tx) -> list[Call]:
         ids = tx.all("SELECT id FROM turns ORDER BY created_at, id", str)
-        return [call for turn_id in ids for call in turns.calls(tx, turn_id)]
+        return [call for turn_id in ids for call in tool_calls.of_turn(tx, turn_id)]
 
     return await gateway.db.read(read)
 

@@ -16,7 +16,7 @@ from hermes.core.text import one_line
 from hermes.core.values import dataclass
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
-from hermes.store.turns import Prompt
+from hermes.store.prompts import Prompt
 
 DEFAULT_PERSONA = (
     "You are Hermes, a helpful assistant who talks with people in their chats. Answer briefly and plainly."

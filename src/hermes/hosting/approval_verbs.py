@@ -16,7 +16,7 @@ from hermes.core.people import PersonRole
 from hermes.hosting.control_server import Handler, Reply
 from hermes.services.approvals import Answer, Approvals
 from hermes.services.intake import person_id_of
-from hermes.store import approvals, grants, people, turns
+from hermes.store import approvals, grants, people, tool_calls
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.grants import Grant
@@ -121,7 +121,7 @@ def _find(tx: Tx, name: str) -> Approval | None:
 def _told(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
     found = []
     for approval in waiting:
-        call = turns.get_call(tx, approval.tool_call_id)
+        call = tool_calls.get(tx, approval.tool_call_id)
         asked_of = people.get(tx, approval.asked_of) if approval.asked_of else None
         found.append(
             {

@@ -16,7 +16,7 @@ from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
 from hermes.core.words import Words
 from hermes.services.letters import UNKNOWN_PLATFORM
-from hermes.store import codec, outbox, people, turns
+from hermes.store import codec, outbox, people, tool_calls
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
@@ -79,7 +79,7 @@ class Cards:
         self._language = language
 
     def __call__(self, tx: Tx, approval: Approval, /, *, now: float) -> Sequence[Outgoing]:
-        call = turns.get_call(tx, approval.tool_call_id)
+        call = tool_calls.get(tx, approval.tool_call_id)
         person = people.get(tx, approval.asked_of) if approval.asked_of else None
         words = words_of(pick(self._language(), person.language if person is not None else ""))
         about = asked(

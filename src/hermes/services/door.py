@@ -22,12 +22,14 @@ from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.intake import Begin, person_id_of
 from hermes.services.lanes import Lanes, give_back
 from hermes.services.turns import StopReason
-from hermes.store import approvals, codec, inbox, people, turns
+from hermes.store import approvals, codec, inbox, people, turn_end, turns
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
-from hermes.store.turns import Begun, Ending, Turn, TurnState
+from hermes.store.turn_begin import Begun
+from hermes.store.turn_end import Cards, Ending
+from hermes.store.turns import Turn, TurnState
 
 PLATFORM = "api"
 CLIENT_GONE = "client gone"
@@ -250,7 +252,7 @@ def _state(tx: Tx, event_id: str) -> RequestState | None:
     return RequestState(row, turn, tuple(pending))
 
 
-def _stop(tx: Tx, event_id: str, cards: turns.Cards, *, now: float) -> str:
+def _stop(tx: Tx, event_id: str, cards: Cards, *, now: float) -> str:
     """End what nobody has in hand: a row in the queue, or a turn that sleeps. Returns the id of such a turn, or ''."""
     row = inbox.get(tx, event_id)
     if row is None:
@@ -262,7 +264,7 @@ def _stop(tx: Tx, event_id: str, cards: turns.Cards, *, now: float) -> str:
     if row.state != InboxState.TAKEN:
         return ""
     ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason, cards=cards)
-    return turns.cancel_waiting(tx, row.lane, ending, now=now, only=row.turn_id)
+    return turn_end.cancel_waiting(tx, row.lane, ending, now=now, only=row.turn_id)
 
 
 def _meet(tx: Tx, sender_id: str, role: PersonRole | None, *, now: float) -> None:
@@ -288,7 +290,7 @@ def _set_aside_gone(tx: Tx, *, now: float) -> int:
             continue
         count += 1
         if row.turn_id:
-            turns.cancel_waiting(tx, row.lane, Ending(TurnState.STOPPED, InboxState.SET_ASIDE, CLIENT_GONE), now=now)
+            turn_end.cancel_waiting(tx, row.lane, Ending(TurnState.STOPPED, InboxState.SET_ASIDE, CLIENT_GONE), now=now)
         else:
             inbox.settle(tx, row.id, state=InboxState.SET_ASIDE, reason=CLIENT_GONE, now=now)
     return count

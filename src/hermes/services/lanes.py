@@ -24,12 +24,16 @@ from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of
 from hermes.services.turns import StopReason, TurnControl, TurnRunner, busy_mode_of
-from hermes.store import claims, inbox, sessions, turns
+from hermes.store import claims, inbox, sessions, turn_begin, turn_end, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxState
+from hermes.store.lanes import Lost
 from hermes.store.outbox import Outgoing
-from hermes.store.turns import BeginRules, Begun, Ending, Pick, TurnState
+from hermes.store.prompts import Prompt
+from hermes.store.turn_begin import BeginRules, Begun, Pick
+from hermes.store.turn_end import Cards, Ending
+from hermes.store.turns import TurnState
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +78,7 @@ class Lanes:
         self,
         db: Database,
         runner: TurnRunner,
-        compose: Callable[..., turns.Prompt],
+        compose: Callable[..., Prompt],
         config: Callable[[], Config],
         clock: Clock,
         owner: str,
@@ -97,7 +101,7 @@ class Lanes:
         return self._is_draining
 
     @property
-    def cards(self) -> turns.Cards:
+    def cards(self) -> Cards:
         return self._runner.cards
 
     def wake(self, lane: str) -> None:
@@ -112,7 +116,7 @@ class Lanes:
         """
         if self._is_draining or lane in self._active:
             return None
-        return turns.take(
+        return turn_begin.take(
             tx,
             lane,
             owner=self._owner,
@@ -229,7 +233,7 @@ class Lanes:
                 if await self._carry(begun, active) or self._is_draining:
                     return
                 begun = await self._begin_next(begun)
-        except turns.Lost:
+        except Lost:
             log.warning("Lane was taken over", extra={"lane": lane})
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"lane": lane, "reason": str(error)})
@@ -242,7 +246,7 @@ class Lanes:
 
     async def _take(self, lane: str) -> Begun | None:
         return await self._db.claim(
-            turns.take,
+            turn_begin.take,
             lane,
             owner=self._owner,
             now=self._clock.now(),
@@ -254,7 +258,7 @@ class Lanes:
 
     async def _begin_next(self, begun: Begun) -> Begun | None:
         return await self._db.claim(
-            turns.begin_next,
+            turn_begin.begin_next,
             begun.claim,
             now=self._clock.now(),
             rules=self._rules(begun.claim.key),
@@ -272,7 +276,7 @@ class Lanes:
         except asyncio.CancelledError:
             await self._leave(begun)
             raise
-        except (StoreIsDownError, turns.Lost) as error:
+        except (StoreIsDownError, Lost) as error:
             await self._leave_later(begun, error)
             raise
         except Exception as error:
@@ -283,11 +287,11 @@ class Lanes:
 
     async def _leave(self, begun: Begun) -> None:
         """A clean stop: the next process, or we ourselves, go on with the turn; it does not count as a death."""
-        await self._db.write(turns.abandon, begun.claim, begun.turn.id, now=self._clock.now())
+        await self._db.write(turn_end.abandon, begun.claim, begun.turn.id, now=self._clock.now())
 
     async def _leave_later(self, begun: Begun, error: Exception) -> None:
         """The store failed in mid-turn: give the turn back as soon as it answers, so that it is taken up again."""
-        if isinstance(error, turns.Lost):
+        if isinstance(error, Lost):
             return
         for pause in (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, 10.0):
             await asyncio.sleep(pause)
@@ -332,7 +336,7 @@ class Lanes:
 def give_back(tx: Tx, begun: Begun | None) -> None:
     """The caller of a claim is gone: nobody will carry this turn, so the lane is free again."""
     if begun is not None:
-        turns.abandon(tx, begun.claim, begun.turn.id, now=0.0)
+        turn_end.abandon(tx, begun.claim, begun.turn.id, now=0.0)
 
 
 def _set_aside(tx: Tx, lane: str, *, reason: str, up_to: int, now: float) -> tuple[int, str]:
@@ -344,6 +348,6 @@ def _set_aside(tx: Tx, lane: str, *, reason: str, up_to: int, now: float) -> tup
 
 def _stop_sleeping(tx: Tx, lane: str, turn_id: str, ending: Ending, *, now: float) -> bool:
     """End the turn if it sleeps. True when it was stopped, now or just before."""
-    turns.cancel_waiting(tx, lane, ending, now=now, only=turn_id)
+    turn_end.cancel_waiting(tx, lane, ending, now=now, only=turn_id)
     turn = turns.get(tx, turn_id)
     return turn is not None and turn.state == TurnState.STOPPED

@@ -29,10 +29,9 @@ from hermes.core.words import Words
 from hermes.services.letters import Letters
 from hermes.services.spool import Spool, TooBigError
 from hermes.store import codec
-from hermes.store.files_out import FileOut, word_of
+from hermes.store.files_out import UNDELIVERED, FileOut, word_of
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.turns import UNDELIVERED
 
 log = logging.getLogger(__name__)
 

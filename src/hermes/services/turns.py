@@ -56,13 +56,16 @@ from hermes.services.media import Mail, Media
 from hermes.services.models import route_of
 from hermes.services.pacing import Place
 from hermes.services.processes import birth_of
-from hermes.store import approvals, files_out, outbox, turns
+from hermes.store import approvals, files_out, lanes, outbox, tool_calls, turn_end, turn_steps, turns
 from hermes.store.db import Database, Tx
 from hermes.store.files_out import Lost
 from hermes.store.ids import new_code, new_id
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.turns import Begun, Call, CallState, Ending, NewCall, TurnState
+from hermes.store.tool_calls import Call, CallState, NewCall
+from hermes.store.turn_begin import Begun
+from hermes.store.turn_end import Ending
+from hermes.store.turns import TurnState
 
 log = logging.getLogger(__name__)
 
@@ -239,7 +242,7 @@ class TurnRunner:
             if task is not None:
                 task.uncancel()
             return await self._end_interrupted(work, control.reason)
-        except (StoreIsDownError, turns.Lost):
+        except (StoreIsDownError, lanes.Lost):
             self._parts.previews.leave(work.turn.id)
             raise
 
@@ -311,7 +314,7 @@ class TurnRunner:
             return
         now = self._parts.clock.now()
         told, rows = await self._db.write(
-            turns.tell_lost_files, work.begun.claim, work.turn, lambda lost: self._about_lost(work, lost), now=now
+            turn_steps.tell_lost_files, work.begun.claim, work.turn, lambda lost: self._about_lost(work, lost), now=now
         )
         self._parts.letters.due(rows)
         work.history += told
@@ -342,7 +345,7 @@ class TurnRunner:
             name = f"ob_{work.turn.id}.files"
             told = self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=name)
         now = self._parts.clock.now()
-        await self._db.write(turns.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
+        await self._db.write(turn_steps.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
         self._parts.letters.due(told)
         work.history.append(arrival.message)
 
@@ -451,12 +454,12 @@ class TurnRunner:
         """In steer mode, or by /steer, what was written meanwhile joins in before the model speaks again."""
         if work.steps == 0:
             return
-        chosen, is_marked = await self._db.read(turns.steering, work.turn.lane)
+        chosen, is_marked = await self._db.read(turn_steps.steering, work.turn.lane)
         takes_all = busy_mode_of(self._parts.config(), work.key, chosen) is BusyMode.STEER
         if not takes_all and not is_marked:
             return
         added = await self._db.write(
-            turns.steer,
+            turn_steps.steer,
             work.begun.claim,
             work.turn,
             compose=self._parts.prompts.compose,
@@ -473,7 +476,7 @@ class TurnRunner:
         new_calls = [await self._judged(work, call, position) for position, call in enumerate(ours)]
         work.partial = ""  # from here on the store has it; an interrupt must not write it a second time
         work.calls = await self._db.write(
-            turns.add_step,
+            turn_steps.add_step,
             work.begun.claim,
             work.turn,
             message,
@@ -580,7 +583,7 @@ class TurnRunner:
             if too_many >= rules.WARNED_CALLS:
                 raise _LoopingError(count)
             return
-        await self._db.write(turns.start_call, work.begun.claim, call.id, now=self._parts.clock.now())
+        await self._db.write(tool_calls.start, work.begun.claim, call.id, now=self._parts.clock.now())
         self._bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
         try:
             agreed = await self._agreed(call)
@@ -602,7 +605,7 @@ class TurnRunner:
         context = self._parts.context(work.key, work.turn.person_id, work.begun.role, work.options.folder)
 
         async def started_group(group: int) -> None:
-            await self._db.write(turns.note_process, row_id, group=group, started=birth_of(group))
+            await self._db.write(tool_calls.note_process, row_id, group=group, started=birth_of(group))
 
         return replace(
             context,
@@ -621,7 +624,7 @@ class TurnRunner:
         """Write a result; what the tool changes in our own store is written with it, in one transaction."""
         call = work.calls[index]
         await self._db.write(
-            turns.finish_call,
+            tool_calls.finish,
             work.begun.claim,
             work.turn,
             call,
@@ -679,12 +682,12 @@ class TurnRunner:
         now = self._parts.clock.now()
         work.control.is_ending = True
         shown = await self._last_of_preview(work)
-        sleeps = await self._db.write(turns.wait_for_approval, work.begun.claim, work.turn, shown, now=now)
+        sleeps = await self._db.write(turn_steps.wait_for_approval, work.begun.claim, work.turn, shown, now=now)
         self._parts.letters.due(shown)
         if sleeps:
             return True
         work.control.is_ending = False
-        work.calls = await self._db.write(turns.look_at_calls, work.turn.id, work.steps, now=now)
+        work.calls = await self._db.write(tool_calls.as_they_stand, work.turn.id, work.steps, now=now)
         return False
 
     async def _last_of_preview(self, work: Work) -> list[Outgoing]:
@@ -807,7 +810,7 @@ class TurnRunner:
     ) -> tuple[bool, outbox.Begun | None]:
         """The end of the turn and the beginning of its delivery, in one transaction."""
         files_out.note(tx, mail.files)
-        sleeps = turns.finish(tx, work.begun.claim, work.turn, ending, now=now)
+        sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
         return sleeps, self._parts.letters.begin_within(tx, ending.replies, place, now=now)
 
     async def _preview(self, work: Work) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
+UNDELIVERED = "[undelivered files]"
+"""How a line begins that tells the model what never arrived."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileOut:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from hermes.core.values import dataclass
-from hermes.store import approvals, inbox, outbox, sessions, turns
+from hermes.store import approvals, inbox, outbox, sessions, tool_calls, turns
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import OutboxRow
 from hermes.store.sessions import Line
-from hermes.store.turns import Call, Turn
+from hermes.store.tool_calls import Call
+from hermes.store.turns import Turn
 
 REPLY_TO_COMMAND = "ob_"
 """The reply to a command is the outbox group ``ob_<event id>``."""
@@ -104,7 +105,7 @@ def _of_turn(tx: Tx, turn: Turn) -> Life:
         events=inbox.of_turn(tx, turn.id),
         turn=turn,
         lines=_lines(tx, turn),
-        calls=turns.calls(tx, turn.id),
+        calls=tool_calls.of_turn(tx, turn.id),
         approvals=approvals.of_turn(tx, turn.id),
         letters=outbox.of_turn(tx, turn.id),
     )

@@ -9,12 +9,16 @@ from datetime import UTC, datetime
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import BusyMode, rows_of_next_prompt
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role, ToolCall, Usage
-from hermes.store import approvals, claims, codec, inbox, outbox, turns
+from hermes.store import approvals, claims, codec, inbox, outbox, turn_begin, turn_end, turn_steps, turns
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.prompts import Prompt
 from hermes.store.sessions import Session
-from hermes.store.turns import BeginRules, Begun, Call, Ending, NewCall, Pick, Prompt, TurnState
+from hermes.store.tool_calls import Call, NewCall
+from hermes.store.turn_begin import BeginRules, Begun, Pick
+from hermes.store.turn_end import Ending
+from hermes.store.turns import TurnState
 
 LANE = "agent:main:telegram:dm:7"
 TARGET = "telegram:7"
@@ -71,11 +75,15 @@ def compose(rows: Sequence[InboxRow]) -> Prompt:
 def take(
     tx: Tx, lane: str = LANE, *, owner: str = OWNER, now: float = NOW, by: BeginRules | None = None
 ) -> Begun | None:
-    return turns.take(tx, lane, owner=owner, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s"))
+    return turn_begin.take(
+        tx, lane, owner=owner, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s")
+    )
 
 
 def begin_next(tx: Tx, begun: Begun, *, now: float = NOW, by: BeginRules | None = None) -> Begun | None:
-    return turns.begin_next(tx, begun.claim, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s"))
+    return turn_begin.begin_next(
+        tx, begun.claim, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s")
+    )
 
 
 async def begun_turn(db: Database, text: str = "hi", *, lane: str = LANE, now: float = NOW) -> Begun:
@@ -90,7 +98,7 @@ DONE = Ending(TurnState.DONE, InboxState.ANSWERED, messages=[ChatMessage(Role.AS
 
 
 async def finish(db: Database, begun: Begun, ending: Ending = DONE, *, now: float = NOW) -> bool:
-    return await db.write(turns.finish, begun.claim, begun.turn, ending, now=now)
+    return await db.write(turn_end.finish, begun.claim, begun.turn, ending, now=now)
 
 
 def question(approval_id: str = "", *, code: str = "", expires_at: float = NOW + 300) -> approvals.Question:
@@ -108,7 +116,7 @@ async def add_calls(
         for index, (call, (_, asked)) in enumerate(zip(made, calls, strict=True))
     ]
     message = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(made))
-    rows = await db.write(turns.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), now=now)
+    rows = await db.write(turn_steps.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), now=now)
     turn = await db.read(turns.get, begun.turn.id)
     assert turn is not None
     return Begun(begun.claim, turn, [], rows, is_resumed=False), rows

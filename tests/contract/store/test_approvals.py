@@ -6,17 +6,18 @@ import asyncio
 
 import pytest
 
-from hermes.store import approvals, claims, turns
+from hermes.store import approvals, claims, tool_calls, turn_steps, turns
 from hermes.store.approvals import ApprovalState
 from hermes.store.db import Database
-from hermes.store.turns import Begun, TurnState
+from hermes.store.turn_begin import Begun
+from hermes.store.turns import TurnState
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, question, take
 
 
 async def waiting(db: Database, *asked: approvals.Question) -> Begun:
     """A turn that sleeps on these questions."""
     begun, _ = await add_calls(db, await begun_turn(db), *(("danger", each) for each in asked))
-    assert await db.write(turns.wait_for_approval, begun.claim, begun.turn, now=NOW)
+    assert await db.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
     return begun
 
 
@@ -26,7 +27,7 @@ async def test_an_answer_moves_the_call_and_wakes_the_lane(database: Database, a
     begun = await waiting(database, asked)
     assert await database.read(claims.due, "lanes", now=NOW) == []
     assert await database.write(approvals.answer, asked.id, allow=allow, by="Ana", reason="why", now=NOW + 1)
-    [call] = await database.read(turns.calls, begun.turn.id)
+    [call] = await database.read(tool_calls.of_turn, begun.turn.id)
     assert call.state == ("allowed" if allow else "refused")
     assert await database.read(claims.due, "lanes", now=NOW + 1) == [LANE]
     stored = await database.read(approvals.get, asked.id)
@@ -39,14 +40,14 @@ async def test_of_many_answers_at_once_one_wins(database: Database) -> None:
         asked = question()
         lane = f"agent:main:telegram:dm:{number}"
         begun, _ = await add_calls(database, await begun_turn(database, lane=lane), ("danger", asked))
-        assert await database.write(turns.wait_for_approval, begun.claim, begun.turn, now=NOW)
+        assert await database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
         answers = [
             database.write(approvals.answer, asked.id, allow=allow, by=f"p{allow:d}", reason="", now=NOW)
             for allow in (True, False, True, False)
         ]
         assert len([won for won in await asyncio.gather(*answers) if won is not None]) == 1
         stored = await database.read(approvals.get, asked.id)
-        [call] = await database.read(turns.calls, begun.turn.id)
+        [call] = await database.read(tool_calls.of_turn, begun.turn.id)
         assert stored is not None
         assert call.state == {"allowed": "allowed", "denied": "refused"}[stored.state]
 
@@ -55,7 +56,7 @@ async def test_an_answer_after_the_time_counts_for_nothing(database: Database) -
     asked = question(expires_at=NOW + 300)
     begun = await waiting(database, asked)
     assert not await database.write(approvals.answer, asked.id, allow=True, by="Ana", reason="", now=NOW + 300)
-    [call] = await database.read(turns.calls, begun.turn.id)
+    [call] = await database.read(tool_calls.of_turn, begun.turn.id)
     assert call.state == "waiting"
 
 
@@ -81,11 +82,11 @@ async def test_one_of_two_answers_is_acted_on_while_the_other_question_waits(dat
     assert resumed is not None
     assert [call.state for call in resumed.calls] == ["allowed", "waiting"]
     # Until that call has run, the lane does not sleep again.
-    assert not await database.write(turns.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
+    assert not await database.write(turn_steps.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
     await database.write(
-        turns.finish_call, resumed.claim, resumed.turn, resumed.calls[0], outcome="ok", result="done", now=NOW
+        tool_calls.finish, resumed.claim, resumed.turn, resumed.calls[0], outcome="ok", result="done", now=NOW
     )
-    assert await database.write(turns.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
+    assert await database.write(turn_steps.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
     turn = await database.read(turns.get, resumed.turn.id)
     assert turn is not None
     assert turn.state == TurnState.WAITING
@@ -95,8 +96,8 @@ async def test_an_answer_that_came_first_keeps_the_lane_awake(database: Database
     asked = question()
     begun, _ = await add_calls(database, await begun_turn(database), ("danger", asked))
     await database.write(approvals.answer, asked.id, allow=True, by="Ana", reason="", now=NOW)
-    assert not await database.write(turns.wait_for_approval, begun.claim, begun.turn, now=NOW)
-    [call] = await database.write(turns.look_at_calls, begun.turn.id, 1, now=NOW)
+    assert not await database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
+    [call] = await database.write(tool_calls.as_they_stand, begun.turn.id, 1, now=NOW)
     assert call.state == "allowed"
 
 

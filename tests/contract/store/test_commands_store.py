@@ -13,7 +13,7 @@ from hermes.store.outbox import Outgoing
 from hermes.store.people import AdminsChat
 from hermes.store.retrying import Place, Retried
 from hermes.store.sessions import Session
-from hermes.store.turns import Begun
+from hermes.store.turn_begin import Begun
 from hermes.store.usage import Spent
 from tests.contract.store.rows import DONE, LANE, NOW, begun_turn, finish, incoming, letter, rules, take
 

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
-from hermes.store import approvals, grants, people, sessions, turns
+from hermes.store import approvals, grants, people, sessions, tool_calls, turn_steps, turns
 from hermes.store.db import Database
 from hermes.store.grants import Grant
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, question
@@ -105,11 +105,11 @@ async def test_a_task_that_was_handed_on_asks_for_the_session_of_the_chat_it_wor
     call = ToolCall("call_1", "danger", "{}")
     asked = replace(question(), subject="kind")
     await database.write(
-        turns.add_step,
+        turn_steps.add_step,
         errand.claim,
         errand.turn,
         ChatMessage(Role.ASSISTANT, "", tool_calls=(call,)),
-        [turns.NewCall("c_1", call, asked)],
+        [tool_calls.NewCall("c_1", call, asked)],
         usage=turns.NO_USAGE,
         origin=chat.turn.lane,
         now=NOW,
@@ -132,4 +132,4 @@ async def test_a_step_asks_about_nothing_that_a_grant_covers_and_writes_down_why
     [waiting] = await database.read(approvals.pending)
     assert waiting.id == asked.id
     assert waiting.session_id == begun.turn.session_id
-    assert await database.read(turns.get_call, calls[0].id) == calls[0]
+    assert await database.read(tool_calls.get, calls[0].id) == calls[0]

@@ -12,7 +12,21 @@ from typing import Any
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import approvals, claims, files_out, grants, inbox, outbox, overview, sessions, turns
+from hermes.store import (
+    approvals,
+    claims,
+    files_out,
+    grants,
+    inbox,
+    lanes,
+    outbox,
+    overview,
+    sessions,
+    tool_calls,
+    turn_end,
+    turn_steps,
+    turns,
+)
 from hermes.store.db import SQLITE, Cursor, Tx
 from hermes.store.inbox import InboxState
 from tests.contract.store.rows import (
@@ -64,23 +78,23 @@ def test_a_message_from_accept_to_sent_scans_no_table(planner: Planner) -> None:
     begun = take(tx)
     assert begun is not None
     inbox.accept(tx, [incoming("while it runs")], now=NOW)
-    turns.busy_mode(tx, LANE)
-    turns.steer(tx, begun.claim, begun.turn, compose=compose, now=NOW)
-    call = turns.NewCall("c1", ToolCall("call_1", "danger", "{}"), question("ap_1"))
+    lanes.busy_mode(tx, LANE)
+    turn_steps.steer(tx, begun.claim, begun.turn, compose=compose, now=NOW)
+    call = tool_calls.NewCall("c1", ToolCall("call_1", "danger", "{}"), question("ap_1"))
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call.call,))
-    [row] = turns.add_step(tx, begun.claim, begun.turn, said, [call], usage=turns.NO_USAGE, now=NOW)
-    assert turns.wait_for_approval(tx, begun.claim, replace(begun.turn, steps=1), now=NOW)
+    [row] = turn_steps.add_step(tx, begun.claim, begun.turn, said, [call], usage=turns.NO_USAGE, now=NOW)
+    assert turn_steps.wait_for_approval(tx, begun.claim, replace(begun.turn, steps=1), now=NOW)
     assert approvals.waiting_in(tx, target=TARGET, lane=LANE)
     approvals.answer(tx, "ap_1", allow=True, by="Ana", reason="", now=NOW)
     grants.covering(tx, person_id="p_7", session_id="s_1", subject="danger", touches_host=True)
     approvals.timeouts(tx, begun.turn.id, name="danger", arguments="{}", subject="")
     resumed = take(tx)
     assert resumed is not None
-    turns.start_call(tx, resumed.claim, row.id, now=NOW)
-    turns.note_process(tx, row.id, group=9, started="1")
-    turns.finish_call(tx, resumed.claim, resumed.turn, row, outcome="ok", result="x", now=NOW)
-    ending = turns.Ending(DONE.state, DONE.inbox_state, "", DONE.messages, [letter(turn_id=resumed.turn.id)])
-    assert turns.finish(tx, resumed.claim, resumed.turn, ending, now=NOW)
+    tool_calls.start(tx, resumed.claim, row.id, now=NOW)
+    tool_calls.note_process(tx, row.id, group=9, started="1")
+    tool_calls.finish(tx, resumed.claim, resumed.turn, row, outcome="ok", result="x", now=NOW)
+    ending = turn_end.Ending(DONE.state, DONE.inbox_state, "", DONE.messages, [letter(turn_id=resumed.turn.id)])
+    assert turn_end.finish(tx, resumed.claim, resumed.turn, ending, now=NOW)
     claims.due(tx, "targets", now=NOW)
     sending = outbox.take(tx, TARGET, owner=OWNER, now=NOW)
     assert sending is not None
@@ -98,7 +112,7 @@ def test_what_goes_wrong_scans_no_table(planner: Planner) -> None:
     inbox.set_aside_queued(tx, LANE, reason="stopped", now=NOW, up_to=1)
     inbox.settle(tx, stop.id, state=InboxState.ANSWERED, now=NOW)
     inbox.acting(tx)
-    turns.cancel_waiting(tx, LANE, DONE, now=NOW)
+    turn_end.cancel_waiting(tx, LANE, DONE, now=NOW)
     outbox.enqueue(tx, [letter(row_id="ob_a", turn_id="t_1")], now=NOW)
     begun = outbox.take(tx, TARGET, owner=OWNER, now=NOW)
     assert begun is not None
@@ -114,7 +128,7 @@ def test_what_goes_wrong_scans_no_table(planner: Planner) -> None:
     claims.free_older(tx, "targets", owner="inc_2", now=NOW)
     claims.next_due(tx, "targets")
     inbox.forget_keys(tx, before=NOW)
-    turns.leftover_processes(tx)
+    tool_calls.leftover_processes(tx)
     approvals.pending(tx, LANE)
     approvals.by_code(tx, "K7QP2M")
     sessions.leave(tx, LANE, reason="/new", now=NOW)

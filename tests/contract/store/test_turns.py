@@ -6,10 +6,13 @@ import pytest
 
 from hermes.core.lane import BusyMode
 from hermes.core.messages import ChatMessage, Role
-from hermes.store import approvals, claims, inbox, outbox, sessions, turns
+from hermes.store import approvals, claims, inbox, lanes, outbox, sessions, tool_calls, turn_end, turn_steps, turns
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
-from hermes.store.turns import Begun, Ending, Lost, TurnState
+from hermes.store.lanes import Lost
+from hermes.store.turn_begin import Begun
+from hermes.store.turn_end import Ending
+from hermes.store.turns import TurnState
 from tests.contract.store.rows import (
     DONE,
     LANE,
@@ -83,9 +86,9 @@ async def test_in_queue_mode_each_message_is_a_turn_of_its_own(database: Databas
 
 
 async def test_a_chats_own_busy_mode_is_kept(database: Database) -> None:
-    assert await database.read(turns.busy_mode, LANE) == ""
-    await database.write(turns.set_busy_mode, LANE, "queue")
-    assert await database.read(turns.busy_mode, LANE) == "queue"
+    assert await database.read(lanes.busy_mode, LANE) == ""
+    await database.write(lanes.set_busy_mode, LANE, "queue")
+    assert await database.read(lanes.busy_mode, LANE) == "queue"
     for text in "ab":
         await database.write(inbox.accept, [incoming(text)], now=NOW)
     begun = await database.write(take)
@@ -105,7 +108,7 @@ async def test_a_crash_in_mid_turn_is_resumed_and_counted(database: Database) ->
 async def test_a_clean_stop_in_mid_turn_is_resumed_and_not_counted(database: Database) -> None:
     begun = await begun_turn(database)
     for _ in range(5):
-        await database.write(turns.abandon, begun.claim, begun.turn.id, now=NOW)
+        await database.write(turn_end.abandon, begun.claim, begun.turn.id, now=NOW)
         resumed = await database.write(take)
         assert resumed is not None
         begun = resumed
@@ -119,13 +122,13 @@ async def test_whoever_lost_the_lane_can_write_nothing_more(database: Database) 
     assert newer is not None
     said = ChatMessage(Role.ASSISTANT, "late")
     for late in (
-        database.write(turns.add_message, begun.claim, begun.turn, said, now=NOW),
-        database.write(turns.start_call, begun.claim, call.id, now=NOW),
-        database.write(turns.finish_call, begun.claim, begun.turn, call, outcome="ok", result="x", now=NOW),
-        database.write(turns.wait_for_approval, begun.claim, begun.turn, now=NOW),
-        database.write(turns.finish, begun.claim, begun.turn, DONE, now=NOW),
+        database.write(turn_steps.add_message, begun.claim, begun.turn, said, now=NOW),
+        database.write(tool_calls.start, begun.claim, call.id, now=NOW),
+        database.write(tool_calls.finish, begun.claim, begun.turn, call, outcome="ok", result="x", now=NOW),
+        database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW),
+        database.write(turn_end.finish, begun.claim, begun.turn, DONE, now=NOW),
         database.write(begin_next, begun),
-        database.write(turns.steer, begun.claim, begun.turn, compose=compose, now=NOW),
+        database.write(turn_steps.steer, begun.claim, begun.turn, compose=compose, now=NOW),
     ):
         with pytest.raises(Lost):
             await late
@@ -135,11 +138,11 @@ async def test_whoever_lost_the_lane_can_write_nothing_more(database: Database) 
 async def test_a_call_is_started_before_it_ends_and_ends_once(database: Database) -> None:
     begun, [call] = await add_calls(database, await begun_turn(database), ("read_file", None))
     assert call.state == "proposed"
-    await database.write(turns.start_call, begun.claim, call.id, now=NOW + 1)
-    [started] = await database.read(turns.calls_of_step, begun.turn.id, 1)
+    await database.write(tool_calls.start, begun.claim, call.id, now=NOW + 1)
+    [started] = await database.read(tool_calls.of_step, begun.turn.id, 1)
     assert (started.state, started.started_at) == ("started", NOW + 1)
     for result in ("first", "second"):
-        await database.write(turns.finish_call, begun.claim, begun.turn, call, outcome="ok", result=result, now=NOW + 2)
+        await database.write(tool_calls.finish, begun.claim, begun.turn, call, outcome="ok", result=result, now=NOW + 2)
     results = [message.text for message in await history(database, begun) if message.role is Role.TOOL]
     assert results == ["first"]
 
@@ -149,10 +152,10 @@ async def test_ending_a_turn_answers_every_open_call(database: Database) -> None
     begun, calls = await add_calls(
         database, await begun_turn(database), ("a", None), ("b", None), ("danger", asked), ("d", None)
     )
-    await database.write(turns.finish_call, begun.claim, begun.turn, calls[0], outcome="ok", result="one", now=NOW)
-    await database.write(turns.start_call, begun.claim, calls[1].id, now=NOW)
+    await database.write(tool_calls.finish, begun.claim, begun.turn, calls[0], outcome="ok", result="one", now=NOW)
+    await database.write(tool_calls.start, begun.claim, calls[1].id, now=NOW)
     assert await finish(database, begun, STOPPED)
-    rows = await database.read(turns.calls, begun.turn.id)
+    rows = await database.read(tool_calls.of_turn, begun.turn.id)
     assert [row.outcome for row in rows] == ["ok", "interrupted", "skipped", "skipped"]
     lines = await history(database, begun)
     answered = [line.tool_call_id for line in lines if line.role is Role.TOOL]
@@ -169,7 +172,7 @@ async def test_whoever_ends_a_turn_need_not_know_of_its_last_step(database: Data
     await add_calls(database, before, ("danger", question()))
     assert before.turn.steps == 0
     assert await finish(database, before, STOPPED)
-    assert [row.outcome for row in await database.read(turns.calls, before.turn.id)] == ["skipped"]
+    assert [row.outcome for row in await database.read(tool_calls.of_turn, before.turn.id)] == ["skipped"]
     assert await database.read(turns.of_lane, LANE) is None
 
 
@@ -205,10 +208,10 @@ async def test_usage_of_all_steps_is_summed(database: Database) -> None:
 async def test_steering_hands_over_what_came_meanwhile(database: Database) -> None:
     begun = await begun_turn(database)
     steer = (begun.claim, begun.turn)
-    assert await database.write(turns.steer, *steer, compose=compose, now=NOW) is None
+    assert await database.write(turn_steps.steer, *steer, compose=compose, now=NOW) is None
     more = incoming("more")
     await database.write(inbox.accept, [more], now=NOW)
-    added = await database.write(turns.steer, *steer, compose=compose, now=NOW)
+    added = await database.write(turn_steps.steer, *steer, compose=compose, now=NOW)
     assert added is not None
     assert added.text == "more"
     assert await finish(database, begun)
@@ -219,11 +222,11 @@ async def test_steering_hands_over_what_came_meanwhile(database: Database) -> No
 
 async def test_only_the_named_turn_is_cancelled_while_it_sleeps(database: Database) -> None:
     begun, _ = await add_calls(database, await begun_turn(database), ("danger", question()))
-    assert not await database.write(turns.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id), "it runs"
-    assert await database.write(turns.wait_for_approval, begun.claim, begun.turn, now=NOW)
-    assert not await database.write(turns.cancel_waiting, LANE, STOPPED, now=NOW, only="t_other")
-    assert await database.write(turns.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id)
-    assert not await database.write(turns.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id)
+    assert not await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id), "it runs"
+    assert await database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
+    assert not await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only="t_other")
+    assert await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id)
+    assert not await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id)
     assert await database.read(turns.of_lane, LANE) is None
     assert await database.read(approvals.pending_count) == 0
 
@@ -266,15 +269,15 @@ async def test_a_row_nobody_can_read_is_set_aside_and_the_rest_goes_on(database:
 async def test_a_session_deleted_under_a_running_turn_does_not_stop_the_lane(database: Database) -> None:
     begun, [call] = await add_calls(database, await begun_turn(database), ("read_file", None))
     assert await database.write(sessions.delete, begun.turn.session_id)
-    await database.write(turns.finish_call, begun.claim, begun.turn, call, outcome="ok", result="x", now=NOW)
+    await database.write(tool_calls.finish, begun.claim, begun.turn, call, outcome="ok", result="x", now=NOW)
     assert await finish(database, begun)
     assert (await begun_turn(database, "again")).history[-1].text == "again"
 
 
 async def test_processes_of_unfinished_calls_are_known_after_a_crash(database: Database) -> None:
     begun, [call] = await add_calls(database, await begun_turn(database), ("terminal", None))
-    await database.write(turns.note_process, call.id, group=4711, started="99")
-    [left] = await database.read(turns.leftover_processes)
+    await database.write(tool_calls.note_process, call.id, group=4711, started="99")
+    [left] = await database.read(tool_calls.leftover_processes)
     assert (left.call_id, left.process_group, left.process_started) == (call.id, 4711, "99")
-    await database.write(turns.finish_call, begun.claim, begun.turn, call, outcome="ok", result="", now=NOW)
-    assert await database.read(turns.leftover_processes) == []
+    await database.write(tool_calls.finish, begun.claim, begun.turn, call, outcome="ok", result="", now=NOW)
+    assert await database.read(tool_calls.leftover_processes) == []

@@ -26,7 +26,7 @@ from hermes.servers.app import RouteAdder, json_response
 from hermes.services.approvals import Answer, Answered
 from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway
-from hermes.store import approvals, inbox, people, turns
+from hermes.store import approvals, inbox, people, tool_calls
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Tx
 
@@ -233,7 +233,7 @@ def _seen(tx: Tx, approval: Approval, caller: Caller) -> Seen | None:
     person_id = _person_id(tx, caller)
     if not caller.sees_all and (not person_id or approval.asked_of != person_id):
         return None
-    call = next((call for call in turns.calls(tx, approval.turn_id) if call.id == approval.tool_call_id), None)
+    call = next((call for call in tool_calls.of_turn(tx, approval.turn_id) if call.id == approval.tool_call_id), None)
     rows = [row for row in inbox.of_turn(tx, approval.turn_id) if row.kind == "request"]
     return Seen(
         approval,

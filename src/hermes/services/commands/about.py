@@ -14,7 +14,7 @@ from hermes.core.words import Words
 from hermes.services.commands.base import Command, CommandContext, command
 from hermes.services.commands.busy import meaning
 from hermes.services.models import is_there, route_of
-from hermes.store import choices, inbox, sessions, turns
+from hermes.store import choices, inbox, lanes, sessions, turns
 from hermes.store.choices import Choices
 from hermes.store.db import Tx
 from hermes.store.sessions import Session
@@ -119,7 +119,7 @@ def _look(tx: Tx, lane: str) -> _Here:
     return _Here(
         choices.of_lane(tx, lane),
         sessions.current(tx, lane),
-        turns.busy_mode(tx, lane),
+        lanes.busy_mode(tx, lane),
         len(inbox.queued(tx, lane)),
     )
 

@@ -6,16 +6,16 @@ from hermes.core.keys import SessionKey
 from hermes.core.lane import BusyMode
 from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
-from hermes.store import turns
+from hermes.store import lanes
 
 
 @command("busy", summary="What a new message does while I work", usage="/busy [interrupt|queue|steer]")
 async def busy(ctx: CommandContext) -> str:
     chosen = ctx.rest.lower()
     if chosen in list(BusyMode):
-        await ctx.db.write(turns.set_busy_mode, ctx.lane, chosen)
+        await ctx.db.write(lanes.set_busy_mode, ctx.lane, chosen)
         return ctx.words.BUSY_SET.format(mode=chosen, meaning=meaning(ctx.words, BusyMode(chosen)))
-    now = ctx.lanes.mode_of(SessionKey.parse(ctx.lane), await ctx.db.read(turns.busy_mode, ctx.lane))
+    now = ctx.lanes.mode_of(SessionKey.parse(ctx.lane), await ctx.db.read(lanes.busy_mode, ctx.lane))
     others = [mode.value for mode in BusyMode if mode is not now]
     return ctx.words.BUSY_NOW.format(
         mode=now, meaning=meaning(ctx.words, now), others=", ".join(others), first=others[0]

@@ -1,0 +1,86 @@
+"""The lane of a turn, as the worker that claimed it holds it.
+
+A worker shows its claim with every step of a turn, so one that lost its lane cannot write over its successor.
+"""
+
+from __future__ import annotations
+
+from hermes.core.values import dataclass
+from hermes.store import claims
+from hermes.store.choices import Choices
+from hermes.store.claims import Claim
+from hermes.store.db import Tx
+
+
+class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
+    """The claim shown is not the newest: whoever calls must stop at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLane:
+    """Its row, as far as a turn needs it. ``turn_id`` is the turn that has not ended, '' where none is open."""
+
+    seq: int
+    turn_id: str
+    session_id: str
+    busy_mode: str
+    model: str
+    reasoning: str
+    voice: str
+    tool_progress: str
+    personality: str
+    files_lost: int
+
+    @property
+    def choices(self) -> Choices:
+        return Choices(self.model, self.reasoning, self.voice, self.tool_progress, self.personality)
+
+
+_COLUMNS = "seq, turn_id, session_id, busy_mode, model, reasoning, voice, tool_progress, personality, files_lost"
+_CLAIM = claims.claiming("lanes", f"token, {_COLUMNS}")
+_HELD = f"SELECT {_COLUMNS} FROM lanes WHERE key = :key AND token = :token AND owner IS NOT NULL"  # noqa: S608
+
+
+def claim(tx: Tx, key: str, *, owner: str, now: float) -> tuple[Claim, HeldLane] | None:
+    """Take this lane if it is free and due, and read its row with the same statement."""
+    row = tx.one(_CLAIM, lambda token, *lane: (token, HeldLane(*lane)), key=key, owner=owner, now=now)
+    return (Claim(key, row[0], row[1].seq), row[1]) if row is not None else None
+
+
+def must_hold(tx: Tx, held: Claim) -> HeldLane:
+    """The lane's row, for whoever still holds it. Anybody else gets ``Lost``, before anything is written."""
+    lane = tx.one(_HELD, HeldLane, key=held.key, token=held.token)
+    if lane is None:
+        raise Lost(held.key)
+    return lane
+
+
+def enter(tx: Tx, key: str, *, turn_id: str, session_id: str) -> None:
+    """The lane is in this turn from now on, and the turn in this session."""
+    tx.run(
+        "UPDATE lanes SET turn_id = :id, session_id = :session_id WHERE key = :lane",
+        id=turn_id,
+        session_id=session_id,
+        lane=key,
+    )
+
+
+def leave(tx: Tx, key: str, turn_id: str) -> None:
+    """The lane is not in this turn any more. It may be in another one by now, and stays there."""
+    tx.run("UPDATE lanes SET turn_id = '' WHERE key = :key AND turn_id = :id", key=key, id=turn_id)
+
+
+def busy_mode(tx: Tx, key: str) -> str:
+    """What its chat chose for messages that come while a turn runs, or ''."""
+    return str(tx.value("SELECT busy_mode FROM lanes WHERE key = :lane", lane=key) or "")
+
+
+def set_busy_mode(tx: Tx, key: str, mode: str) -> None:
+    tx.run(
+        """
+        INSERT INTO lanes (key, busy_mode) VALUES (:lane, :mode)
+        ON CONFLICT (key) DO UPDATE SET busy_mode = excluded.busy_mode
+        """,
+        lane=key,
+        mode=mode,
+    )

@@ -1,0 +1,79 @@
+"""From queued events to the prompt of a turn. Events that nobody can read are set aside on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hermes.core.keys import SessionKey
+from hermes.core.messages import Attachment, ChatMessage
+from hermes.core.people import PersonRole
+from hermes.core.requests import TurnOptions
+from hermes.core.values import dataclass
+from hermes.store import inbox, people
+from hermes.store.db import Tx
+from hermes.store.inbox import InboxRow, InboxState
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A user message made of one or more events; the turn belongs to whoever sent the last of them.
+
+    ``before`` are lines that a request brought along and that stand before it. ``person_id`` is set where the gateway
+    itself asks on somebody's behalf.
+    """
+
+    message: ChatMessage
+    platform: str
+    sender_id: str
+    reply_to: str
+    attachments: tuple[Attachment, ...] = ()
+    before: tuple[ChatMessage, ...] = ()
+    options: TurnOptions | None = None
+    person_id: str = ""
+
+
+Compose = Callable[[Sequence[InboxRow]], Prompt]
+
+
+def composed(tx: Tx, compose: Compose, rows: Sequence[InboxRow], now: float) -> Prompt | None:
+    """The prompt these rows make. Rows that cannot be read are set aside, and None says to look again."""
+    try:
+        return compose(rows) if rows else None
+    except ValueError as error:  # not JSON, or not what its kind should hold
+        broken = [row for row in rows if _is_broken(compose, row)] or rows
+        for row in broken:
+            inbox.settle(tx, row.id, state=InboxState.SET_ASIDE, reason=f"unreadable: {error}", now=now)
+        return None
+
+
+def _is_broken(compose: Compose, row: InboxRow) -> bool:
+    try:
+        compose([row])
+    except ValueError:
+        return True
+    return False
+
+
+def as_allowed(tx: Tx, row: InboxRow) -> InboxRow:
+    """A skill that a guest calls is only what they wrote: what reads skills is not for guests."""
+    if row.kind != "skill":
+        return row
+    person = people.find(tx, SessionKey.parse(row.lane).platform, row.sender_id)
+    is_guest = person is None or person.role == PersonRole.GUEST
+    return replace(row, kind="message") if is_guest else row
+
+
+def take(tx: Tx, turn_id: str, rows: Sequence[InboxRow]) -> None:
+    """These events are this turn's now: none of them begins another one, and they end with it."""
+    for row in rows:
+        tx.run(
+            "UPDATE inbox SET state = 'taken', turn_id = :turn_id WHERE id = :id AND state = 'queued'",
+            turn_id=turn_id,
+            id=row.id,
+        )
+
+
+def give_back(tx: Tx, turn_id: str) -> None:
+    """What a turn took waits in line again."""
+    tx.run("UPDATE inbox SET state = 'queued', turn_id = '' WHERE turn_id = :id AND state = 'taken'", id=turn_id)

@@ -1,0 +1,289 @@
+"""The beginning of a turn: from the lane's queue, or where an earlier process left it.
+
+``take`` is for a lane that is free, ``begin_next`` for one that is held already; both decide by the rules handed in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hermes.core.languages import guess
+from hermes.core.messages import ChatMessage
+from hermes.core.values import dataclass
+from hermes.store import approvals, claims, inbox, lanes, outbox, people, prompts, sessions, tool_calls, turns
+from hermes.store.choices import NO_CHOICES, Choices
+from hermes.store.claims import Claim
+from hermes.store.db import Tx
+from hermes.store.inbox import InboxRow
+from hermes.store.lanes import HeldLane
+from hermes.store.outbox import Outgoing
+from hermes.store.people import Person
+from hermes.store.prompts import Compose, Prompt
+from hermes.store.sessions import Context, Session
+from hermes.store.tool_calls import Call
+from hermes.store.turns import NOBODY, Turn, TurnState
+
+HISTORY_STEP = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Which queued rows make the next prompt; with none, when to look again (None: when woken)."""
+
+    rows: Sequence[InboxRow] = ()
+    look_again_at: float | None = None
+
+
+def _tells_nobody(_session: Session, _language: str, _now: float) -> Sequence[Outgoing]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class BeginRules:
+    """Pure decisions, handed in: which rows, what prompt, and whether the session is renewed (its reason).
+
+    ``tell_renewed`` writes what is said of that, given the session that is over and the
+    language of whoever writes; it goes out with the turn's begin.
+    """
+
+    pick: Callable[[Sequence[InboxRow], str, float], Pick]
+    compose: Compose
+    renews: Callable[[Session, float], str]
+    tell_renewed: Callable[[Session, str, float], Sequence[Outgoing]] = _tells_nobody
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn in hand: its row, the transcript so far and the calls of its last step.
+
+    ``summary`` stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
+    """
+
+    claim: Claim
+    turn: Turn
+    history: list[ChatMessage]
+    calls: list[Call]
+    is_resumed: bool
+    renewed: str = ""
+    prompt: Prompt | None = None
+    event_ids: tuple[str, ...] = ()
+    role: str = ""
+    person_name: str = ""
+    summary: str = ""
+    choices: Choices = NO_CHOICES
+    has_lost_files: bool = False
+    letters: Sequence[Outgoing] = ()
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """A prompt that waits for its turn, and the rows it is made of."""
+
+    prompt: Prompt
+    rows: Sequence[InboxRow]
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """Nothing to do now; when to look again (None: when woken)."""
+
+    until: float | None
+
+
+_LOOK_AGAIN = None
+
+
+def take(
+    tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str
+) -> Begun | None:
+    """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due."""
+    claimed = lanes.claim(tx, lane, owner=owner, now=now)
+    if claimed is None:
+        return None
+    held, seen = claimed
+    return begin_next(tx, held, now=now, rules=rules, turn_id=turn_id, session_id=session_id, seen=seen)
+
+
+def begin_next(
+    tx: Tx,
+    held: Claim,
+    *,
+    now: float,
+    rules: BeginRules,
+    turn_id: str,
+    session_id: str,
+    seen: HeldLane | None = None,
+) -> Begun | None:
+    """Resume the lane's open turn, else begin one from the queue, else let the lane sleep (None).
+
+    ``seen`` is the lane's row, where the claim of this same transaction has just read it.
+    """
+    while True:
+        lane, seen = seen or lanes.must_hold(tx, held), None
+        look = _resume if lane.turn_id else _look_into_queue
+        found = look(tx, held, lane, rules, now)
+        if isinstance(found, Begun):
+            return found
+        if isinstance(found, _Queued):
+            return _begin(tx, held, lane, found, rules, turn_id, session_id, now)
+        # Where it cannot be released, something arrived between the two statements: look instead of sleeping on it.
+        if found is not _LOOK_AGAIN and claims.release(tx, "lanes", held, seen=lane.seq, next_at=found.until):
+            return None
+
+
+# From the queue
+
+
+def _look_into_queue(tx: Tx, held: Claim, lane: HeldLane, rules: BeginRules, now: float) -> _Queued | _Nothing | None:
+    pick = rules.pick(inbox.queued(tx, held.key), lane.busy_mode, now)
+    if not pick.rows:
+        return _Nothing(pick.look_again_at)
+    prompt = prompts.composed(tx, rules.compose, [prompts.as_allowed(tx, row) for row in pick.rows], now)
+    return _LOOK_AGAIN if prompt is None else _Queued(prompt, pick.rows)
+
+
+def _begin(
+    tx: Tx,
+    held: Claim,
+    lane: HeldLane,
+    queued: _Queued,
+    rules: BeginRules,
+    turn_id: str,
+    session_id: str,
+    now: float,
+) -> Begun:
+    prompt = queued.prompt
+    known, renewed, letters = _session(tx, lane.session_id, prompt, rules, now)
+    person = _writer(tx, prompt)
+    turn = turns.insert(
+        tx,
+        turn_id,
+        lane=held.key,
+        session_id=known or session_id,
+        person_id=person.id or prompt.person_id,
+        reply_to=prompt.reply_to,
+        now=now,
+    )
+    lanes.enter(tx, held.key, turn_id=turn_id, session_id=turn.session_id)
+    prompts.take(tx, turn_id, queued.rows)
+    talk = _join(tx, turn, prompt, is_new=not known, now=now)
+    return Begun(
+        held,
+        turn,
+        talk.messages,
+        [],
+        is_resumed=False,
+        renewed=renewed,
+        prompt=prompt,
+        event_ids=tuple(row.id for row in queued.rows),
+        role=person.role,
+        person_name=person.name,
+        summary=talk.summary,
+        choices=lane.choices,
+        has_lost_files=bool(lane.files_lost),
+        letters=letters,
+        language=person.language,
+    )
+
+
+def _session(
+    tx: Tx, current: str, prompt: Prompt, rules: BeginRules, now: float
+) -> tuple[str, str, Sequence[Outgoing]]:
+    """The session to go on with, '' for a new one; why it is new ('' if it is the first), and what is said of that."""
+    known = sessions.get(tx, current) if current else None
+    if known is None:
+        return "", "", ()
+    reason = rules.renews(known, now)
+    if not reason:
+        return known.id, "", ()
+    sessions.end(tx, known.id, reason=reason, now=now)
+    letters = rules.tell_renewed(known, _language(tx, prompt), now) if known.seq else ()
+    outbox.enqueue(tx, letters, now=now)
+    return "", reason, letters
+
+
+def _writer(tx: Tx, prompt: Prompt) -> Person:
+    """Whose turn a prompt begins."""
+    writer = prompt.person_id
+    person = people.get(tx, writer) if writer else people.find(tx, prompt.platform, prompt.sender_id)
+    return person or NOBODY
+
+
+def _language(tx: Tx, prompt: Prompt) -> str:
+    """The language of whoever writes, as far as it is known."""
+    return _writer(tx, prompt).language or guess("", prompt.message.text)
+
+
+def _join(tx: Tx, turn: Turn, prompt: Prompt, *, is_new: bool, now: float) -> Context:
+    """Add the prompt to the session of its turn, and read the talk as it is then."""
+    said = [*prompt.before, prompt.message]
+    if is_new:
+        return sessions.start(tx, turn.session_id, turn.lane, turn.id, said, now=now)
+    sessions.append(tx, turn.session_id, turn.id, said, now=now)
+    return _context(tx, turn.session_id, prompt)
+
+
+def _context(tx: Tx, session_id: str, prompt: Prompt | None) -> Context:
+    """The newest lines of the session; all of those that the request itself brought along are among them.
+
+    In a talk longer than that, the first line moves on in steps: requests in between begin with the same lines.
+    """
+    brought = len(prompt.before) if prompt is not None else 0
+    talk = sessions.context(tx, session_id, limit=sessions.HISTORY_ROWS + brought)
+    if brought or len(talk.seqs) < sessions.HISTORY_ROWS:
+        return talk
+    first = -(-talk.seqs[0] // HISTORY_STEP) * HISTORY_STEP
+    start = bisect_left(talk.seqs, first)
+    return replace(talk, messages=talk.messages[start:], seqs=talk.seqs[start:])
+
+
+# Where it was left
+
+
+def _resume(tx: Tx, held: Claim, lane: HeldLane, rules: BeginRules, now: float) -> Begun | _Nothing | None:
+    """Go on with the lane's turn, unless it waits for an approval."""
+    turn = turns.get(tx, lane.turn_id)
+    if turn is None:
+        _give_up_lost(tx, held.key, lane.turn_id)
+        return _LOOK_AGAIN
+    calls = tool_calls.as_they_stand(tx, turn.id, turn.steps, now=now)
+    if turn.state == TurnState.WAITING and tool_calls.only_wait(calls):
+        return _Nothing(approvals.pending_until(tx, turn.id))
+    return _go_on(tx, held, lane, _attempted(tx, turn), calls, rules, now)
+
+
+def _give_up_lost(tx: Tx, lane: str, turn_id: str) -> None:
+    """A damaged store came back without the row of this turn: what it had consumed waits in line again."""
+    prompts.give_back(tx, turn_id)
+    lanes.leave(tx, lane, turn_id)
+
+
+def _attempted(tx: Tx, turn: Turn) -> Turn:
+    """Count one more attempt, so that a turn which kills its process is not tried for ever."""
+    tx.run("UPDATE turns SET state = 'running', attempts = attempts + 1 WHERE id = :id", id=turn.id)
+    return replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
+
+
+def _go_on(tx: Tx, held: Claim, lane: HeldLane, turn: Turn, calls: list[Call], rules: BeginRules, now: float) -> Begun:
+    rows = inbox.of_turn(tx, turn.id)
+    prompt = prompts.composed(tx, rules.compose, rows, now)
+    talk = _context(tx, turn.session_id, prompt)
+    person = turns.person_of(tx, turn)
+    return Begun(
+        held,
+        turn,
+        talk.messages,
+        calls,
+        is_resumed=True,
+        prompt=prompt,
+        event_ids=tuple(row.id for row in rows),
+        role=person.role,
+        person_name=person.name,
+        summary=talk.summary,
+        choices=lane.choices,
+        has_lost_files=bool(lane.files_lost),
+        language=person.language,
+    )

@@ -1,0 +1,161 @@
+"""A turn while it runs: lines and calls join it, one transaction each, until it ends or sleeps on a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hermes.core.messages import ChatMessage, Role, Usage
+from hermes.store import approvals, claims, files_out, grants, inbox, lanes, outbox, prompts, sessions, tool_calls
+from hermes.store.claims import Claim
+from hermes.store.db import Tx
+from hermes.store.files_out import UNDELIVERED
+from hermes.store.outbox import Outgoing
+from hermes.store.prompts import Compose
+from hermes.store.tool_calls import Call, CallState, NewCall
+from hermes.store.turns import Turn
+
+STEER, QUEUE = "steer", "queue"  # kinds of messages that say for themselves what they do while a turn runs
+
+
+def add_message(
+    tx: Tx, held: Claim, turn: Turn, message: ChatMessage, letters: Sequence[Outgoing] = (), *, now: float
+) -> None:
+    """One more line before the model speaks: what became of the files that came along; the person is told too."""
+    lanes.must_hold(tx, held)
+    sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    outbox.enqueue(tx, letters, now=now)
+
+
+def tell_lost_files(
+    tx: Tx, held: Claim, turn: Turn, letters: Callable[[Sequence[files_out.Lost]], Sequence[Outgoing]], *, now: float
+) -> tuple[list[ChatMessage], Sequence[Outgoing]]:
+    """A line about files of earlier answers that never arrived, each told once. Not between a call and its result.
+
+    ``letters`` tells the person of those of which they have not heard; what it wrote comes back with the line.
+    """
+    lanes.must_hold(tx, held)
+    if any(call.state != CallState.DONE for call in tool_calls.of_step(tx, turn.id, turn.steps)):
+        return [], ()
+    lost = files_out.take_lost(tx, turn.lane)
+    if not lost:
+        return [], ()
+    lines = [f"{file.name} did not reach the person: {file.reason}" for file in lost]
+    told = ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lines]))
+    sessions.append(tx, turn.session_id, turn.id, [told], now=now)
+    rows = letters([file for file in lost if not file.was_told])
+    outbox.enqueue(tx, rows, now=now)
+    return [told], rows
+
+
+# What is written while it runs
+
+
+def steering(tx: Tx, lane: str) -> tuple[str, bool]:
+    """The lane's busy mode, and whether something waits that is to steer the running turn whatever the mode."""
+    return lanes.busy_mode(tx, lane), any(row.kind == STEER for row in inbox.queued(tx, lane))
+
+
+def steer(
+    tx: Tx, held: Claim, turn: Turn, *, compose: Compose, now: float, only_marked: bool = False
+) -> ChatMessage | None:
+    """Hand what arrived meanwhile to the running turn, as one more user message.
+
+    ``only_marked``: only what was written to steer. What wants a turn of its own is left alone.
+    """
+    lanes.must_hold(tx, held)
+    queued = inbox.queued(tx, held.key)
+    rows = [row for row in queued if row.kind == STEER or not (only_marked or row.kind == QUEUE)]
+    prompt = prompts.composed(tx, compose, rows, now)
+    if prompt is None:
+        return None
+    prompts.take(tx, turn.id, rows)
+    sessions.append(tx, turn.session_id, turn.id, [prompt.message], now=now)
+    return prompt.message
+
+
+# What the model asks for
+
+
+def add_step(
+    tx: Tx,
+    held: Claim,
+    turn: Turn,
+    message: ChatMessage,
+    new_calls: Sequence[NewCall],
+    *,
+    usage: Usage,
+    origin: str = "",
+    now: float,
+) -> list[Call]:
+    """Append what the model said and the calls it asks for; questions go out in the same transaction.
+
+    A call that a standing grant covers is allowed instead of asked about. ``origin`` is the lane in whose session
+    grants are given, where the turn was handed its task by another one.
+    """
+    lanes.must_hold(tx, held)
+    sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    step = turn.steps + 1
+    _count_step(tx, turn, step, usage)
+    for position, new in enumerate(new_calls):
+        state = _ask(tx, turn, new, origin, now)
+        tool_calls.insert(tx, turn, step, position, new, state, now)
+    return tool_calls.of_step(tx, turn.id, step)
+
+
+def _count_step(tx: Tx, turn: Turn, step: int, usage: Usage) -> None:
+    tx.run(
+        """
+        UPDATE turns SET steps = :step, prompt_tokens = prompt_tokens + :prompt,
+            completion_tokens = completion_tokens + :completion WHERE id = :id
+        """,
+        step=step,
+        prompt=usage.prompt_tokens,
+        completion=usage.completion_tokens,
+        id=turn.id,
+    )
+
+
+def _ask(tx: Tx, turn: Turn, new: NewCall, origin: str, now: float) -> CallState:
+    """Put the question of a call, unless it needs none or somebody has answered its kind for longer."""
+    if new.approval is None:
+        return CallState.PROPOSED
+    asked = replace(new.approval, session_id=_session_of_grants(tx, turn, origin))
+    grant = grants.covering(
+        tx,
+        person_id=turn.person_id,
+        session_id=asked.session_id,
+        subject=asked.subject,
+        touches_host=asked.touches_host,
+    )
+    place = {"lane": turn.lane, "turn_id": turn.id, "tool_call_id": new.id}
+    if grant is not None:
+        by, scope = f"grant {grant.id}", grant.scope
+        approvals.note_granted(tx, asked, **place, by=by, scope=scope, now=now)
+        return CallState.ALLOWED
+    approvals.ask(tx, asked, **place, now=now)
+    outbox.enqueue(tx, new.letters, now=now)
+    return CallState.WAITING
+
+
+def _session_of_grants(tx: Tx, turn: Turn, origin: str) -> str:
+    """The session a grant is given for: that of the chat which is asked, also for a task it has handed on."""
+    if origin in ("", turn.lane):
+        return turn.session_id
+    return sessions.of_lane(tx, origin) or turn.session_id
+
+
+def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing] = (), *, now: float) -> bool:
+    """Let the lane sleep until an answer or the expiry. False: an answer is here already, go on.
+
+    ``shown`` ends what the turn was showing, either way.
+    """
+    lane = lanes.must_hold(tx, held)
+    outbox.enqueue(tx, shown, now=now)
+    deadline = approvals.pending_until(tx, turn.id)
+    if deadline is None or deadline <= now or not tool_calls.only_wait(tool_calls.of_step(tx, turn.id, turn.steps)):
+        return False
+    if not claims.release(tx, "lanes", held, seen=lane.seq, next_at=deadline):
+        return False
+    tx.run("UPDATE turns SET state = 'waiting', attempts = 0 WHERE id = :id", id=turn.id)
+    return True
