@@ -138,6 +138,21 @@ async def test_the_owner_decides_by_a_button_in_the_home_channel(
         await telegram.wait_for(lambda: any(told in text for text in said_to(telegram, USER)), SECONDS)
         assert await role_of(gateway, ANA) == role
         assert gateway.pairings.is_paired("telegram", str(ANA)) == bool(role)
+        await telegram.wait_for(lambda: not card.buttons, SECONDS)
+        end = "✓ Approved by Ana." if role else "✗ Refused by Ana."
+        assert card.text == f"Ana (telegram {ANA}) would like to talk to me.\n\n{end}"
+
+
+async def test_a_card_that_was_decided_at_the_machine_says_so_and_has_no_buttons(
+    start: Start, telegram: FakeTelegram
+) -> None:
+    async with start(**HOME) as gateway:
+        await make(gateway, USER, PersonRole.OWNER)
+        code = await code_of(telegram, ANA)
+        card = await a_card(telegram)
+        await gateway.pairings.approve("telegram", code, by="the command line", is_at_machine=True)
+        await telegram.wait_for(lambda: not card.buttons, SECONDS)
+        assert card.text.endswith("✓ Approved by the owner.")
 
 
 async def test_a_button_is_worth_nothing_in_the_hands_of_a_user(start: Start, telegram: FakeTelegram) -> None:
@@ -226,7 +241,8 @@ async def test_a_press_and_an_update_that_come_again_act_once(start: Start, tele
     async with start(**HOME) as gateway:
         await make(gateway, USER, PersonRole.OWNER)
         await code_of(telegram, ANA)
-        press = telegram.user_presses(await a_card(telegram), "Approve", user=USER)
+        card = replace(await a_card(telegram))  # as a client shows it that was not told of the edit
+        press = telegram.user_presses(card, "Approve", user=USER)
         await telegram.wait_for(lambda: any("may talk now" in text for text in said_to(telegram, USER)), SECONDS)
         await gateway.pairings.revoke("telegram", str(ANA), by="cli")
         telegram.redeliver(press)
@@ -236,7 +252,7 @@ async def test_a_press_and_an_update_that_come_again_act_once(start: Start, tele
         assert last
         assert not gateway.pairings.is_paired("telegram", str(ANA)), "an old yes does not count again"
         assert sum("may talk now" in text for text in said_to(telegram, USER)) == 1
-        told = await pressed(telegram, await a_card(telegram), (await a_card(telegram)).buttons[0][0].data, user=USER)
+        told = await pressed(telegram, card, card.buttons[0][0].data, user=USER)
         assert told == ENGLISH.NO_SUCH_CODE, "nor does pressing the old card anew"
 
 

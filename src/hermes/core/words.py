@@ -97,6 +97,7 @@ class Words:
     CARD_ALLOWED_ALWAYS = "✓ Approved by {who}, from now on always. /approvals shows and revokes it."
     CARD_DENIED = "✗ Denied by {who}."
     CARD_DENIED_BECAUSE = "✗ Denied by {who}: {reason}"
+    CARD_REFUSED = "✗ Refused by {who}."
     CARD_EXPIRED = "⌛ Expired: nobody answered in {span}, so it did not run."
     CARD_WITHDRAWN = "Withdrawn ({reason}); it did not run."
     SOMEBODY_ANSWERED = "somebody"

@@ -154,6 +154,7 @@ class Chinese(Words):
     CARD_ALLOWED_ALWAYS = "✓ {who} 已同意，以后都不再问。/approvals 可以查看和撤销。"
     CARD_DENIED = "✗ {who} 已拒绝。"
     CARD_DENIED_BECAUSE = "✗ {who} 已拒绝：{reason}"
+    CARD_REFUSED = "✗ {who} 已拒绝。"
     CARD_EXPIRED = "⌛ 已过期：{span}内没人答复，所以没有运行。"
     CARD_WITHDRAWN = "已撤回（{reason}），没有运行。"
     SOMEBODY_ANSWERED = "有人"

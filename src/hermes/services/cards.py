@@ -7,6 +7,7 @@ are written in the transaction that ends the question, so they cannot be forgott
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hermes.core.approval import Scope, button_data
 from hermes.core.catalogue import words_of
@@ -101,25 +102,34 @@ class Cards:
         if not has_expired and (can is None or not can.edits):
             return None  # whoever answered is told in their own chat
         text = self._fitting(f"{about}\n\n{end}", end, can or UNKNOWN_PLATFORM)
-        name = f"{row.group_id}_end"
-        body = OutboundMessage(target, storable(text), idempotency_key=name)
-        return Outgoing(
-            id=name,
-            target=row.target,
-            group_id=name,
-            idx=0,
-            # An end that nobody chose must be told, so it is sent anew where there is nothing to edit.
-            kind=OutboxKind.REPLY if has_expired else OutboxKind.EDIT,
-            body=codec.dump(body),
-            expires_at=now + EDIT_SECONDS,
-            turn_id=approval.turn_id,
-            replaces=row.id if can is not None and can.edits else "",
-        )
+        # An end that nobody chose must be told, so it is sent anew where there is nothing to edit.
+        kind = OutboxKind.REPLY if has_expired else OutboxKind.EDIT
+        edit = in_place_of(row, text, now=now, kind=kind, turn_id=approval.turn_id)
+        return edit if can is not None and can.edits else replace(edit, replaces="")
 
     @staticmethod
     def _fitting(text: str, short: str, can: Capabilities) -> str:
         """The whole card where it is one message, else its last line alone."""
         return text if length(text, can.text_unit) <= can.text_limit else trim(short, can.text_limit, can.text_unit)
+
+
+def in_place_of(
+    row: OutboxRow, text: str, *, now: float, kind: OutboxKind = OutboxKind.EDIT, turn_id: str = ""
+) -> Outgoing:
+    """What stands, without buttons, where this row stood. Writing it twice stores it once."""
+    name = f"{row.group_id}_end"
+    body = OutboundMessage(Target.parse(row.target), storable(text), idempotency_key=name)
+    return Outgoing(
+        id=name,
+        target=row.target,
+        group_id=name,
+        idx=0,
+        kind=kind,
+        body=codec.dump(body),
+        expires_at=now + EDIT_SECONDS,
+        turn_id=turn_id,
+        replaces=row.id,
+    )
 
 
 def _put(tx: Tx, approval: Approval) -> list[OutboxRow]:

@@ -19,9 +19,11 @@ from hermes.core.ports import Clock
 from hermes.core.text import one_line
 from hermes.core.values import dataclass
 from hermes.core.words import Words
+from hermes.services.approvals import THE_OWNER
+from hermes.services.cards import in_place_of
 from hermes.services.intake import person_id_of
 from hermes.services.letters import Letters
-from hermes.store import outbox, pairings, people
+from hermes.store import codec, outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -169,8 +171,23 @@ class Pairings:
         rows: list[Outgoing] = []
         for number, target in enumerate(targets):
             letter = replace(message, target=target)
-            rows += self._letters.rows(letter, OutboxKind.REPLY, key=f"ob_pair_{name}_{number}")
+            rows += self._letters.rows(letter, OutboxKind.REPLY, key=_name_of_card(name, number))
         return rows
+
+    def _ended_cards(self, tx: Tx, pairing: Pairing, by: str, *, is_in: bool, now: float) -> list[Outgoing]:
+        """The cards of a request that was decided lose their buttons and say who did it, where they can be edited."""
+        words = words_of(pick(self._language(), people.language_of_owner(tx)))
+        form = words.CARD_ALLOWED if is_in else words.CARD_REFUSED
+        end = form.format(who=words.reason(one_line(by, NAME_LENGTH)))
+        ended: list[Outgoing] = []
+        for number in range(len(self._home_targets()) or 1):
+            group = _name_of_card(f"{pairing.platform}_{self._code(pairing)}", number)
+            outbox.withdraw(tx, group, reason="decided before it was delivered", now=now)
+            for row in outbox.of_group(tx, group)[-1:]:  # the part with the buttons
+                if self._letters.capabilities(Target.parse(row.target)).edits:
+                    who = codec.load_outbound(row.body).text.partition("\n")[0]
+                    ended.append(in_place_of(row, f"{who}\n\n{end}", now=now))
+        return ended
 
     def _code(self, pairing: Pairing) -> str:
         if not self._secret:
@@ -201,8 +218,10 @@ class Pairings:
         """Let in whoever has this code. Raises NoSuchPairingError, or PairingLockedError when too many were wrong."""
         now = self._clock.now()
 
-        def let_in(tx: Tx, found: Pairing) -> Approval:
-            return self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now)
+        def let_in(tx: Tx, found: Pairing) -> tuple[Approval, list[Outgoing]]:
+            approval = self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now)
+            who = THE_OWNER if is_at_machine else by
+            return approval, self._ended_cards(tx, found, who, is_in=True, now=now)
 
         approval = await self._with_code(platform, code, let_in, words, is_at_machine=is_at_machine, now=now)
         pairing = approval.pairing
@@ -220,9 +239,10 @@ class Pairings:
         """
         now = self._clock.now()
 
-        def send_away(tx: Tx, found: Pairing) -> Pairing:
+        def send_away(tx: Tx, found: Pairing) -> tuple[Pairing, list[Outgoing]]:
             pairings.decide(tx, found.platform, found.user_id, PairingState.REFUSED, by=by, now=now)
-            return found
+            who = THE_OWNER if is_at_machine else by
+            return found, self._ended_cards(tx, found, who, is_in=False, now=now)
 
         found = await self._with_code(platform, code, send_away, words, is_at_machine=is_at_machine, now=now)
         log.info("Sent away", extra={"platform": platform, "user": found.user_id, "by": by})
@@ -232,15 +252,15 @@ class Pairings:
         self,
         platform: str,
         code: str,
-        act: Callable[[Tx, Pairing], T],
+        act: Callable[[Tx, Pairing], tuple[T, list[Outgoing]]],
         words: Words,
         *,
         is_at_machine: bool,
         now: float,
     ) -> T:
-        """Act on the request with this code, in the transaction that found it."""
+        """Act on the request with this code and change its cards, in the transaction that found it."""
 
-        def look(tx: Tx) -> T | GatewayError:
+        def look(tx: Tx) -> tuple[T, list[Outgoing]] | GatewayError:
             locked = pairings.locked_until(tx, platform)
             if locked > now and not is_at_machine:
                 minutes = max(1, round((locked - now) / 60))
@@ -252,12 +272,15 @@ class Pairings:
                     pairings.note_wrong(tx, platform, most=rules.WRONG_CODES, lock_seconds=rules.LOCK_SECONDS, now=now)
                 return NoSuchPairingError(self._no_such_code(words, waiting if is_at_machine else [], now))
             pairings.forget_wrong(tx, platform)
-            return act(tx, found)
+            done, cards = act(tx, found)
+            outbox.enqueue(tx, cards, now=now)
+            return done, cards
 
         outcome = await self._db.write(look)
         if isinstance(outcome, GatewayError):  # returned, not raised: a wrong code has to be counted
             raise outcome
-        return outcome
+        self._letters.due(outcome[1])
+        return outcome[0]
 
     def _let_in(self, tx: Tx, pairing: Pairing, by: str, *, is_at_machine: bool, now: float) -> Approval:
         pairings.decide(tx, pairing.platform, pairing.user_id, PairingState.APPROVED, by=by, now=now)
@@ -321,6 +344,10 @@ class Pairings:
 
 NOWHERE = Target("local", "nowhere")
 """Stands in a letter until it is written for each home channel."""
+
+
+def _name_of_card(name: str, number: int) -> str:
+    return f"ob_pair_{name}_{number}"
 
 
 def _target(pairing: Pairing) -> Target:
