@@ -11,7 +11,7 @@ from hermes.core.values import dataclass
 
 EXAMPLES = """\
   hermes completion bash >> ~/.bashrc
-  hermes completion zsh  >> ~/.zshrc
+  hermes completion zsh >> ~/.zshrc
   hermes completion fish > ~/.config/fish/completions/hermes.fish
 """
 

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Mapping
 
-from hermes.cli.words import command_name
+from hermes.cli.words import even_examples
 
 
 def add_verbs(
@@ -20,16 +20,11 @@ def add_verbs(
 def _add(
     verbs: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, summary: str, examples: str
 ) -> argparse.ArgumentParser:
-    hermes = command_name()
-    own = [
-        line.replace("hermes ", f"{hermes} ", 1)
-        for line in examples.splitlines()
-        if re.search(rf"hermes [\w-]+ {verb}\b", line)
-    ]
+    own = "\n".join(re.findall(rf"^  (?=\S).*hermes [\w-]+ {verb}\b.*(?:\n   .*)*", examples, re.MULTILINE))
     return verbs.add_parser(
         verb,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog="\n".join(["example:", *own]) if own else None,
+        epilog=f"example:\n{even_examples(own)}" if own else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

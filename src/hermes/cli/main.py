@@ -175,12 +175,11 @@ def load(name: str) -> Command:
 def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     import argparse
 
-    from hermes.cli.words import command_name
+    from hermes.cli.words import command_name, even_examples
 
-    hermes = command_name()
-    examples = command.EXAMPLES.rstrip().replace("hermes ", f"{hermes} ")  # as they can be typed here
+    examples = even_examples(command.EXAMPLES.rstrip())
     parser = argparse.ArgumentParser(
-        prog=f"{hermes} {name}",
+        prog=f"{command_name()} {name}",
         description=COMMANDS[name] + ".",
         epilog=f"examples:\n{examples}" if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,

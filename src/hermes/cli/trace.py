@@ -22,7 +22,7 @@ EXAMPLES = """\
   hermes trace ev_1k4m9x2c7qf4b     a message that came in
   hermes trace ob_1k4m9x2c7qf4b     a message that goes out
   hermes trace msg:42:1001          a message by its platform's own id (chat 42, message 1001)
-  hermes trace chatcmpl-ev_1k4m9x2c a request to the API, by the id its client shows (also run_…, resp_…)
+  hermes trace chatcmpl-ev_1k4m9x2c   a request to the API, by the id its client shows (also run_…, resp_…)
 """
 
 

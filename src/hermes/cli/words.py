@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 _CLONE = Path(__file__).resolve().parents[3]
+_INDENT = 3
 
 
 def command_name() -> str:
@@ -18,6 +19,23 @@ def command_name() -> str:
 def gateway_command_name() -> str:
     """``hermes-gateway`` in the same way."""
     return _typed("hermes-gateway")
+
+
+def even_examples(examples: str) -> str:
+    """Examples as they can be typed here, and in one even column what they do.
+
+    Each line is a command and, two spaces or more after it, what it does; a line without a command belongs to the one
+    above it.
+    """
+    hermes = command_name()
+    halves = [_halves(line.replace("hermes ", f"{hermes} ")) for line in examples.splitlines()]
+    width = max((len(command) for command, does in halves if command and does), default=_INDENT)
+    return "\n".join(f"  {command:<{width}}   {does}".rstrip() for command, does in halves)
+
+
+def _halves(example: str) -> tuple[str, str]:
+    command, _, does = example.removeprefix("  ").partition("  ")
+    return command, does.strip()
 
 
 def _typed(name: str) -> str:

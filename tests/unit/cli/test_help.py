@@ -1,0 +1,53 @@
+"""The examples under --help stand in even columns, whatever the command is called here."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from hermes.cli import gateway
+from hermes.cli.help import add_verbs
+from hermes.cli.main import COMMANDS, load, main, parser_of
+from hermes.cli.words import even_examples
+
+CLONE = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(params=["hermes", "./scripts/hermes"])
+def hermes(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(CLONE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if request.param == "hermes":
+        (tmp_path / "hermes").symlink_to(CLONE / "scripts" / "hermes")
+    return str(request.param)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_the_examples_of_a_command_do_stands_in_one_column(hermes: str, name: str) -> None:
+    lines = (parser_of(name, load(name)).epilog or "").splitlines()[1:]
+    assert any(line.lstrip().startswith(hermes) for line in lines)
+    assert len({found.end() for line in lines if (found := re.search(r"\s{2,}(?=\S)", line[2:]))}) <= 1, lines
+
+
+def test_an_example_brings_the_line_below_it_along_to_its_verb(hermes: str) -> None:
+    examples = "  hermes people list\n  hermes people link a:1 b:2\n             one person: see hermes people list\n"
+    added = add_verbs(argparse.ArgumentParser(), {"list": "list", "link": "join"}, examples)
+    shown = ["example:", f"  {hermes} people link a:1 b:2", f"{'':8}one person: see {hermes} people list"]
+    assert (added["link"].epilog or "").splitlines() == shown
+
+
+def test_a_longer_name_moves_the_whole_column(hermes: str) -> None:
+    one, two = even_examples("  echo x | hermes send -   reads it\n  hermes   see hermes --help").splitlines()
+    assert one == f"  echo x | {hermes} send -   reads it"
+    assert two == f"  {hermes}{' ' * len('echo x |  send -')}   see {hermes} --help"
+
+
+def test_a_verb_that_is_not_there_is_answered_with_those_that_people_type(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["gateway", "nonsense"])
+    told = capsys.readouterr().err
+    assert "worker" not in told
+    assert all(verb in told for verb in gateway.VERBS)
