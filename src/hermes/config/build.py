@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes.config.keys import Path as KeyPath
 from hermes.config.keys import Schema
@@ -55,11 +55,7 @@ if TYPE_CHECKING:
     from hermes.config.layers import Resolved
 
 
-_API = tuple(field.name for field in fields(ApiConfig))
-_TERMINAL = tuple(field.name for field in fields(TerminalConfig))
-_TTS = tuple(field.name for field in fields(TtsConfig))
-_STT = tuple(field.name for field in fields(SttConfig))
-_WEB = tuple(field.name for field in fields(WebConfig))
+_Section = TypeVar("_Section")
 
 
 def config(
@@ -104,51 +100,37 @@ class _Builder:
             sessions=sessions,
             personalities=self._chosen("personalities"),
             chats=self._chats(model.provider, providers, sessions),
-            checkpoints=CheckpointsConfig(
-                days=self._get("checkpoints", "days"), max_mb=self._get("checkpoints", "max_mb")
-            ),
-            delivery=DeliveryConfig(
-                answer_ttl_seconds=self._get("delivery", "answer_ttl_seconds"),
-                parked_ttl_seconds=self._get("delivery", "parked_ttl_seconds"),
-                notice_ttl_seconds=self._get("delivery", "notice_ttl_seconds"),
-            ),
-            approvals=ApprovalsConfig(
-                timeout_seconds=self._get("approvals", "timeout_seconds"),
-                timeout_by_platform=self._by_name("approvals", "timeout_by_platform"),
-                identical_timeouts=self._get("approvals", "identical_timeouts"),
-            ),
-            delegation=DelegationConfig(
-                max_tasks=self._get("delegation", "max_tasks"), max_depth=self._get("delegation", "max_depth")
-            ),
-            api=ApiConfig(**{name: self._get("api", name) for name in _API}),
+            checkpoints=self._section(CheckpointsConfig, "checkpoints"),
+            delivery=self._section(DeliveryConfig, "delivery"),
+            approvals=self._approvals(),
+            delegation=self._section(DelegationConfig, "delegation"),
+            api=self._section(ApiConfig, "api"),
             model_routes=self._model_routes(providers),
             terminal=self._terminal(),
             web=self._web(),
-            vision=VisionConfig(model=self._get("vision", "model"), show=self._get("vision", "show")),
-            tts=TtsConfig(**{name: self._get("tts", name) for name in _TTS}),
-            stt=SttConfig(**{name: self._get("stt", name) for name in _STT}),
+            vision=self._section(VisionConfig, "vision"),
+            tts=self._section(TtsConfig, "tts"),
+            stt=self._section(SttConfig, "stt"),
             tools=self._tools(),
             toolsets=self._chosen("toolsets"),
             context_windows=self._chosen("context_windows"),
-            compression=CompressionConfig(
-                enabled=self._get("compression", "enabled"),
-                at=self._get("compression", "at"),
-                model=self._get("compression", "model"),
-            ),
+            compression=self._section(CompressionConfig, "compression"),
             skills=self._skills(),
-            logs=LogsConfig(level=self._get("logs", "level")),
-            proxies=ProxyConfig(
-                https=self._get("proxy", "https"),
-                http=self._get("proxy", "http"),
-                all=self._get("proxy", "all"),
-                no_proxy=self._get("proxy", "none"),
-            ),
+            logs=self._section(LogsConfig, "logs"),
+            proxies=self._proxies(),
             always_log_local=self._get("always_log_local"),
         )
 
     def _get(self, *path: str) -> Any:
         found = self._resolved.get(path)
         return self._schema.keys[path].default if found is None else found.value
+
+    def _values(self, kind: type[Any], section: str) -> dict[str, Any]:
+        """The values of a section whose keys are named as the fields of its class."""
+        return {field.name: self._get(section, field.name) for field in fields(kind)}
+
+    def _section(self, kind: type[_Section], section: str) -> _Section:
+        return kind(**self._values(kind, section))
 
     def _given(self, *path: str, default: Any = None) -> Any:
         """A value under a name the owner chose, where the table has no default of its own."""
@@ -176,8 +158,23 @@ class _Builder:
             identical_call_limit=self._get("agent", "identical_call_limit"),
         )
 
+    def _approvals(self) -> ApprovalsConfig:
+        return ApprovalsConfig(
+            timeout_seconds=self._get("approvals", "timeout_seconds"),
+            timeout_by_platform=self._by_name("approvals", "timeout_by_platform"),
+            identical_timeouts=self._get("approvals", "identical_timeouts"),
+        )
+
+    def _proxies(self) -> ProxyConfig:
+        return ProxyConfig(
+            https=self._get("proxy", "https"),
+            http=self._get("proxy", "http"),
+            all=self._get("proxy", "all"),
+            no_proxy=self._get("proxy", "none"),
+        )
+
     def _terminal(self) -> TerminalConfig:
-        given = {name: self._get("terminal", name) for name in _TERMINAL}
+        given = self._values(TerminalConfig, "terminal")
         backend, others = OwnerTerminal(given["backend"]), OthersTerminal(given["others"])
         if "docker" in (backend.value, others.value) and not given["docker_image"]:
             self._warn("terminal.docker_image", "is not set, so nothing can run in docker.", "Name an image.")
@@ -186,7 +183,7 @@ class _Builder:
         return TerminalConfig(**{**given, "backend": backend, "others": others})
 
     def _web(self) -> WebConfig:
-        given = {name: self._get("web", name) for name in _WEB}
+        given = self._values(WebConfig, "web")
         numbers = [port for port in given["ports"] if port.isascii() and port.isdigit() and 0 < int(port) < 65536]
         if len(numbers) < len(given["ports"]):
             self._warn("web.ports", "holds something that is no port, which is left out.", "Ports are 1 to 65535.")

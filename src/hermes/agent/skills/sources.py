@@ -85,6 +85,29 @@ def _clone(address: str, staging: Path, environ: Mapping[str, str]) -> Path:
     if git is None:
         raise SkillError("git is not installed here. Install it, or download the skill and name its folder.")
     place, log = staging / "clone", staging / "git.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [git, *_settings(scheme), *_CLONE, "--", address, str(place)],
+            cwd=staging,
+            env=_variables(scheme, staging, environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            _wait(process, staging)
+        finally:
+            _kill(process)
+    if process.returncode != 0:
+        raise SkillError(f"git could not fetch it: {_reason(log)}")
+    return place
+
+
+_CLONE = ("clone", "--quiet", "--depth=1", "--single-branch", "--no-tags", "--no-recurse-submodules", "--no-local")
+
+
+def _settings(scheme: str) -> Iterator[str]:
     settings = {
         "protocol.allow": "never",
         f"protocol.{scheme}.allow": "always",
@@ -98,11 +121,14 @@ def _clone(address: str, staging: Path, environ: Mapping[str, str]) -> Path:
         "submodule.recurse": "false",
         "init.templateDir": "",
     }
-    words = [git, *(word for name, value in settings.items() for word in ("-c", f"{name}={value}"))]
-    words += ["clone", "--quiet", "--depth=1", "--single-branch", "--no-tags", "--no-recurse-submodules", "--no-local"]
-    # No setting of the machine or the person counts, nothing is asked, and no other program is started for it.
-    own = {name: environ[name] for name in _PROXIES if environ.get(name)}
-    quiet = {
+    for name, value in settings.items():
+        yield from ("-c", f"{name}={value}")
+
+
+def _variables(scheme: str, staging: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """No setting of the machine or the person counts, nothing is asked, and no other program is started for it."""
+    return {
+        **{name: environ[name] for name in _PROXIES if environ.get(name)},
         "PATH": environ.get("PATH", os.defpath),
         "HOME": str(staging),
         "LC_ALL": "C",
@@ -114,23 +140,6 @@ def _clone(address: str, staging: Path, environ: Mapping[str, str]) -> Path:
         "GIT_ALLOW_PROTOCOL": scheme,
         "GIT_LFS_SKIP_SMUDGE": "1",
     }
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*words, "--", address, str(place)],
-            cwd=staging,
-            env=own | quiet,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        try:
-            _wait(process, staging)
-        finally:
-            _kill(process)
-    if process.returncode != 0:
-        raise SkillError(f"git could not fetch it: {_reason(log)}")
-    return place
 
 
 def _checked(address: str) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -81,79 +81,45 @@ class Metrics:
     async def page(self) -> str:
         status = await self._parts.gateway.status()
         accounts = self._parts.gateway.supervisor.status()
-        waiting = status["waiting"]
-        longest, self._longest_lag = self._longest_lag, self._lag
-        times = os.times()
-        families = (
-            family(
-                "hermes_events_in_total",
-                "counter",
-                "Events that arrived, by account.",
-                [({"account": account["account"]}, account["in_total"]) for account in accounts],
-            ),
-            family(
-                "hermes_events_out_total",
-                "counter",
-                "Messages delivered, by account.",
-                [({"account": account["account"]}, account["out_total"]) for account in accounts],
-            ),
-            family(
-                "hermes_adapter_connected",
-                "gauge",
-                "1 when the account is connected.",
-                [
-                    ({"account": account["account"], "state": account["state"]}, account["state"] == "connected")
-                    for account in accounts
-                ],
-            ),
-            family(
-                "hermes_adapter_reconnects_total",
-                "counter",
-                "Times an account came back.",
-                [({"account": account["account"]}, account["reconnects"]) for account in accounts],
-            ),
-            family(
-                "hermes_turns_total",
-                "counter",
-                "Turns that ended, by state.",
-                [({"state": state}, count) for state, count in sorted(self._turns.items())],
-            ),
-            family("hermes_turns_running", "gauge", "Turns that run now.", [({}, len(status["running"]))]),
-            family(
-                "hermes_queue_depth",
-                "gauge",
-                "What waits: messages in the inbox, answers in the outbox, approvals.",
-                [({"queue": name}, waiting[name]) for name in sorted(waiting)],
-            ),
-            family(
-                "hermes_http_requests_total",
-                "counter",
-                "Requests answered, by route, method and status.",
-                [
-                    ({"method": method, "route": route, "status": str(code)}, count)
-                    for (method, route, code), count in sorted(self._requests.items())
-                ],
-            ),
-            family("hermes_http_requests_open", "gauge", "Requests being answered.", [({}, self.open_requests)]),
-            family(
-                "hermes_event_loop_lag_seconds", "gauge", "How late the loop was at the last look.", [({}, self._lag)]
-            ),
-            family(
-                "hermes_event_loop_lag_max_seconds",
-                "gauge",
-                "The latest it was since this page was read.",
-                [({}, longest)],
-            ),
-            family(
-                "process_resident_memory_bytes",
-                "gauge",
-                "Memory of the process.",
-                [({}, processes.resident_bytes(os.getpid()))],
-            ),
-            family("process_cpu_seconds_total", "counter", "CPU time used.", [({}, times.user + times.system)]),
-            family("process_start_time_seconds", "gauge", "When it started.", [({}, self._start_time())]),
+        return "".join(
+            (
+                *_of_accounts(accounts),
+                *self._of_turns(len(status["running"]), status["waiting"]),
+                *self._of_requests(),
+                *self._of_the_loop(),
+                *self._of_the_process(),
+            )
         )
-        return "".join(families)
+
+    def _of_turns(self, running: int, waiting: Mapping[str, int]) -> Iterator[str]:
+        ended = [({"state": state}, count) for state, count in sorted(self._turns.items())]
+        yield family("hermes_turns_total", "counter", "Turns that ended, by state.", ended)
+        yield family("hermes_turns_running", "gauge", "Turns that run now.", _alone(running))
+        depths = [({"queue": name}, waiting[name]) for name in sorted(waiting)]
+        what = "What waits: messages in the inbox, answers in the outbox, approvals."
+        yield family("hermes_queue_depth", "gauge", what, depths)
+
+    def _of_requests(self) -> Iterator[str]:
+        answered = [
+            ({"method": method, "route": route, "status": str(code)}, count)
+            for (method, route, code), count in sorted(self._requests.items())
+        ]
+        what = "Requests answered, by route, method and status."
+        yield family("hermes_http_requests_total", "counter", what, answered)
+        yield family("hermes_http_requests_open", "gauge", "Requests being answered.", _alone(self.open_requests))
+
+    def _of_the_loop(self) -> Iterator[str]:
+        longest, self._longest_lag = self._longest_lag, self._lag
+        what = "How late the loop was at the last look."
+        yield family("hermes_event_loop_lag_seconds", "gauge", what, _alone(self._lag))
+        what = "The latest it was since this page was read."
+        yield family("hermes_event_loop_lag_max_seconds", "gauge", what, _alone(longest))
+
+    def _of_the_process(self) -> Iterator[str]:
+        memory, times = processes.resident_bytes(os.getpid()), os.times()
+        yield family("process_resident_memory_bytes", "gauge", "Memory of the process.", _alone(memory))
+        yield family("process_cpu_seconds_total", "counter", "CPU time used.", _alone(times.user + times.system))
+        yield family("process_start_time_seconds", "gauge", "When it started.", _alone(self._start_time()))
 
     def _start_time(self) -> float:
         return float(self._parts.process().get("started_at") or self._started)
@@ -166,6 +132,25 @@ class _Counting:
     def saw(self, response: web.StreamResponse) -> web.StreamResponse:
         self.status = response.status
         return response
+
+
+def _of_accounts(accounts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    def each(count: str) -> list[Sample]:
+        return [({"account": account["account"]}, account[count]) for account in accounts]
+
+    yield family("hermes_events_in_total", "counter", "Events that arrived, by account.", each("in_total"))
+    yield family("hermes_events_out_total", "counter", "Messages delivered, by account.", each("out_total"))
+    connected = [
+        ({"account": account["account"], "state": account["state"]}, account["state"] == "connected")
+        for account in accounts
+    ]
+    yield family("hermes_adapter_connected", "gauge", "1 when the account is connected.", connected)
+    yield family("hermes_adapter_reconnects_total", "counter", "Times an account came back.", each("reconnects"))
+
+
+def _alone(value: float) -> list[Sample]:
+    """A metric that needs no label."""
+    return [({}, value)]
 
 
 def family(name: str, kind: str, help_text: str, samples: Iterable[Sample]) -> str:
