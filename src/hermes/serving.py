@@ -53,7 +53,28 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
     """Be the gateway until asked to stop; returns the exit code. A home it cannot use raises at the start."""
     is_new = make_home(options.home).whose is Whose.NEW
     _print(banner.opening())
-    setting = Setting(
+    async with open_gateway(_setting(options)) as gateway, AsyncExitStack() as stack:
+        if gateway.config.model.provider == EMBEDDED:
+            gateway.fetcher.begin()
+        # A door that takes long, as with a name server that is silent, keeps no account waiting.
+        stack.callback(asyncio.get_running_loop().call_later(DOORS_SECONDS, gateway.begin).cancel)
+        http = await _listen(gateway, options, stack)
+        options.heartbeat.describe = lambda: _describe(gateway)
+        stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
+        await stack.enter_async_context(lag.sampling(os.environ))
+        await greeting.adapters_settled(gateway)
+        await gateway.toolbox.ready()  # the first answer is as quick as the second
+        ready()
+        await _greet(gateway, options, http, is_new=is_new)
+        if options.safe_reason:
+            asyncio.get_running_loop().call_later(PAUSED_SECONDS, gateway.supervisor.resume_paused)
+        code = await options.stop.wait()
+        await say_goodbye(gateway)
+        return code
+
+
+def _setting(options: WorkerOptions) -> Setting:
+    return Setting(
         options.home,
         os.environ,
         Path.cwd(),
@@ -66,32 +87,13 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         on_owner_lost=lambda reason: options.stop.ask(RESTART_ASKED, reason),
         restart=(lambda reason: options.stop.ask(RESTART_ASKED, reason)) if options.parent_pid else None,
     )
-    async with open_gateway(setting) as gateway, AsyncExitStack() as stack:
-        if gateway.config.model.provider == EMBEDDED:
-            gateway.fetcher.begin()
-        # A door that takes long, as with a name server that is silent, keeps no account waiting.
-        stack.callback(asyncio.get_running_loop().call_later(DOORS_SECONDS, gateway.begin).cancel)
-        http = await _listen(gateway, options, stack)
-        options.heartbeat.describe = lambda: _describe(gateway)
-        stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
-        await stack.enter_async_context(lag.sampling(os.environ))
-        await greeting.adapters_settled(gateway)
-        await gateway.toolbox.ready()  # the first answer is as quick as the second
-        ready()
-        api = "off" if http is None else http.trouble or banner.api_line(http.url, options.command)
-        _print([options.redactor(line) for line in await greeting.facts(gateway, api=api, is_new=is_new)])
-        _print(
-            banner.closing(
-                seconds=gateway.clock.now() - options.started_at,
-                command=options.command,
-                is_terminal=sys.stdout.isatty(),
-            )
-        )
-        if options.safe_reason:
-            asyncio.get_running_loop().call_later(PAUSED_SECONDS, gateway.supervisor.resume_paused)
-        code = await options.stop.wait()
-        await say_goodbye(gateway)
-        return code
+
+
+async def _greet(gateway: Gateway, options: WorkerOptions, http: HttpServer | None, *, is_new: bool) -> None:
+    api = "off" if http is None else http.trouble or banner.api_line(http.url, options.command)
+    _print([options.redactor(line) for line in await greeting.facts(gateway, api=api, is_new=is_new)])
+    seconds = gateway.clock.now() - options.started_at
+    _print(banner.closing(seconds=seconds, command=options.command, is_terminal=sys.stdout.isatty()))
 
 
 class _Waiting:

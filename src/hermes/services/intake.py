@@ -525,17 +525,7 @@ def _store_batch(
 ) -> Stored:
     account = source.account
     for newcomer in newcomers:
-        role = PersonRole.OWNER if account.platform == "local" else PersonRole.USER
-        people.ensure(
-            tx,
-            person_id_of(account.platform, newcomer.sender_id),
-            platform=account.platform,
-            user_id=newcomer.sender_id,
-            name=newcomer.sender_name,
-            role=role.value,
-            now=now,
-            language=guess(newcomer.language, newcomer.text if isinstance(newcomer, InboundMessage) else ""),
-        )
+        _meet(tx, account.platform, newcomer, now=now)
     accepted = inbox.accept(tx, [arrival.incoming for arrival in arrivals], now=now)
     writers = {_target_of(arrival) for arrival in arrivals if arrival.event is not None}
     unparked = {target for target in writers if outbox.unpark(tx, target, now=now)}
@@ -553,6 +543,20 @@ def _store_batch(
     )
     begun = [turn for lane in lanes if (turn := begin(tx, lane, now=now)) is not None]
     return Stored(accepted, unparked, begun)
+
+
+def _meet(tx: Tx, platform: str, newcomer: InboundMessage | Press, *, now: float) -> None:
+    role = PersonRole.OWNER if platform == "local" else PersonRole.USER
+    people.ensure(
+        tx,
+        person_id_of(platform, newcomer.sender_id),
+        platform=platform,
+        user_id=newcomer.sender_id,
+        name=newcomer.sender_name,
+        role=role.value,
+        now=now,
+        language=guess(newcomer.language, newcomer.text if isinstance(newcomer, InboundMessage) else ""),
+    )
 
 
 def _target_of(arrival: Arrival) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 
 from hermes.config import AccountConfig, Config
 from hermes.core.access import Allowed, DmPolicy, RefusalReason, Refused, judge
@@ -13,6 +14,7 @@ from hermes.core.values import dataclass
 from hermes.store import inbox, pairings, people
 from hermes.store.db import Tx
 from hermes.store.pairings import Pairing, PairingState
+from hermes.store.people import Person
 
 
 class Why(StrEnum):
@@ -92,13 +94,10 @@ def _standing(
     pairing = pairings.get(tx, key.platform, user)
     is_approved = pairing is not None and pairing.state == PairingState.APPROVED
     is_heard = is_approved if is_paired is None else is_paired(key.platform, user)
-    verdict = judge(settings.access, kind=ChatKind.DM, sender_id=user, chat=user, is_addressed=True, is_paired=is_heard)
+    judged = partial(judge, settings.access, sender_id=user, is_addressed=True, is_paired=is_heard)
+    verdict, in_groups = judged(kind=ChatKind.DM, chat=user), judged(kind=ChatKind.GROUP, chat="")
     why = _why(settings, user, pairing, verdict, is_approved=is_approved, now=now)
-    in_groups = judge(
-        settings.access, kind=ChatKind.GROUP, sender_id=user, chat="", is_addressed=True, is_paired=is_heard
-    )
     person = people.find(tx, key.platform, user)
-    others = people.accounts(tx, person.id) if person is not None else []
     wrote = inbox.last_of(tx, key.platform, user)
     by_chat = pairings.in_chat(tx, key.platform, user)
     return Standing(
@@ -115,14 +114,17 @@ def _standing(
         asked_at=pairing.asked_at if pairing is not None else None,
         decided_at=pairing.decided_at if pairing is not None else None,
         decided_by=pairing.decided_by if pairing is not None else "",
-        accounts=tuple(
-            f"{one.platform}:{one.user_id}" for one in others if (one.platform, one.user_id) != (key.platform, user)
-        ),
+        accounts=_other_accounts(tx, person, key.platform, user),
         person_here=by_chat.user_id if by_chat is not None and by_chat.user_id != user else "",
         wrote_at=wrote.received_at if wrote is not None else None,
         wrote_state=wrote.state if wrote is not None else "",
         wrote_reason=wrote.reason if wrote is not None else "",
     )
+
+
+def _other_accounts(tx: Tx, person: Person | None, platform: str, user: str) -> tuple[str, ...]:
+    known = people.accounts(tx, person.id) if person is not None else []
+    return tuple(f"{one.platform}:{one.user_id}" for one in known if (one.platform, one.user_id) != (platform, user))
 
 
 def _why(

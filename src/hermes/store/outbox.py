@@ -189,14 +189,8 @@ def begin_next(
         for row in rows:
             if row.expires_at <= now:
                 expired += _die(tx, row.id, "expired: it was not delivered in time", now)
-            elif row.kind == OutboxKind.EDIT and not _message_of(tx, row.replaces):
-                _die(tx, row.id, "there is nothing to edit", now)
-            elif row.state == OutboxState.UNKNOWN and row.kind == OutboxKind.PREVIEW:
-                _die(tx, row.id, "nobody knows whether it was shown; its final text comes anyway", now)
-            elif row.kind == OutboxKind.PREVIEW and any(other.replaces == row.id for other in rows):
-                _die(tx, row.id, "its final text was there before it could be shown", now)
-            elif row.state == OutboxState.UNKNOWN and row.unknowns >= MAX_REPEATS:
-                _die(tx, row.id, f"no answer from the platform after {MAX_REPEATS} repeats", now)
+            elif reason := _why_never(tx, row, rows):
+                _die(tx, row.id, reason, now)
             elif row.not_before > now:
                 next_at = row.not_before  # order holds: what stands behind it waits with it
                 break
@@ -212,6 +206,19 @@ def begin_next(
             return Begun(held, None, expired, rests)
         seen = None
     return None
+
+
+def _why_never(tx: Tx, row: _Open, rows: list[_Open]) -> str:
+    """Why a row is not worth sending, now or later; '' where it is."""
+    if row.kind == OutboxKind.EDIT and not _message_of(tx, row.replaces):
+        return "there is nothing to edit"
+    if row.state == OutboxState.UNKNOWN and row.kind == OutboxKind.PREVIEW:
+        return "nobody knows whether it was shown; its final text comes anyway"
+    if row.kind == OutboxKind.PREVIEW and any(other.replaces == row.id for other in rows):
+        return "its final text was there before it could be shown"
+    if row.state == OutboxState.UNKNOWN and row.unknowns >= MAX_REPEATS:
+        return f"no answer from the platform after {MAX_REPEATS} repeats"
+    return ""
 
 
 def rest(tx: Tx, held: Claim) -> bool:

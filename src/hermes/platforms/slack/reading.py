@@ -157,18 +157,13 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
         or _names_us(words, me)
         or bool(thread and (raw.get("parent_user_id") == me.user or me.takes_part(channel, thread)))
     )
+    kind = ChatKind.DM if is_direct else ChatKind.GROUP
     # In a channel a question opens a thread, and the talk goes on there.
     opens = ts if is_addressed and not is_direct and not thread else ""
     profile = raw.get("user_profile") or {}
     return InboundMessage(
         keys=keys,
-        session_key=SessionKey(
-            "slack",
-            ChatKind.DM if is_direct else ChatKind.GROUP,
-            channel,
-            thread or opens,
-            account=me.account,
-        ),
+        session_key=SessionKey("slack", kind, channel, thread or opens, account=me.account),
         sender_id=user,
         text=text,
         sent_at=_when(ts),
