@@ -11,7 +11,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hermes.cli.gateway import home_folder
 from hermes.cli.words import command_name
 from hermes.core.errors import ForeignHomeError, GatewayError
-from hermes.hosting import beat, control, locks, paths
+from hermes.hosting import beat, control, locks, paths, processes
 from hermes.hosting.control import GatewayIsDownError, OnEvent
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Asker:
         if self._inside is not None:
             return
         if control.is_running(self.home):
-            _wait(
+            processes.wait_until(
                 lambda: is_listening(self.home) or works_out_of_reach(self.home) or not control.is_running(self.home),
                 BACK_SECONDS,
             )
@@ -113,7 +113,7 @@ class Asker:
 
     def _open(self) -> Inside:
         refuse_foreign(self.home)
-        _wait(lambda: locks.holder(paths.owner_lock(str(self.home))) is None, OWNER_SECONDS)
+        processes.wait_until(lambda: locks.holder(paths.owner_lock(str(self.home))) is None, OWNER_SECONDS)
         if (holder := locks.holder(paths.owner_lock(str(self.home)))) is not None:
             raise GatewayError(
                 f"Another hermes command (process {holder.pid or 'unknown'}) works alone in this home. "
@@ -200,15 +200,6 @@ def works_out_of_reach(home: Path) -> bool:
     if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
         return False
     return seen.age(time.time(), time.monotonic()) < FRESH_SECONDS
-
-
-def _wait(ask: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not ask():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.03)
-    return True
 
 
 # In this process

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes.cli.qr import drawn
-from hermes.core.errors import ConfigError
+from hermes.cli.trying import adapter_parts
+from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts, Manifest, SignedIn
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.config import Config
 
 
+INTERRUPTED = 130
 LINES_AROUND = 5  # of words, above and below a code
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -120,27 +122,31 @@ async def _done(
     values: Mapping[str, str],
     screen: Terminal,
 ) -> _Result:
-    from hermes.services.http import ProxyRules, make_session
     from hermes.store.home import make_home
 
     if manifest.prepare is not None:  # it installs something: the home has to be known as ours before
         make_home(config.home)
-    known = config.account(manifest.id, account) or config.account(manifest.id)
-    rules = ProxyRules.of(config.proxies, known.proxy if known else "")
-    async with make_session(rules) as http:
-        parts = AdapterParts(
-            account,
-            {**(known.values if known else {}), **values},
-            http,
-            lambda: None,
-            {},
-            folder=config.home / manifest.id,
-            proxy_for=lambda url: rules.proxy_for(url) or "",
-        )
+    async with adapter_parts(manifest, config, account, values) as parts:
         try:
             return await act(parts, screen)
         finally:
             screen.done()
+
+
+def told_how_it_went(act: Callable[[list[str]], int]) -> int:
+    """The exit code. ``act`` adds to the list what it has written, for whoever leaves after that."""
+    from hermes.cli.platform_setup import left
+    from hermes.cli.questions import LeftError
+
+    done: list[str] = []
+    try:
+        return act(done)
+    except (ConfigError, PlatformError) as error:
+        print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
+        return 1
+    except (KeyboardInterrupt, LeftError):
+        print(f"\n{left(done)}")
+        return INTERRUPTED
 
 
 def changes_of(signed: SignedIn, config: Config, manifest: Manifest, account: str) -> dict[str, str]:

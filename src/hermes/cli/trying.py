@@ -14,7 +14,7 @@ from hermes.core.values import dataclass
 if TYPE_CHECKING:
     from hermes.config import Config
     from hermes.core.keys import Target
-    from hermes.core.manifest import Manifest
+    from hermes.core.manifest import AdapterParts, Manifest
     from hermes.core.ports import Adapter
 
 TRY_SECONDS = 20.0
@@ -76,9 +76,22 @@ async def _delivered(manifest: Manifest, config: Config, target: Target, text: s
 async def _adapter(
     manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]
 ) -> AsyncIterator[Adapter]:
+    from hermes.services.registry import missing_package
+
+    async with adapter_parts(manifest, config, account, values) as parts:
+        try:
+            yield manifest.build(parts)
+        except ImportError as error:
+            raise ConfigError(missing_package(manifest, error)) from error
+
+
+@asynccontextmanager
+async def adapter_parts(
+    manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]
+) -> AsyncIterator[AdapterParts]:
+    """What the gateway would hand to the adapter of an account, with these values in place of the configured ones."""
     from hermes.core.manifest import AdapterParts, Kept
     from hermes.services.http import ProxyRules, make_session
-    from hermes.services.registry import missing_package
 
     known = config.account(manifest.id, account) or config.account(manifest.id)
     rules = ProxyRules.of(config.proxies, known.proxy if known else "")
@@ -95,8 +108,6 @@ async def _adapter(
             proxy_for=lambda url: rules.proxy_for(url) or "",
         )
         try:
-            yield manifest.build(parts)
-        except ImportError as error:
-            raise ConfigError(missing_package(manifest, error)) from error
+            yield parts
         finally:
             await kept.close()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from hermes.cli.asking import home_folder, load_config, refuse_foreign
-from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 
 if TYPE_CHECKING:
@@ -20,7 +18,6 @@ EXAMPLES = """\
 VERBS = {"login": "sign in with a QR code, which a phone scans"}
 
 PLATFORM = "weixin"
-INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,19 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hermes.cli.platform_setup import left
-    from hermes.cli.questions import LeftError
+    from hermes.cli.signing_in import told_how_it_went
 
     refuse_foreign(home_folder())
-    done: list[str] = []
-    try:
-        return _login(args.account, done, is_started=args.start)
-    except (ConfigError, PlatformError) as error:
-        print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, LeftError):
-        print(f"\n{left(done)}")
-        return INTERRUPTED
+    return told_how_it_went(lambda done: _login(args.account, done, is_started=args.start))
 
 
 def _login(account: str, done: list[str], *, is_started: bool) -> int:

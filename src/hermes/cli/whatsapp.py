@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from hermes.cli.asking import home_folder, load_config, refuse_foreign
 from hermes.cli.questions import Choice
-from hermes.core.errors import ConfigError, PlatformError
+from hermes.core.errors import ConfigError
 from hermes.core.keys import MAIN
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ VERBS = {
 
 PLATFORM = "whatsapp"
 SELF_CHAT, BOT = "self-chat", "bot"
-INTERRUPTED = 130
 
 MODES = (
     Choice(SELF_CHAT, "Your own", "you talk to it in the chat with yourself (recommended)"),
@@ -57,19 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hermes.cli.platform_setup import left
-    from hermes.cli.questions import LeftError
+    from hermes.cli.signing_in import told_how_it_went
 
     refuse_foreign(home_folder())
-    done: list[str] = []
-    try:
-        return _install() if args.verb == "install" else _login(args, done)
-    except (ConfigError, PlatformError) as error:
-        print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
-        return 1
-    except (KeyboardInterrupt, LeftError):
-        print(f"\n{left(done)}")
-        return INTERRUPTED
+    return told_how_it_went(lambda done: _install() if args.verb == "install" else _login(args, done))
 
 
 def _install() -> int:

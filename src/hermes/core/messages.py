@@ -13,6 +13,9 @@ from typing import Any
 from hermes.core.keys import SessionKey, Target
 from hermes.core.values import dataclass
 
+REPEAT_MARK = "↻ "
+"""Stands before a message that may have been shown already, where the platform cannot know it by its key."""
+
 
 class AttachmentKind(StrEnum):
     IMAGE = "image"
@@ -146,6 +149,10 @@ class Receipt:
 
     message_id: str = ""
     note: str = ""
+
+
+REPEAT_MARK = "↻ "
+"""Stands before a message that may have been shown already, where a platform cannot tell the second from the first."""
 
 
 class TextUnit(StrEnum):

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,7 @@ def start(home: Path, command: str) -> Outcome:
     told_before = log.stat().st_size if log.exists() else 0
     started = time.time()
     supervisor = start_detached(home)
-    _wait(lambda: _is_ready(home, started) or supervisor.poll() is not None, READY_SECONDS)
+    processes.wait_until(lambda: _is_ready(home, started) or supervisor.poll() is not None, READY_SECONDS)
     if supervisor.poll() is not None:
         told = (
             _tail(log, told_before) or f"  Its log is silent: the disk may be full. See it here: {command} gateway run"
@@ -82,7 +81,7 @@ def stop(home: Path, command: str) -> Outcome:
         return Outcome("✓ The gateway stops when this turn has ended.")
     if not asked and holder is not None:
         processes.send_signal(holder.pid, holder.mark, signal.SIGTERM)
-    if _wait(lambda: not control.is_running(home), STOP_SECONDS):
+    if processes.wait_until(lambda: not control.is_running(home), STOP_SECONDS):
         how = "as asked" if asked else "by signal, since it did not answer"
         return Outcome(f"✓ Gateway stopped {how}, after {span(time.monotonic() - began)}. Nothing is lost.")
     return _end_by_force(home, holder)
@@ -92,7 +91,7 @@ def _end_by_force(home: Path, holder: locks.Holder | None) -> Outcome:
     if holder is None or not holder.is_here():
         return Outcome("✗ The gateway runs in another container or account; stop it where it runs.", 1)
     processes.send_signal(holder.pid, holder.mark, signal.SIGKILL)  # its worker dies with it
-    if _wait(lambda: not control.is_running(home), 3.0):
+    if processes.wait_until(lambda: not control.is_running(home), 3.0):
         return Outcome("! The gateway did not end in time and was killed. Nothing is lost: the next start goes on.")
     return Outcome(f"✗ The gateway (pid {holder.pid}) cannot be stopped. See what holds it: ps -l {holder.pid}", 1)
 
@@ -111,7 +110,7 @@ def restart(home: Path, command: str) -> Outcome:
         if holder is None or processes.parent_of(before.pid) != holder.pid:
             return Outcome("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
         processes.send_signal(before.pid, "", signal.SIGKILL)
-    if not _wait(lambda: _is_ready(home, began_wall), READY_SECONDS):
+    if not processes.wait_until(lambda: _is_ready(home, began_wall), READY_SECONDS):
         return Outcome(f"✗ The gateway is not back after {READY_SECONDS:.0f} s. Look: {command} gateway status", 1)
     how = "finished what it was doing" if asked else "did not answer, was killed"
     return Outcome(f"✓ Gateway restarted: it {how} and is ready again after {span(time.monotonic() - began)}.")
@@ -166,15 +165,6 @@ def _ask(home: Path, verb: str) -> bool:
 def _is_ready(home: Path, since: float) -> bool:
     seen = beat.read(paths.heartbeat(str(home)))
     return seen is not None and seen.ready_at >= since
-
-
-def _wait(ask: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not ask():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.03)
-    return True
 
 
 def _tail(log: Path, offset: int) -> str:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+
+LOOK_SECONDS = 0.02
 
 
 def start_mark(pid: int) -> str:
@@ -38,11 +41,16 @@ def is_alive(pid: int, mark: str) -> bool:
 
 
 def wait_until_gone(pid: int, mark: str, seconds: float) -> bool:
+    return wait_until(lambda: not is_alive(pid, mark), seconds)
+
+
+def wait_until(ask: Callable[[], bool], seconds: float) -> bool:
+    """Ask again and again until it is so; False when it was not in this time."""
     deadline = time.monotonic() + seconds
-    while is_alive(pid, mark):
+    while not ask():
         if time.monotonic() >= deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(LOOK_SECONDS)
     return True
 
 

@@ -32,58 +32,34 @@ def of_lane(tx: Tx, lane: str) -> Choices:
 
 def choose_model(tx: Tx, lane: str, model: str) -> None:
     """Keep it for every turn that begins from now on; '' goes back to the configured one."""
-    tx.run(
-        """
-        INSERT INTO lanes (key, model) VALUES (:lane, :model)
-        ON CONFLICT (key) DO UPDATE SET model = excluded.model
-        """,
-        lane=lane,
-        model=model,
-    )
+    _choose(tx, lane, "model", model)
 
 
 def choose_reasoning(tx: Tx, lane: str, reasoning: str) -> None:
     """The same for how hard to think; '' leaves it to the model."""
-    tx.run(
-        """
-        INSERT INTO lanes (key, reasoning) VALUES (:lane, :reasoning)
-        ON CONFLICT (key) DO UPDATE SET reasoning = excluded.reasoning
-        """,
-        lane=lane,
-        reasoning=reasoning,
-    )
+    _choose(tx, lane, "reasoning", reasoning)
 
 
 def choose_voice(tx: Tx, lane: str, voice: str) -> None:
-    tx.run(
-        """
-        INSERT INTO lanes (key, voice) VALUES (:lane, :voice)
-        ON CONFLICT (key) DO UPDATE SET voice = excluded.voice
-        """,
-        lane=lane,
-        voice=voice,
-    )
+    _choose(tx, lane, "voice", voice)
 
 
 def choose_tool_progress(tx: Tx, lane: str, mode: str) -> None:
     """What is shown of tools at work; '' goes back to the configured one."""
-    tx.run(
-        """
-        INSERT INTO lanes (key, tool_progress) VALUES (:lane, :mode)
-        ON CONFLICT (key) DO UPDATE SET tool_progress = excluded.tool_progress
-        """,
-        lane=lane,
-        mode=mode,
-    )
+    _choose(tx, lane, "tool_progress", mode)
 
 
 def choose_personality(tx: Tx, lane: str, name: str) -> None:
     """The same for who the agent is here."""
+    _choose(tx, lane, "personality", name)
+
+
+def _choose(tx: Tx, lane: str, column: str, value: str) -> None:
     tx.run(
-        """
-        INSERT INTO lanes (key, personality) VALUES (:lane, :name)
-        ON CONFLICT (key) DO UPDATE SET personality = excluded.personality
-        """,
+        f"""
+        INSERT INTO lanes (key, {column}) VALUES (:lane, :value)
+        ON CONFLICT (key) DO UPDATE SET {column} = excluded.{column}
+        """,  # noqa: S608 - names of our own columns
         lane=lane,
-        name=name,
+        value=value,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -275,42 +275,39 @@ def lines(tx: Tx, session_id: str, *, after: int = 0, limit: int = 1000) -> list
 def of_turn(tx: Tx, session_id: str, turn_id: str, *, since: float) -> list[Line]:
     """The lines of one turn, in order. ``since`` is when it began: the session before that is not looked at."""
     found: list[Line] = []
-    before = 2**62
-    while True:
-        page = tx.all(
-            """
-            SELECT seq, turn_id, kind, body, at FROM transcript
-            WHERE session_id = :id AND seq < :before ORDER BY seq DESC LIMIT :limit
-            """,
-            Line,
-            id=session_id,
-            before=before,
-            limit=PAGE_ROWS,
-        )
+    for page in _backwards(tx, session_id, PAGE_ROWS):
         found += [line for line in page if line.turn_id == turn_id]
-        if len(page) < PAGE_ROWS or page[-1].at < since:
-            return found[::-1]
-        before = page[-1].seq
+        if page[-1].at < since:
+            break
+    return found[::-1]
 
 
 def lines_of_turn(tx: Tx, session_id: str, turn_id: str) -> list[Line]:
     """What one turn added, oldest first. Looked for from the end, so the newest turns of a long session cost little."""
     found: list[Line] = []
-    before = LAST_SEQ
-    while True:
-        page = tx.all(
-            """
-            SELECT seq, turn_id, kind, body, at FROM transcript
-            WHERE session_id = :id AND seq < :before ORDER BY seq DESC LIMIT :limit
-            """,
-            Line,
-            id=session_id,
-            before=before,
-            limit=TURN_ROWS,
-        )
+    for page in _backwards(tx, session_id, TURN_ROWS):
         found += [line for line in page if line.turn_id == turn_id]
-        if len(page) < TURN_ROWS or (found and page[-1].turn_id != turn_id):
-            return found[::-1]
+        if found and page[-1].turn_id != turn_id:
+            break
+    return found[::-1]
+
+
+def _backwards(tx: Tx, session_id: str, limit: int) -> Iterator[list[Line]]:
+    """The lines of a session from its end, a page at a time; none of the pages is empty."""
+    before = LAST_SEQ
+    while page := tx.all(
+        """
+        SELECT seq, turn_id, kind, body, at FROM transcript
+        WHERE session_id = :id AND seq < :before ORDER BY seq DESC LIMIT :limit
+        """,
+        Line,
+        id=session_id,
+        before=before,
+        limit=limit,
+    ):
+        yield page
+        if len(page) < limit:
+            return
         before = page[-1].seq
 
 

@@ -17,6 +17,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.messages import (
+    REPEAT_MARK,
     Button,
     Capabilities,
     Ignored,
@@ -37,7 +38,6 @@ from hermes.platforms.discord import interactions, media, reading
 from hermes.platforms.discord.markdown import render
 from hermes.platforms.discord.reading import Me, Room
 
-REPEAT_MARK = "↻ "
 TEXT_LIMIT = 2000
 NONCE_LIMIT = 25
 LABEL_LIMIT = 80

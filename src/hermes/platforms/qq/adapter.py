@@ -19,6 +19,7 @@ from hermes.core.errors import PlatformError, RejectedError, UnreachableError, W
 from hermes.core.keys import Target
 from hermes.core.marks import of_identity
 from hermes.core.messages import (
+    REPEAT_MARK,
     Attachment,
     Capabilities,
     InboundEvent,
@@ -56,8 +57,8 @@ _NO_MARKDOWN, _NO_KEYBOARD = "no_markdown_since", "no_keyboard_since"
 class QQAdapter:
     capabilities = Capabilities(
         # What is left when a repeated message has to carry its mark.
-        text_limit=wire.TEXT_LIMIT - len(wire.REPEAT_MARK),
-        caption_limit=wire.TEXT_LIMIT - len(wire.REPEAT_MARK),
+        text_limit=wire.TEXT_LIMIT - len(REPEAT_MARK),
+        caption_limit=wire.TEXT_LIMIT - len(REPEAT_MARK),
         typing=True,
         buttons=True,
         media=True,

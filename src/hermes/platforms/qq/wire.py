@@ -20,14 +20,13 @@ from hermes.core.errors import (
     UnreachableError,
     WindowClosedError,
 )
-from hermes.core.messages import InboundEvent, Json, OutboundMessage, read, unreadable
+from hermes.core.messages import REPEAT_MARK, InboundEvent, Json, OutboundMessage, read, unreadable
 from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.platforms.qq import markdown
 from hermes.platforms.qq.reading import Me, Place, Scene, parse
 from hermes.platforms.qq.session import WAIT_SECONDS
 
-REPEAT_MARK = "↻ "
 TEXT_LIMIT = 4000
 TEXT, MARKDOWN, TYPING, MEDIA = 0, 2, 6, 7
 TYPING_SECONDS = 60

@@ -16,6 +16,7 @@ from hermes.core.errors import PlatformError, RejectedError, UnreachableError
 from hermes.core.keys import Target
 from hermes.core.marks import of_identity
 from hermes.core.messages import (
+    REPEAT_MARK,
     Attachment,
     InboundMessage,
     Json,
@@ -127,7 +128,7 @@ class SlackAdapter:
         if message.text:
             form["initial_comment"] = wire.text_of(message)
         elif message.is_repeat:
-            form["initial_comment"] = wire.REPEAT_MARK.strip()
+            form["initial_comment"] = REPEAT_MARK.strip()
         if message.target.thread:
             form["thread_ts"] = message.target.thread
         answer = await self._api.ask("files.completeUploadExternal", form, shows=True)

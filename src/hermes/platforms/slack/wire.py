@@ -19,6 +19,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.messages import (
+    REPEAT_MARK,
     Button,
     Capabilities,
     Ignored,
@@ -38,7 +39,6 @@ from hermes.platforms.slack import media, reading
 from hermes.platforms.slack.markdown import escape, render
 from hermes.platforms.slack.reading import Me
 
-REPEAT_MARK = "↻ "
 TEXT_LIMIT = 4000  # what Slack advises; what it takes, with every sign escaped, is ten times that
 LARGEST_TEXT = 40_000
 SECTION_LIMIT = 3000

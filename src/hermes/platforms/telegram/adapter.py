@@ -13,7 +13,7 @@ import aiohttp
 
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.keys import Target
-from hermes.core.messages import Attachment, Capabilities, Json, OutboundMessage, Receipt, TextUnit
+from hermes.core.messages import REPEAT_MARK, Attachment, Capabilities, Json, OutboundMessage, Receipt, TextUnit
 from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.core.text import trim
 from hermes.platforms.telegram import media, wire
@@ -29,9 +29,9 @@ _AT_ONCE_SECONDS, _PAUSE_SECONDS = 0.1, 1.0
 class TelegramAdapter:
     capabilities = Capabilities(
         # What is left when a repeated message has to carry its mark.
-        text_limit=wire.TEXT_LIMIT - len(wire.REPEAT_MARK),
+        text_limit=wire.TEXT_LIMIT - len(REPEAT_MARK),
         text_unit=TextUnit.UTF16,
-        caption_limit=wire.CAPTION_LIMIT - len(wire.REPEAT_MARK),
+        caption_limit=wire.CAPTION_LIMIT - len(REPEAT_MARK),
         edits=True,
         typing=True,
         buttons=True,

@@ -26,7 +26,16 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import Target
-from hermes.core.messages import Attachment, InboundEvent, Json, OutboundMessage, TextUnit, read, unreadable
+from hermes.core.messages import (
+    REPEAT_MARK,
+    Attachment,
+    InboundEvent,
+    Json,
+    OutboundMessage,
+    TextUnit,
+    read,
+    unreadable,
+)
 from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable, trim
@@ -45,7 +54,6 @@ _COMMAND_NAME = re.compile(r"[a-z0-9_]{1,32}")
 CALL_SECONDS = 20.0
 # A poll that is this late hangs. With the usual 20 s of waiting, a dead connection is noticed within 30 s.
 POLL_GRACE_SECONDS = 8.0
-REPEAT_MARK = "↻ "
 GENERAL_TOPIC = "1"
 DEFAULT_RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 86400.0

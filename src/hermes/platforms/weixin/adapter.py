@@ -23,6 +23,7 @@ from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.marks import of_identity
 from hermes.core.messages import (
+    REPEAT_MARK,
     Attachment,
     Capabilities,
     InboundEvent,
@@ -68,7 +69,7 @@ class Ticket:
 
 class WeixinAdapter:
     capabilities = Capabilities(
-        text_limit=wire.TEXT_LIMIT - len(wire.REPEAT_MARK) - wire.NOTE_ROOM,
+        text_limit=wire.TEXT_LIMIT - len(REPEAT_MARK) - wire.NOTE_ROOM,
         typing=True,
         media=True,
         redelivers=False,

@@ -13,14 +13,13 @@ import orjson
 
 from hermes import __version__
 from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
-from hermes.core.messages import Json, OutboundMessage
+from hermes.core.messages import REPEAT_MARK, Json, OutboundMessage
 from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.platforms.weixin.config import LOGIN
 
 TEXT_LIMIT = 2000  # code points in a bubble
 NOTE_ROOM = 98  # of these kept free for a word of the gateway about what waits
-REPEAT_MARK = "↻ "
 CHANNEL_VERSION = "2.4.9"
 STALE_TOKEN = -14
 REFUSED = -2
