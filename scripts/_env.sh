@@ -9,15 +9,19 @@ is_fresh() {
         [ "$(cat "$root/.venv/stamp-$1")" = "$(cat "$root/requirements/$1.txt")" ]
 }
 
-is_python() { # new enough, and able to make a virtual environment
+is_python() { # new enough
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
 }
 
-has_venv() {
+has_venv() { # able to make a virtual environment
     "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
 }
 
 find_python() {
+    if [ -n "${HERMES_PYTHON-}" ] && ! is_python "$HERMES_PYTHON"; then
+        echo "✗ HERMES_PYTHON=$HERMES_PYTHON is no Python 3.11 or newer." >&2
+        return 1
+    fi
     without_venv=
     for candidate in ${HERMES_PYTHON:+"$HERMES_PYTHON"} python3.13 python3.12 python3.11 python3 python; do
         is_python "$candidate" || continue

@@ -100,6 +100,7 @@ def make_environment() -> None:
     """Keep a .venv that works, whoever made it; otherwise make it anew."""
     if not MAKING.exists() and works():
         return
+    say("Making .venv …")  # a few seconds in which nothing else is to be seen
     for old in VENV.iterdir():
         if old != LOCK:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hermes.core.catalogue import CHINESE, ENGLISH
+from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import COMMAND_SECONDS, Terminal
 from tests.unit.hosting.test_old_sessions import write_home
 
@@ -44,6 +46,29 @@ def test_a_conversation_from_a_pipe_is_answered_line_by_line(terminal: Terminal)
     assert lines[:2] == [ENGLISH.BANNER, "echo: one"]
     assert "role owner" in lines[2]
     assert lines[3:] == ["echo: two"]
+
+
+def test_the_bare_word_exit_leaves_as_in_a_shell(terminal: Terminal) -> None:
+    lines = terminal.here(typed="one\nexit\nnever read\n").stdout.splitlines()
+    assert lines[1:] == ["echo: one"]
+
+
+@pytest.mark.skipif(not HAS_TMUX, reason="tmux is not installed: apt-get install tmux")
+async def test_ctrl_c_gives_up_a_line_and_leaves_on_an_empty_one(terminal: Terminal, tmp_path: Path) -> None:
+    with Pane(tmp_path, terminal.environ) as pane:
+        pane.types(f"{sys.executable} -m hermes; echo left with $?")
+        await pane.shows(ENGLISH.BANNER)
+        await pane.shows("\n>")
+        pane.types("one")
+        await pane.shows("echo: one")
+        pane.presses("h")
+        await pane.shows("> h")
+        pane.presses("C-c")
+        pane.types("two")
+        await pane.shows("echo: two")
+        await pane.shows("echo: two\n>")
+        pane.presses("C-c")
+        assert "echo: h" not in await pane.shows("left with 0")
 
 
 def test_help_in_a_terminal_also_tells_how_to_leave(terminal: Terminal) -> None:

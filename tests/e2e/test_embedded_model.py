@@ -12,6 +12,8 @@ import pytest
 
 from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.fetch import Fetcher, FetchError, StillFetchingError
+from hermes.cli.model import tried
+from hermes.config import EMBEDDED, load
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply, ModelRequest, TextDelta
 
@@ -55,3 +57,9 @@ async def test_real_model_says_in_chinese_that_it_speaks_english_only(model: Emb
     events = [event async for event in model.stream(ModelRequest([ChatMessage(Role.USER, "你好，你是谁？")]))]
     assert isinstance(events[-1], ModelReply)
     assert events[-1].text.startswith("我是内置的小模型，只会一点英文。接入一个模型就能用中文和工具：")
+
+
+async def test_real_model_is_tried_by_the_cli_where_it_is_installed(model: EmbeddedModel) -> None:
+    await model.aclose()
+    told = await tried(CACHE, load(CACHE, {}, CACHE, ()), EMBEDDED, "smollm2-135m-instruct")
+    assert told["ok"], told

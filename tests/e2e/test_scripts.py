@@ -151,6 +151,14 @@ def test_a_link_to_the_script_finds_its_clone(clone: Clone, tmp_path: Path) -> N
     assert done.stdout.startswith("hermes ")
 
 
+def test_a_named_python_that_is_none_is_told_and_no_other_is_taken(tmp_path: Path) -> None:
+    bare = Clone(tmp_path)
+    bare.publish("1.0")
+    code, out, err = bare.run(HERMES_PYTHON="/no/such/python3.12")
+    assert (code, out) == (1, "")
+    assert "HERMES_PYTHON=/no/such/python3.12 is no Python 3.11 or newer" in err
+
+
 def test_without_a_new_enough_python_it_says_which_is_needed(tmp_path: Path) -> None:
     bare = Clone(tmp_path)
     bare.publish("1.0")

@@ -129,6 +129,8 @@ async def test_use_tells_what_a_local_server_does_not_offer(hermes: Hermes, tmp_
         ("anthropic/claude", "", "anthropic has no key. Set ANTHROPIC_API_KEY"),
         ("nosuch/x", "", "There is no provider 'nosuch'. Known: openai"),
         ("ollama", "", "Which model of ollama? Write ollama/MODEL."),
+        ("gpt-5", "", "I have only the built-in model, so gpt-5 cannot answer."),
+        ("embedded/gpt-5", "", "I have only the built-in model, so gpt-5 cannot answer."),
         ("ollama/x", "model: {provider: openai, base_url: 'http://a'}\n", "model.base_url is set for openai"),
         ("ollama/x", "model: gpt-4o\n", "edit it by hand"),
     ],

@@ -8,6 +8,7 @@ from hermes.core.catalogue import ENGLISH
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
+from tests.integration.test_configuration_is_live import until
 
 
 async def test_a_talk_too_long_for_the_model_is_asked_again_with_its_newest_half(
@@ -41,6 +42,14 @@ async def test_a_model_that_fails_is_told_in_status_until_it_answers_again(
         gateway.models.failed("quota")
         assert "the newest call failed (quota)" in (await gateway.status())["model"]["note"]
         gateway.models.answered()
+        assert (await gateway.status())["model"]["note"] == ""
+
+
+async def test_the_failure_of_a_model_is_not_told_of_the_one_chosen_after_it(start: Start) -> None:
+    async with start() as gateway:
+        gateway.models.failed("quota")
+        (gateway.home / "config.yaml").write_text("model: {default: another}\n")
+        await until(lambda: gateway.config.model.default == "another")
         assert (await gateway.status())["model"]["note"] == ""
 
 

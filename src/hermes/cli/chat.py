@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     Ask = Callable[[], str]
 
 PROMPT = "> "
-LEAVING = frozenset({"/exit", "/quit", "/q"})
+# A shell is left by the bare words, and nobody means to say them to the agent.
+LEAVING = frozenset({"/exit", "/quit", "/q", "exit", "quit"})
 SAY_SECONDS = 600.0  # of silence, where only request files can be exchanged; else a sign of life comes every 2 s
 GOOD = frozenset({"done", "answered"})
 USAGE_ERROR = 2
@@ -230,7 +231,16 @@ def _reader(home: Path) -> Ask:
     from prompt_toolkit.history import FileHistory
 
     session: PromptSession[str] = PromptSession(history=FileHistory(str(_history_file(home))))
-    return lambda: session.prompt(PROMPT)
+
+    def typed() -> str:
+        while True:
+            try:
+                return session.prompt(PROMPT)
+            except KeyboardInterrupt:
+                if not session.default_buffer.text:
+                    raise  # on an empty line it leaves; a line begun is only given up, as in a shell
+
+    return typed
 
 
 def _plain_line() -> str:

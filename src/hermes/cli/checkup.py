@@ -51,7 +51,7 @@ def examine(home: Path, command: str) -> list[Finding]:
         findings += [
             stores_check(store, command),
             *_outside_checks(home, loaded, command, facts),
-            people_check(store, loaded.config),
+            people_check(store, loaded.config, command),
         ]
     return [*findings, service_check(facts)]
 
@@ -152,7 +152,7 @@ def stores_check(store: Store, command: str = "hermes") -> Finding:
     return good
 
 
-def people_check(store: Store, config: Config) -> Finding:
+def people_check(store: Store, config: Config, command: str = "hermes") -> Finding:
     roles: Mapping[str, int] = store.counts["people"] if store.counts else {}
     words = ", ".join(count(number, role) for role, number in sorted(roles.items())) or "nobody has written yet"
     deaf = [
@@ -167,7 +167,7 @@ def people_check(store: Store, config: Config) -> Finding:
         if any(account.access.dm_policy is DmPolicy.PAIRING for account in config.platforms[name].values())
     ]
     if by_code:
-        return Finding("people", "good", f"{words}; on {', '.join(by_code)} by a code: hermes pairing list")
+        return Finding("people", "good", f"{words}; on {', '.join(by_code)} by a code: {command} pairing list")
     if deaf:
         setting = f"{deaf[0].upper()}_ALLOWED_USERS"
         return Finding("people", "hint", f"{words}; nobody may write on {', '.join(deaf)} → set {setting}")
@@ -238,7 +238,7 @@ def _embedded_check(home: Path, command: str) -> Finding:
     from hermes.agent.models.fetch import TOTAL_MB, Fetcher, find_installed
 
     if find_installed(Fetcher(home).folder) or find_installed(None):
-        return Finding("model", "good", "built-in, here. English small talk only; a real one needs OPENAI_API_KEY")
+        return Finding("model", "good", f"built-in, here. English small talk only; a real one: {command} setup")
     return Finding(
         "model", "hint", f"built-in, not fetched yet: the first message fetches {TOTAL_MB} MB → {command} -z hello"
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from hermes import __version__
@@ -69,6 +69,8 @@ BARE = {
     "skills": "list",
     "tools": "list",
     "whatsapp": "login",
+    "weixin": "login",
+    "slack": "manifest",
 }
 
 USAGE_ERROR = 2
@@ -129,7 +131,7 @@ def _dispatch(typed: list[str]) -> int:
         case ["supervisor", *rest]:  # the process parent; typed by nobody
             from hermes.hosting import parent
 
-            return parent.main(rest)
+            return parent.main(rest, _as_typed)
         case ["--gateway", *rest]:  # the old spelling
             return _run("gateway", ["run", *rest])
         case [name, *rest] if name in BARE:
@@ -150,6 +152,9 @@ def _with_verb(name: str, rest: list[str]) -> list[str]:
 
 def _run(name: str, rest: list[str]) -> int:
     command = load(name)
+    verbs = getattr(command, "VERBS", None)
+    if verbs and (not rest or (rest[0] not in verbs and not rest[0].startswith("-"))):
+        return _unknown(rest[0], verbs, of=name) if rest else _verbless(name, verbs)
     return command.run(parser_of(name, command).parse_args(rest))
 
 
@@ -188,16 +193,30 @@ def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     return parser
 
 
-def _unknown(name: str) -> int:
+def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int:
+    """Say so, and what was meant. ``of`` is the command whose verb it would be."""
     from difflib import get_close_matches
 
     from hermes.cli.words import command_name
 
-    hermes = command_name()
-    near = get_close_matches(name, COMMANDS, n=1)
-    advice = f"Did you mean `{hermes} {near[0]}`?" if near else f"`{hermes} --help` lists what there is."
-    print(f"✗ There is no command {name!r}. {advice}", file=sys.stderr)
+    typed = " ".join(filter(None, (command_name(), of)))
+    near = get_close_matches(name, known, n=1)
+    advice = f"Did you mean `{typed} {near[0]}`?" if near else f"`{typed} --help` lists what there is."
+    print(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}", file=sys.stderr)
     return USAGE_ERROR
+
+
+def _verbless(name: str, verbs: Iterable[str]) -> int:
+    from hermes.cli.words import command_name
+
+    print(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}", file=sys.stderr)
+    return USAGE_ERROR
+
+
+def _as_typed(text: str) -> str:
+    from hermes.cli.words import as_typed  # when there is something to say
+
+    return as_typed(text)
 
 
 def _print_help() -> None:
@@ -223,10 +242,10 @@ def guarded(act: Callable[[], int]) -> int:
         print(error, file=sys.stderr)
         return CONFIG_ERROR
     except ConfigError as error:
-        print(f"✗ {error}", file=sys.stderr)
+        print(_as_typed(f"✗ {error}"), file=sys.stderr)
         return CONFIG_ERROR
     except GatewayError as error:
-        print(f"✗ {error}", file=sys.stderr)
+        print(_as_typed(f"✗ {error}"), file=sys.stderr)
         return 1
     except OSError as error:
         if error.errno not in _TROUBLES_OF_THE_MACHINE:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.asking import home_folder, load_config, refuse_foreign
-from hermes.cli.words import command_name
+from hermes.cli.words import as_typed, command_name
 from hermes.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             case _:
                 return _list(load_config(home), as_json=args.as_json)
     except ConfigError as error:
-        print(f"✗ {error}", file=sys.stderr)
+        print(as_typed(f"✗ {error}"), file=sys.stderr)
         return 1
 
 
@@ -196,7 +196,7 @@ async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[s
     from hermes.services.models import Models
 
     clock, fetcher = SystemClock(), Fetcher(home)
-    embedded = EmbeddedModel(home, fetcher, wait_seconds=0)
+    embedded = EmbeddedModel(home, fetcher)
     models = Models(lambda: loaded.config, embedded, clock)
     request = ModelRequest([ChatMessage(Role.USER, TEST_PROMPT)], max_tokens=TEST_TOKENS, deadline_seconds=TEST_SECONDS)
     told: dict[str, Any] = {"ok": True, "provider": provider, "model": model}

@@ -421,7 +421,8 @@ def undisturbed() -> Iterator[None]:
 
 def _plain(failure: str) -> str:
     """What is wrong, without the lines that tell where to write it: here it is asked for again."""
-    return failure.partition("\n")[0].strip()
+    first = failure.partition("\n")[0].strip()
+    return first if first.endswith((".", "?", "!")) else f"{first}."
 
 
 def wrapped(text: str) -> str:

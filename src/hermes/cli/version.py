@@ -15,7 +15,7 @@ EXAMPLES = """\
   hermes --version        one line, quickly
 """
 
-SHOWN = ("aiohttp", "cryptography", "psycopg", "xllamacpp")
+SHOWN = ("aiohttp", "cryptography", "psycopg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

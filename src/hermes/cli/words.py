@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -36,6 +37,11 @@ def even_examples(examples: str) -> str:
 def _halves(example: str) -> tuple[str, str]:
     command, _, does = example.removeprefix("  ").partition("  ")
     return command, does.strip()
+
+
+def as_typed(text: str) -> str:
+    """What another part says to type (``Look: hermes people list``), as it can be typed here."""
+    return re.sub(r"(?<![\w./-])hermes (?=[a-z])", lambda _: f"{command_name()} ", text)
 
 
 def _typed(name: str) -> str:

@@ -250,6 +250,7 @@ class Words:
     MODEL_FROM_NOW = "This chat uses {model} from the next message on. /model default goes back."
     MODEL_NO_PROVIDER = "There is no provider {provider!r}. Known: {known}."
     MODEL_NO_KEY = "{provider} has no key. Set {variable}, or choose another model."
+    MODEL_ONLY_BUILT_IN = "I have only the built-in model, so {model} cannot answer. On the machine: hermes setup"
     MODEL_WHICH_OF = "Which model of {provider}? Write {provider}/MODEL."
     REASONING_LOW = "a little thinking, quick answers"
     REASONING_MEDIUM = "some thinking"

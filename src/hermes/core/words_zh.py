@@ -296,6 +296,7 @@ class Chinese(Words):
     MODEL_FROM_NOW = "从下一条消息起，这个聊天用 {model}。/model default 可以换回去。"
     MODEL_NO_PROVIDER = "没有 {provider!r} 这个服务商。已有：{known}。"
     MODEL_NO_KEY = "{provider} 还没有密钥。请设置 {variable}，或者换一个模型。"
+    MODEL_ONLY_BUILT_IN = "现在只有内置小模型，用不了 {model}。请在本机运行：hermes setup"
     MODEL_WHICH_OF = "要 {provider} 的哪个模型？请写 {provider}/MODEL。"
     REASONING_LOW = "稍微想想，回答快"
     REASONING_MEDIUM = "想一想再答"

@@ -36,6 +36,7 @@ class Settings:
         self.lock_seconds = WAIT_FOR_LOCK_SECONDS
         self.stall_seconds = 30.0
         self.drain_seconds = 8.0
+        self.as_typed: Callable[[str], str] = str  # makes `hermes …` in a text what can be typed here
 
 
 class Signals:
@@ -210,7 +211,8 @@ def take_over(settings: Settings) -> locks.Lock | None:
         holder = locks.holder(path)
         who = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
         cure = "Stop it where it runs." if settings.replace else "Take over: hermes gateway run --replace"
-        _tell(f"✗ A gateway is already running for {settings.home}{who}.\n  Look: hermes gateway status     {cure}")
+        look = settings.as_typed(f"Look: hermes gateway status     {cure}")
+        _tell(f"✗ A gateway is already running for {settings.home}{who}.\n  {look}")
         return None
     _end_orphan(settings.home)
     return lock
@@ -344,16 +346,18 @@ def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Setting
     return settings
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     os.umask(0o077)
     processes.rename_process(PROCESS_NAME)
     settings = read_arguments(arguments, dict(os.environ))
+    settings.as_typed = as_typed
     os.environ["HERMES_HOME"] = settings.home
     signals = Signals()
     try:
         lock = take_over(settings)
     except OSError as error:  # a full disk, as a rule: there is no worker yet that could say so
-        _tell(f"✗ The gateway cannot start in {settings.home}: {error.strerror}. Look for trouble: hermes doctor")
+        cure = settings.as_typed("Look for trouble: hermes doctor")
+        _tell(f"✗ The gateway cannot start in {settings.home}: {error.strerror}. {cure}")
         return 1
     if lock is None:
         return 1

@@ -48,6 +48,7 @@ class Models:
         self._sessions: dict[ProxyRules, aiohttp.ClientSession] = {}
         self._answered_at: float | None = None
         self._failure = ""
+        self._failed_under: object = None
 
     def model_for(self, key: SessionKey | None = None, name: str = "", chosen: str = "") -> Model:
         """The model that answers. ``name`` is what a request asked for; one without a route means the default.
@@ -79,13 +80,14 @@ class Models:
         self._failure = ""
 
     def failed(self, kind: str) -> None:
-        """A turn ended because of the model; said in status until the next answer."""
-        self._failure = kind
+        """A turn ended because of the model; said in status until the next answer, or until another is configured."""
+        self._failure, self._failed_under = kind, self._config().model
 
     def status(self) -> dict[str, Any]:
         age = None if self._answered_at is None else self._clock.monotonic() - self._answered_at
         label = self.model_for().label
-        notes = [f"the newest call failed ({self._failure}): hermes doctor"] if self._failure else []
+        is_failing = self._failure and self._failed_under == self._config().model
+        notes = [f"the newest call failed ({self._failure}): hermes doctor"] if is_failing else []
         keys = self.keys()
         notes += [f"keys of {name}: {', '.join(states)}" for name, states in keys.items()]
         return {"label": label, "last_answer_age": age, "note": "; ".join(notes), "keys": keys}
@@ -165,9 +167,17 @@ def meant(name: str, loaded: Loaded) -> str:
 
     It may be a route, a provider and one of its models, a provider alone, or a model of the provider in use.
     """
+    if name in loaded.config.model_routes:
+        return loaded.config.model_routes[name]
+    route = _provider_and_model(name, loaded)
+    provider, _, model = route.partition("/")
+    if provider == EMBEDDED and model != KNOWN[EMBEDDED].default_model:
+        raise ConfigError(Said(lambda words: words.MODEL_ONLY_BUILT_IN.format(model=model)))
+    return route
+
+
+def _provider_and_model(name: str, loaded: Loaded) -> str:
     config = loaded.config
-    if name in config.model_routes:
-        return config.model_routes[name]
     provider, _, model = name.partition("/")
     known = config.providers.get(provider)
     is_ready = known is not None and (known in ready(loaded) or is_local(provider))

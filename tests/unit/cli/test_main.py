@@ -71,6 +71,38 @@ def test_an_unknown_command_is_answered_with_the_nearest(capsys: pytest.CaptureF
     assert "hermes status`?" in capsys.readouterr().err
 
 
+def test_an_unknown_verb_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gateway", "statu"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("✗ There is no command 'gateway statu'.")
+    assert "hermes gateway status`?" in told
+
+
+def test_a_command_that_needs_a_verb_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["api-key"]) == 2
+    assert "hermes api-key show|create|list|revoke" in capsys.readouterr().err
+
+
+def test_a_command_with_one_verb_needs_no_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slack", "manifest"]) == 0
+    in_full = capsys.readouterr().out
+    assert main(["slack"]) == 0
+    assert capsys.readouterr().out == in_full
+
+
+def test_what_an_error_says_to_type_can_be_typed_here(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(SOURCES.parent)
+
+    def act() -> int:
+        raise GatewayError("I know nobody 'ana'. Look: hermes people list")
+
+    assert guarded(act) == 1
+    assert capsys.readouterr().err == "✗ I know nobody 'ana'. Look: ./scripts/hermes people list\n"
+
+
 def test_a_word_like_nothing_else_is_answered_with_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["xyzzy"]) == 2
     assert "--help` lists what there is" in capsys.readouterr().err

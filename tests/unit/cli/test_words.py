@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.words import command_name, gateway_command_name
+from hermes.cli.words import as_typed, command_name, gateway_command_name
 
 CLONE = Path(__file__).resolve().parents[3]
 
@@ -38,3 +38,12 @@ def test_another_programs_hermes_on_the_path_is_not_named(tmp_path: Path, monkey
     other.chmod(0o755)
     monkeypatch.chdir(CLONE)
     assert command_name() == "./scripts/hermes"
+
+
+def test_only_the_command_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CLONE)
+    told = "~/.hermes is hermes-agent's; Hermes says: hermes doctor, or `hermes setup`, not ./scripts/hermes logs"
+    assert as_typed(told) == (
+        "~/.hermes is hermes-agent's; Hermes says: ./scripts/hermes doctor, or `./scripts/hermes setup`, "
+        "not ./scripts/hermes logs"
+    )

@@ -150,7 +150,10 @@ def is_first_reply(messages: Sequence[ChatMessage]) -> bool:
 
 
 def prompt_for(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
-    """Our one sentence, and as many of the last texts as fit; a caller's system prompt and tools stay out."""
+    """Our one sentence, and as many of the last texts as fit; a caller's system prompt and tools stay out.
+
+    So does what was said in another language, with our answer to it: after one 你好 it would go on in broken Chinese.
+    """
     spoken = [message for message in messages if message.role in (Role.USER, Role.ASSISTANT) and message.text.strip()]
     chosen: list[dict[str, str]] = []
     left = PROMPT_BYTES
@@ -158,6 +161,8 @@ def prompt_for(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
         content = _HINT_IN_HISTORY.sub("", message.text).strip()
         if not chosen:
             content = _cut(content, LAST_MESSAGE_BYTES)
+        elif language_of(content) is not Language.ENGLISH:
+            continue
         left -= len(content.encode("utf-8", "replace"))
         if left < 0:
             break

@@ -95,6 +95,13 @@ def test_prompt_holds_our_sentence_and_not_the_callers_system_prompt_or_tools() 
     ]
 
 
+@pytest.mark.parametrize("said", ["你好", "Guten Tag, was kannst du?"])
+def test_what_was_said_in_another_language_does_not_lead_the_next_answer_astray(said: str) -> None:
+    refusal = ChatMessage(Role.ASSISTANT, only_english(language_of(said), home()))
+    prompt = prompt_for([ChatMessage(Role.USER, said), refusal, ChatMessage(Role.USER, "hello")])
+    assert prompt[1:] == [{"role": "user", "content": "hello"}]
+
+
 def test_old_talk_is_left_out_when_it_does_not_fit() -> None:
     messages = [ChatMessage(Role.USER if turn % 2 == 0 else Role.ASSISTANT, f"{turn} " * 60) for turn in range(11)]
     prompt = prompt_for(messages)
