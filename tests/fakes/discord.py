@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 from urllib.parse import unquote
 
@@ -130,6 +131,7 @@ class FakeDiscord(Site):
         self.says_hello = True
         self.answers_heartbeats = True
         self.begins_sessions = True
+        self.clock_ahead = 0.0  # by how many seconds this clock differs from that of whoever asks
         self.flags = MAY_READ
         self.servers = [SERVER]
         self.absent: set[str] = set()  # servers that have trouble of their own, and tell nothing yet
@@ -408,7 +410,7 @@ class FakeDiscord(Site):
         return self._typings
 
     def _id(self) -> str:
-        self._last_id = max(self._last_id + 1, (int(time.time() * 1000) - EPOCH_MS) << 22)
+        self._last_id = max(self._last_id + 1, (int((time.time() + self.clock_ahead) * 1000) - EPOCH_MS) << 22)
         return str(self._last_id)
 
     def _channel(self, id_: str) -> Json:
@@ -613,6 +615,7 @@ class FakeDiscord(Site):
         limit, remaining, reset_after = self.rates.get(what, (1000, 999, 1.0))
         headers = {"X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": str(remaining)}
         headers["X-RateLimit-Reset-After"] = str(reset_after)
+        headers["Date"] = formatdate(time.time() + self.clock_ahead, usegmt=True)
         return _json(answer, 200, headers | {"X-RateLimit-Bucket": what.replace(" ", "-")})
 
     def _act(self, what: str, parts: tuple[str, ...], body: Any, files: list[_File], query: dict[str, str]) -> Any:

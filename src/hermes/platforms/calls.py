@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from email.utils import parsedate_to_datetime
+
 import aiohttp
 from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from yarl import URL
@@ -9,6 +11,7 @@ from yarl import URL
 from hermes.core.errors import RejectedError
 
 CONNECT_SECONDS = 10.0
+CLOCK_GRAIN_SECONDS = 5.0
 
 NO_PROXY = (ProxyConnectionError, ProxyTimeoutError, ProxyError)
 """What a SOCKS proxy that could not connect is told as; these share no base."""
@@ -51,3 +54,14 @@ def own_address(address: str, name: str, *, root: str, hosts: tuple[str, ...], p
 def within(seconds: float) -> aiohttp.ClientTimeout:
     """The whole call within so many seconds, the connection within ten of them."""
     return aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
+
+
+def clock_ahead(told: str | None, now: float) -> float:
+    """By how much the platform's clock, as told in the ``Date`` of an answer, is ahead of ours; seconds do not matter.
+
+    It names its messages by that clock, and ours may be set wrong."""
+    try:
+        ahead = parsedate_to_datetime(told or "").timestamp() - now
+    except (ValueError, OverflowError):
+        return 0.0
+    return ahead if abs(ahead) > CLOCK_GRAIN_SECONDS else 0.0

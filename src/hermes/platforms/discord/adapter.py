@@ -75,8 +75,8 @@ class DiscordAdapter:
         ours, news = of_identity(self._stored, self._identity)
         places = Places.of(ours)
         if not places.since:
-            news |= places.begin(snowflake_at(self._now()))
-        await self._store(emit, Batch(marks={**news, **places.forget_before(oldest(self._now()))}))
+            news |= places.begin(snowflake_at(self._now_there()))
+        await self._store(emit, Batch(marks={**news, **places.forget_before(oldest(self._now_there()))}))
         me = self._me(name, places)
         session = places.session
         while True:
@@ -89,7 +89,7 @@ class DiscordAdapter:
     async def _session(self, emit: Emit, me: Me, places: Places, session: Session | None) -> None:
         """Receive for as long as one session lives; returns when it is lost."""
         items: asyncio.Queue[Item] = asyncio.Queue()
-        catch_up = CatchUp(self._api, places, self._now, items.put_nowait, is_resumed=session is not None)
+        catch_up = CatchUp(self._api, places, self._now_there, items.put_nowait, is_resumed=session is not None)
         gateway = Gateway(self._api.client, self._config.gateway_url, self._alive, items.put_nowait)
         receiver = Receiver(me, places, catch_up, self._sender.note, session)
         async with AsyncExitStack() as stack:
@@ -112,6 +112,10 @@ class DiscordAdapter:
                 await emit(batch.events, batch.marks or None)
                 self._keep(batch.marks)
             await acks()
+
+    def _now_there(self) -> float:
+        """The time by Discord's clock, which names its messages; ours may be set wrong."""
+        return self._now() + self._api.client.ahead
 
     def _keep(self, marks: Marks) -> None:
         for name, mark in marks.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -16,7 +17,7 @@ from yarl import URL
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RateLimitedError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, own_address, within
+from hermes.platforms.calls import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.buckets import SHORT_SECONDS, Bucket
 from hermes.platforms.discord.config import DiscordConfig
@@ -36,12 +37,16 @@ class BorrowingClient(HTTPClient):
         self._global_over.set()
         self.token = token
         self.max_ratelimit_timeout = SHORT_SECONDS
+        self.ahead = 0.0  # how many seconds Discord's clock is ahead of ours
 
     def get_ratelimit(self, key: str) -> Ratelimit:
         if key not in self._buckets:
-            self._buckets[key] = Bucket()
+            self._buckets[key] = Bucket(self._dated)
             self._try_clear_expired_ratelimits()
         return self._buckets[key]
+
+    def _dated(self, told: str | None) -> None:
+        self.ahead = clock_ahead(told, time.time())
 
     async def ws_connect(self, url: str, *, compress: int = 0) -> aiohttp.ClientWebSocketResponse:
         session: aiohttp.ClientSession = self._HTTPClient__session

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 
+import aiohttp
 from discord import RateLimited
 from discord.http import Ratelimit
 
@@ -16,10 +18,16 @@ class Bucket(Ratelimit):
     """The SDK's own waits after a call that used the last place, before it returns: a message that is shown already
     would count as unknown meanwhile. And it refuses a call although there are places left, when the window is long."""
 
-    __slots__ = ()
+    __slots__ = ("_dated",)
 
-    def __init__(self) -> None:
+    def __init__(self, dated: Callable[[str | None], None] = lambda _: None) -> None:
+        """``dated`` is told the date of each answer."""
         super().__init__(None)
+        self._dated = dated
+
+    def update(self, response: aiohttp.ClientResponse, *, use_clock: bool = False) -> None:
+        super().update(response, use_clock=use_clock)
+        self._dated(response.headers.get("Date"))
 
     async def acquire(self) -> None:
         wait = self._until_free()

@@ -19,7 +19,7 @@ from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, own_address, within
+from hermes.platforms.calls import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.config import SlackConfig
 
@@ -69,7 +69,7 @@ class Api:
             # An answer that is no object ends in the SDK as an AttributeError.
             kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
             raise kind(f"Slack did not answer {method} ({type(error).__name__})") from None
-        self._ahead = wire.clock_ahead(response.headers.get("Date"), time.time())
+        self._ahead = clock_ahead(response.headers.get("Date"), time.time())
         data = response.data
         return data if isinstance(data, dict) else {}
 

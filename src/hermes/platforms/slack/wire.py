@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 import orjson
@@ -48,7 +47,6 @@ LABEL_LIMIT = 75
 ROW_LIMIT = 25
 DEFAULT_RETRY_SECONDS = 30.0
 LONGEST_RETRY_SECONDS = 3600.0
-CLOCK_GRAIN_SECONDS = 5.0
 
 CAPABILITIES = Capabilities(
     # What is left when a repeated message has to carry its mark.
@@ -235,15 +233,6 @@ def refusal(method: str, error: str, status: int, headers: Mapping[str, str], ne
     scope = f" (it lacks {needed})" if needed else ""
     advice = _ADVICE.get(error, "")
     return RefusedError(f"{reason}{scope}.{' ' if advice else ''}{advice}", error)
-
-
-def clock_ahead(told: str | None, now: float) -> float:
-    """By how much Slack's clock, as told in the ``Date`` of an answer, is ahead of ours; seconds do not matter."""
-    try:
-        ahead = parsedate_to_datetime(told or "").timestamp() - now
-    except (ValueError, OverflowError):
-        return 0.0
-    return ahead if abs(ahead) > CLOCK_GRAIN_SECONDS else 0.0
 
 
 def _seconds(value: str | None) -> float:

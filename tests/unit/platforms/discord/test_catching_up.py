@@ -66,6 +66,24 @@ async def test_at_the_first_start_nothing_old_is_read(inbox: Inbox) -> None:
     assert texts(inbox) == ["live"]
 
 
+@pytest.mark.parametrize("days", [-1, 1, 30], ids=["behind by a day", "ahead by a day", "ahead by a month"])
+async def test_a_clock_that_is_set_wrong_neither_hides_what_was_missed_nor_brings_back_what_is_old(
+    inbox: Inbox, days: int
+) -> None:
+    """``days``: by how much ours is ahead."""
+    async with asyncio.timeout(SECONDS), FakeDiscord(is_known=False) as discord:
+        discord.clock_ahead = -days * 86_400.0 - 3600
+        discord.user_says("an hour before it was ever started", chat=GROUP)
+        discord.clock_ahead += 3600
+        async with listening(discord, inbox):
+            await discord.wait_for(lambda: is_complete(discord))
+        discord.forget_sessions()
+        said = discord.user_says("while it was down", chat=GROUP)
+        async with listening(discord, inbox):
+            await inbox.until(1)
+    assert inbox.keys == [said.key]
+
+
 async def test_what_was_said_meanwhile_arrives_in_order_in_every_channel(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_all_that_the_sdks_socket_asks_of_its_client_is_there() -> None:
         (BorrowingClient, HTTPClient, "get_ratelimit"),
         (BorrowingClient, HTTPClient, "ws_connect"),
         (Bucket, Ratelimit, "acquire"),
+        (Bucket, Ratelimit, "update"),
         (Bucket, Ratelimit, "_refresh"),
     ],
 )

@@ -51,23 +51,6 @@ def test_a_wait_is_as_long_as_slack_says_within_reason(told: str | None, seconds
     assert refused.retry_after == seconds
 
 
-@pytest.mark.parametrize(
-    "told, ahead",
-    [
-        ("Sun, 09 Sep 2001 01:46:40 GMT", 0.0),
-        ("Sun, 09 Sep 2001 01:46:37 GMT", 0.0),  # whole seconds, and the way here
-        ("Sun, 09 Sep 2001 02:46:40 GMT", 3600.0),
-        ("Sun, 09 Sep 2001 00:46:40 GMT", -3600.0),
-        ("soon", 0.0),
-        ("", 0.0),
-        (None, 0.0),
-        ("Sun, 99 Sep 99999 01:46:40 GMT", 0.0),
-    ],
-)
-def test_a_clock_is_wrong_when_it_is_off_by_more_than_some_seconds(told: str | None, ahead: float) -> None:
-    assert wire.clock_ahead(told, 1_000_000_000.0) == ahead
-
-
 def test_however_many_buttons_there_are_the_question_stands_above_them_and_slack_takes_it() -> None:
     many = tuple((Button(f"{number}", f"d{number}"),) for number in range(80))
     made = wire.blocks("Which?", many)
