@@ -79,12 +79,15 @@ class DiscordAdapter:
         await self._store(emit, Batch(marks={**news, **places.forget_before(oldest(self._now_there()))}))
         me = self._me(name, places)
         session = places.session
-        while True:
-            if session is None:
-                await self._store(emit, Batch(marks=places.begin_session(self._now())))
-            await self._session(emit, me, places, session)
-            session = None
-            await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
+        try:
+            while True:
+                if session is None:
+                    await self._store(emit, Batch(marks=places.begin_session(self._now())))
+                await self._session(emit, me, places, session)
+                session = None
+                await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
+        finally:
+            await self._answers.close()
 
     async def _session(self, emit: Emit, me: Me, places: Places, session: Session | None) -> None:
         """Receive for as long as one session lives; returns when it is lost."""
@@ -107,11 +110,10 @@ class DiscordAdapter:
 
     async def _store(self, emit: Emit, batch: Batch) -> None:
         """An interaction is answered only when it is stored, and whoever answers it in words comes after that."""
-        with self._answers.expected(batch.acks) as acks:
+        with self._answers.stored(batch.acks):
             if batch.events or batch.marks:
                 await emit(batch.events, batch.marks or None)
                 self._keep(batch.marks)
-            await acks()
 
     def _now_there(self) -> float:
         """The time by Discord's clock, which names its messages; ours may be set wrong."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from hermes.core.errors import PlatformError
@@ -25,21 +25,30 @@ class Answers:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._expected: dict[str, asyncio.Event] = {}  # interactions that are not acknowledged yet, by token
+        self._acking: set[asyncio.Task[None]] = set()
 
     @contextmanager
-    def expected(self, acks: Sequence[Ack]) -> Iterator[Callable[[], Awaitable[None]]]:
-        """What is said to these waits until ``acks`` were made, or were given up."""
+    def stored(self, acks: Sequence[Ack]) -> Iterator[None]:
+        """Around the storing of these: they are acknowledged when it went well. Nobody waits for that, other events
+        least of all; only what is said to these interactions comes after it."""
         for ack in acks:
             self._expected[ack.token] = asyncio.Event()
-
-        async def acknowledge() -> None:
-            await asyncio.gather(*(self._acknowledge(ack) for ack in acks))
-
         try:
-            yield acknowledge
-        finally:
+            yield
+        except BaseException:
             for ack in acks:
                 self._settle(ack.token)
+            raise
+        for ack in acks:
+            task = asyncio.create_task(self._acknowledge(ack))
+            self._acking.add(task)
+            task.add_done_callback(self._acking.discard)
+
+    async def close(self) -> None:
+        """Give up what is not acknowledged yet."""
+        for task in self._acking:
+            task.cancel()
+        await asyncio.gather(*self._acking, return_exceptions=True)
 
     def _settle(self, token: str) -> None:
         if (waiting := self._expected.pop(token, None)) is not None:
@@ -58,7 +67,8 @@ class Answers:
             )
         except PlatformError as error:  # too late, or already done before a restart: it is stored all the same
             log.debug("Interaction not acknowledged", extra={"platform": "discord", "reason": str(error)})
-        self._settle(ack.token)
+        finally:
+            self._settle(ack.token)
 
     async def tell(self, press_id: str, text: str) -> bool:
         found = _PRESS.fullmatch(press_id)

@@ -164,7 +164,7 @@ class Receiver:
         seen: set[str] = set()
         for message in found.messages:
             event = wire.past(message, found.room, self.me)
-            seen.add(message_key(message["id"]))
+            seen |= {message_key(message["id"]), _name_of_edit(message)}
             self._add(event, batch)
             batch.marks |= self._moved(found.room, message["id"])
         self.catch_up.finish(found.room)
@@ -207,7 +207,13 @@ def _joined(told: object) -> str:
 
 def _name_of(frame: Frame) -> str:
     data = frame.data if isinstance(frame.data, dict) else {}
-    return message_key(str(data.get("id"))) if frame.event == "MESSAGE_CREATE" else ""
+    return message_key(str(data.get("id"))) if frame.event == "MESSAGE_CREATE" else _name_of_edit(data)
+
+
+def _name_of_edit(message: Json) -> str:
+    """What the history shows of an edited message are its newest words."""
+    edited = message.get("edited_timestamp")
+    return f"edit:{message.get('id')}:{edited}" if edited else f"as it was: {message.get('id')}"
 
 
 def _ack(data: object) -> list[Ack]:

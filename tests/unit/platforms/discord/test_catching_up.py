@@ -162,6 +162,24 @@ async def test_live_messages_wait_behind_what_was_missed_and_come_once(inbox: In
     assert inbox.keys[1:] == [first.key, *(each.key for each in live)]
 
 
+async def test_an_edit_waits_behind_what_it_changes_and_is_told_once(inbox: Inbox) -> None:
+    async with known(inbox) as discord:
+        early, late = discord.user_says("erly"), discord.user_says("lte")
+        hold = discord.hold("GET messages")
+        discord.user_edits(early, "early")
+        shown = discord.history[early.chat][-2]
+        async with listening(discord, inbox):
+            await hold.reached()
+            discord.dispatch("MESSAGE_UPDATE", {**shown, "channel_type": 1})
+            discord.user_edits(late, "late")
+            await asyncio.sleep(0.05)
+            discord.release_all()
+            await inbox.until(3)
+            await discord.wait_for(lambda: is_complete(discord))
+    said = [(event.text, event.is_edit) for event in inbox.events if isinstance(event, InboundMessage)]
+    assert said == [("early", False), ("lte", False), ("late", True)]
+
+
 async def test_what_stands_in_the_history_and_is_told_live_comes_once(inbox: Inbox) -> None:
     async with known(inbox) as discord:
         discord.user_says("missed")

@@ -17,7 +17,7 @@ from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError
 from hermes.core.messages import Button, InboundEvent, InboundMessage, Marks, OutboundMessage, Unreadable
 from hermes.core.ports import Adapter, AnswersPresses, Describes
 from hermes.platforms.discord import adapter as adapters
-from hermes.platforms.discord import connection
+from hermes.platforms.discord import answering, connection
 from hermes.platforms.discord.places import MOST_BEGUN, Places
 from hermes.services.http import ProxyRules, make_session
 from tests.contract.adapters.conftest import Inbox, receiving, saying
@@ -540,6 +540,24 @@ async def test_a_press_is_acknowledged_only_when_the_inbox_has_taken_it_and_answ
         await asyncio.wait({running})
     assert [(told["content"], told["flags"]) for told in discord.followups] == [("Done.", 64)]
     assert (discord.unacked, discord.late_acks) == (0, [])
+
+
+async def test_a_press_whose_acknowledgement_takes_long_keeps_nobody_waiting(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "ACK_SECONDS", 60.0)
+    async with connected(inbox) as (discord, adapter, _):
+        question = OutboundMessage(discord.target(), "May I?", buttons=((Button("Yes", "yes"), Button("No", "no")),))
+        await adapter.send(question)
+        hold = discord.hold("POST callback")
+        discord.user_presses(discord.sent[0], "yes")
+        await hold.reached()
+        discord.user_presses(discord.sent[0], "no", user=8)
+        discord.user_says("and another thing")
+        await inbox.until(3)
+        await discord.wait_for(lambda: hold.waiting == 2)
+        discord.release_all()
+    assert discord.late_acks == []
 
 
 @pytest.mark.parametrize("status, code", [(404, 10062), (400, 40060), (503, 0)])
