@@ -112,6 +112,8 @@ class FakeWeixin(Site):
         self.batch_size = 50
         self.gives_ids = True
         self.typing_signs: list[tuple[str, int]] = []
+        self.ticket_era = 0  # tickets of another one are not taken any more
+        self.cut_after_seconds: float | None = None  # a proxy on the way that cuts what is held for longer
         self._accepted_token = TOKEN
         self._answers: dict[str, deque[Answer]] = {}
         self._pending: deque[bytes] = deque()
@@ -408,9 +410,12 @@ class FakeWeixin(Site):
             if self._poll is not None and not self._poll.done():
                 self._poll.set_result(None)  # one poll for each token
             self._poll = asyncio.get_running_loop().create_future()
+            held = self.hold_seconds if self.cut_after_seconds is None else self.cut_after_seconds
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.hold_seconds):
+                async with asyncio.timeout(held):
                     await self._poll
+            if self.cut_after_seconds is not None and not self._pending and request.transport is not None:
+                request.transport.abort()
             await asyncio.sleep(self.latency_seconds)
         if request.transport is None or request.transport.is_closing():
             return web.Response()  # who asked is gone: nothing was handed out
@@ -486,12 +491,14 @@ class FakeWeixin(Site):
         user = body.get("ilink_user_id")
         if not user:
             return {"ret": -3, "errmsg": "no user"}
-        return {"ret": 0, "typing_ticket": base64.b64encode(f"ticket {user}".encode()).decode()}
+        return {"ret": 0, "typing_ticket": self._ticket(str(user))}
+
+    def _ticket(self, user: str) -> str:
+        return base64.b64encode(f"ticket {user} {self.ticket_era}".encode()).decode()
 
     def _send_typing(self, body: Json) -> Json:
         user = str(body.get("ilink_user_id"))
-        ticket = base64.b64encode(f"ticket {user}".encode()).decode()
-        if body.get("typing_ticket") != ticket or body.get("status") not in (1, 2):
+        if body.get("typing_ticket") != self._ticket(user) or body.get("status") not in (1, 2):
             return {"ret": -3, "errmsg": "bad ticket"}
         self.typing_signs.append((user, body["status"]))
         return {}

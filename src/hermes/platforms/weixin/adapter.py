@@ -17,6 +17,7 @@ from hermes.core.errors import (
     RateLimitedError,
     RejectedError,
     StoreIsDownError,
+    UnreachableError,
     WindowClosedError,
 )
 from hermes.core.keys import Target
@@ -56,6 +57,10 @@ FIRST_TICKET_PAUSE = 2.0
 # Who answers a poll with nothing, and at once, does not wait for news; without a pause they would be asked for ever.
 AT_ONCE_SECONDS, PAUSE_SECONDS = 0.1, 1.0
 LONGEST_TICKET_PAUSE = 3600.0
+# A poll that was held for so long and then cut was cut by a proxy on the way, which lets nothing stay open.
+LONG_HELD_SECONDS = 10.0
+MOST_FAILED_POLLS = 3
+FAILED_POLLS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,16 @@ class Ticket:
     text: str
     until: float
     pause: float = 0.0
+
+
+@dataclass(slots=True)
+class Polls:
+    """How many polls in a row were answered with nothing of use. It outlives the adapter, which each of them ends."""
+
+    failed: int = 0
+
+    async def close(self) -> None:
+        """Nothing to close."""
 
 
 class WeixinAdapter:
@@ -100,6 +115,7 @@ class WeixinAdapter:
             self._memory.note(name, value)
         self._breaker = Breaker.of(marks.get(BREAKER, ""), config.break_seconds)
         self._reader = Reader(config.bot_id, config.account, self._memory.recall)
+        self._polls = parts.kept.one(Polls, Polls)
         self._tickets: dict[str, Ticket] = {}
         self._lost: CredentialsError | None = None  # the token is dead: no more traffic
         self._polling: asyncio.Timeout | None = None
@@ -116,8 +132,9 @@ class WeixinAdapter:
         """Receive until cancelled; reconnecting is the supervisor's work, not ours."""
         self._emit = emit
         try:
-            if await self._notify("msg/notifystart", NOTIFY_SECONDS):
-                self._heard()  # the first poll may be held for long
+            # The first poll may be held for long. While polls fail, an announcement that is taken is no sign of life.
+            if await self._notify("msg/notifystart", NOTIFY_SECONDS) and not self._polls.failed:
+                self._heard()
             await self._receive(emit)
         except asyncio.CancelledError:
             if self._now() - self._heard_at <= HOLD_SECONDS + self._grace:  # else nobody is there to be told
@@ -135,9 +152,18 @@ class WeixinAdapter:
                 batch = await self._poll(hold)
             except client.TimedOutError:
                 continue  # nothing new, said by nobody; a dead network shows at the next connection
+            except client.NoAnswerError:
+                if loop.time() - asked_at < LONG_HELD_SECONDS:
+                    raise
+                if await self._notify("msg/notifystart", NOTIFY_SECONDS):
+                    self._heard()
+                continue
             except client.GarbledError as error:
                 await self._keep_garbled(error, emit)
-                raise
+                raise self._failed(error) from None
+            except (wire.QuotaError, RejectedError, UnreachableError) as error:
+                raise self._failed(error) from None
+            self._polls.failed = 0
             self._heard()
             hold = batch.hold_seconds or HOLD_SECONDS
             events = [self._understand(raw) for raw in batch.messages]
@@ -148,6 +174,13 @@ class WeixinAdapter:
                 await emit(events, marks)
             if not events and loop.time() - asked_at < AT_ONCE_SECONDS:
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    def _failed(self, error: PlatformError) -> PlatformError:
+        """Weixin is there and does not hand anything out: whoever goes on asking is asked to leave."""
+        self._polls.failed += 1
+        if self._polls.failed % MOST_FAILED_POLLS:
+            return error
+        return RateLimitedError(str(error), retry_after=FAILED_POLLS_SECONDS, in_all=True)
 
     def _heard(self) -> None:
         self._heard_at = self._now()
@@ -290,8 +323,20 @@ class WeixinAdapter:
         if self._lost is not None or self._breaker.left(self._now()) > 0:
             return
         ticket = await self._ticket(peer)
-        if ticket:
+        if ticket and not await self._shown(peer, ticket, status):
+            del self._tickets[peer]  # it lapsed before its time
+            ticket = await self._ticket(peer)
+            if ticket and not await self._shown(peer, ticket, status):
+                self._without_ticket(peer, FIRST_TICKET_PAUSE)
+
+    async def _shown(self, peer: str, ticket: str, status: int) -> bool:
+        """False when Weixin does not take the ticket."""
+        try:
             await self._client.call("sendtyping", {"ilink_user_id": peer, "typing_ticket": ticket, "status": status})
+        except RejectedError as error:
+            log.debug("Typing not shown", extra={"platform": "weixin", "reason": str(error)})
+            return False
+        return True
 
     async def _ticket(self, peer: str) -> str:
         now = self._now()
@@ -309,9 +354,11 @@ class WeixinAdapter:
             self._tickets[peer] = Ticket(text, now + TICKET_SECONDS)
             return text
         before = known.pause if known is not None else 0.0
-        pause = min(max(before * 2, FIRST_TICKET_PAUSE), LONGEST_TICKET_PAUSE)
-        self._tickets[peer] = Ticket("", now + pause, pause)
+        self._without_ticket(peer, min(max(before * 2, FIRST_TICKET_PAUSE), LONGEST_TICKET_PAUSE))
         return ""
+
+    def _without_ticket(self, peer: str, pause: float) -> None:
+        self._tickets[peer] = Ticket("", self._now() + pause, pause)
 
     async def fetch(self, attachment: Attachment, into: Path) -> Path:
         handle = media.Handle.of(attachment.file_id)

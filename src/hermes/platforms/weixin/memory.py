@@ -1,7 +1,7 @@
 """What an account remembers from one start to the next, as the marks that are stored with each batch.
 
 Its place in the stream, the newest context token of each chat and when a person wrote there, the last few messages
-(phones quote by number alone), and the last text of each chat, since Weixin hands some texts out twice.
+(phones quote by number alone), and the last texts of each chat, since Weixin hands some texts out twice.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ NEXT_SLOT = "said_next"
 # this is theirs.
 TWIN_AFTER_MS = 1500
 TWIN_BEFORE_MS = 15_000
+TWINS_KEPT = 8  # texts of one person, of which any may come again
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """The last text of a chat: its hash, its number, when it was written."""
+    """One of the last texts of a person: its hash, its number, when it was written."""
 
     digest: str
     number: str
@@ -54,7 +55,7 @@ class Memory:
     def __init__(self, marks: Marks) -> None:
         self.cursor = marks.get(CURSOR, "")
         self._chats: dict[str, Chat] = {}
-        self._last: dict[str, _Last] = {}
+        self._last: dict[str, tuple[_Last, ...]] = {}
         self._said: OrderedDict[str, Remembered] = OrderedDict()
         self._slot = _number(marks.get(NEXT_SLOT, ""))
         self._news: dict[str, str] = {}
@@ -70,7 +71,9 @@ class Memory:
             elif name.startswith(_SAID):
                 self._said[str(parts[0])] = Remembered(str(parts[1]), bool(parts[2]))
             elif name.startswith(_LAST):
-                self._last[name.removeprefix(_LAST)] = _Last(str(parts[0]), str(parts[1]), int(parts[2]))
+                kept = [parts] if isinstance(parts[0], str) else parts  # older ones hold a single text
+                texts = tuple(_Last(str(digest), str(number), int(at)) for digest, number, at in kept)
+                self._last[name.removeprefix(_LAST)] = texts[-TWINS_KEPT:]
         except (ValueError, TypeError, IndexError, KeyError):
             return
 
@@ -122,13 +125,17 @@ class Memory:
             return message
         digest = hashlib.sha256(message.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         peer = f"{message.session_key.chat}/{message.sender_id}"
-        last = self._last.get(peer)
-        if last is not None and last.digest == digest and last.number != message.message_id:
+        known = self._last.get(peer, ())
+        for last in known:
+            if last.number == message.message_id:
+                return message
             gap = abs(at_ms - last.at_ms)
-            if gap == 0 or TWIN_AFTER_MS <= gap <= TWIN_BEFORE_MS:
+            if last.digest == digest and (gap == 0 or TWIN_AFTER_MS <= gap <= TWIN_BEFORE_MS):
                 return replace(message, keys=(*message.keys, f"msg:{last.number}"))
-        self._last[peer] = _Last(digest, message.message_id, at_ms)
-        self._news[_LAST + peer] = _packed(digest, message.message_id, at_ms)
+        recent = [last for last in known if abs(at_ms - last.at_ms) <= TWIN_BEFORE_MS]
+        kept = (*recent, _Last(digest, message.message_id, at_ms))[-TWINS_KEPT:]
+        self._last[peer] = kept
+        self._news[_LAST + peer] = orjson.dumps([[each.digest, each.number, each.at_ms] for each in kept]).decode()
         return message
 
 

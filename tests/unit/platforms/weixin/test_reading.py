@@ -177,6 +177,42 @@ def test_the_same_words_some_seconds_later_are_the_same_message(later_ms: int, i
     assert twin(first, create_time_ms=first["create_time_ms"] + later_ms) == is_twin
 
 
+def heard(*said: tuple[int, str, int], memory: Memory | None = None) -> list[tuple[str, ...]]:
+    """The keys of one message after another: its number, its words, and when they were written in milliseconds."""
+    memory, keys = memory or Memory({}), []
+    for number, words, at in said:
+        raw = samples.message(samples.text(words), message_id=number, create_time_ms=1_760_000_000_000 + at)
+        event = read(raw)
+        assert isinstance(event, InboundMessage)
+        keys.append(memory.told_twice(event, raw).keys)
+    return keys
+
+
+def test_of_several_texts_in_a_row_each_is_known_when_it_comes_again() -> None:
+    one, two = ("msg:1",), ("msg:2",)
+    again = heard((1, "one", 0), (2, "two", 1000), (3, "one", 4000), (4, "two", 5000), (5, "one", 9000))
+    assert again == [one, two, ("msg:3", *one), ("msg:4", *two), ("msg:5", *one)]
+    memory = Memory({})
+    heard((1, "one", 0), (2, "two", 1000), memory=memory)
+    after_a_restart = Memory(memory.take_marks())
+    assert heard((3, "one", 4000), (2, "two", 1000), memory=after_a_restart) == [("msg:3", *one), two]
+
+
+def test_what_was_said_long_before_is_no_twin_and_not_kept() -> None:
+    memory = Memory({})
+    heard(*((number, f"text {number}", number * 100) for number in range(1, 30)), (30, "yes", 60_000), memory=memory)
+    assert heard((31, "yes", 64_000), memory=memory) == [("msg:31", "msg:30")]
+    assert all(len(mark) < 100 for name, mark in memory.take_marks().items() if name.startswith("last:"))
+
+
+def test_a_mark_with_a_single_text_is_read_too() -> None:
+    memory = Memory({})
+    heard((1, "yes", 0), memory=memory)
+    [(name, mark)] = [(name, mark) for name, mark in memory.take_marks().items() if name.startswith("last:")]
+    single = Memory({name: mark.removeprefix("[").removesuffix("]")})
+    assert heard((2, "yes", 4000), memory=single) == [("msg:2", "msg:1")]
+
+
 def test_other_words_or_another_person_are_not() -> None:
     first = samples.message(samples.text("yes"))
     later = {"create_time_ms": first["create_time_ms"] + 4000}

@@ -23,7 +23,7 @@ from hermes.core.errors import (
     WindowClosedError,
 )
 from hermes.core.keys import Target
-from hermes.core.manifest import AdapterParts
+from hermes.core.manifest import AdapterParts, Kept
 from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, OutboundMessage, Unreadable
 from hermes.core.ports import Adapter, EndsTyping, FetchesFiles, ShowsTyping
 from hermes.platforms.weixin.adapter import WeixinAdapter
@@ -145,6 +145,45 @@ async def test_a_poll_that_nobody_answers_in_time_is_no_failure_and_keeps_its_pl
             weixin.user_says("two")
             assert (await inbox.message()).text == "two"
     assert {body["get_updates_buf"] for body in weixin.bodies["getupdates"][1:3]} == {"Ck-1"}
+
+
+def test_a_proxy_that_cuts_every_poll_after_half_a_minute_is_no_trouble() -> None:
+    async def story(loop: JumpingLoop, _: LoopClock) -> tuple[int, float, str]:
+        inbox, signs = Inbox(), [loop.time()]
+        async with FakeWeixin() as weixin, weixin.adapter(alive=lambda: signs.append(loop.time())) as adapter:
+            weixin.cut_after_seconds = 30.0
+            async with receiving(adapter, inbox) as running:
+                await asyncio.sleep(300)
+                assert not running.done()
+                weixin.user_says("still there?")
+                text = (await inbox.message()).text
+            return weixin.polls, max(later - earlier for earlier, later in pairwise(signs)), text
+
+    polls, longest_silence, text = run_in_jumps(story)
+    assert 10 <= polls <= 12
+    assert longest_silence < WeixinAdapter.capabilities.silence_seconds
+    assert text == "still there?"
+
+
+async def test_three_polls_in_a_row_that_come_to_nothing_make_it_wait_and_count_as_no_sign_of_life(
+    inbox: Inbox,
+) -> None:
+    kept, signs, waits = Kept(), list[int](), list[float]()
+    async with asyncio.timeout(SECONDS), FakeWeixin() as weixin, aiohttp.ClientSession() as http:
+        for _ in range(2):
+            weixin.answer_next("getupdates", {"ret": -1}, Answer(b"busy", 503), {"ret": -2})
+        for number in range(6):
+            alive = lambda number=number: signs.append(number)  # noqa: E731 - one for each start
+            parts = AdapterParts("main", weixin.settings(), http, alive, {}, kept=kept)
+            with pytest.raises(PlatformError) as failed:
+                await WeixinAdapter(WeixinConfig.of(parts), http, parts).run(inbox)
+            waits.append(failed.value.retry_after if isinstance(failed.value, RateLimitedError) else 0.0)
+        weixin.user_says("hello")
+        parts = AdapterParts("main", weixin.settings(), http, lambda: signs.append(6), {}, kept=kept)
+        async with receiving(WeixinAdapter(WeixinConfig.of(parts), http, parts), inbox):
+            await inbox.message()
+    assert waits == [0, 0, 30, 0, 0, 30]
+    assert signs == [0, 6], "once it was announced and not yet known that polls fail, and once one came"
 
 
 async def test_a_place_that_did_not_move_is_asked_for_again(inbox: Inbox) -> None:
@@ -396,6 +435,30 @@ async def test_a_ticket_that_has_lapsed_is_renewed_and_one_that_is_not_given_is_
         clock.advance(601)
         await adapter.typing(weixin.target())
         assert weixin.counts["getconfig"] == 4
+
+
+async def test_a_ticket_that_lapses_before_its_time_is_renewed_at_once_or_the_sign_would_stay() -> None:
+    async with FakeWeixin() as weixin, weixin.adapter() as adapter:
+        assert isinstance(adapter, ShowsTyping)
+        assert isinstance(adapter, EndsTyping)
+        await adapter.typing(weixin.target())
+        weixin.ticket_era += 1
+        await adapter.typing_ended(weixin.target())
+        assert [status for _, status in weixin.typing_signs] == [1, 2]
+        assert weixin.counts["getconfig"] == 2
+
+
+async def test_a_chat_whose_every_ticket_is_refused_is_left_alone_for_a_moment() -> None:
+    clock = FakeClock()
+    async with FakeWeixin() as weixin, weixin.adapter(now=clock.now) as adapter:
+        assert isinstance(adapter, ShowsTyping)
+        weixin.answer_next("sendtyping", {"ret": -3}, {"ret": -3})
+        for _ in range(3):
+            await adapter.typing(weixin.target())
+        assert (weixin.counts["sendtyping"], weixin.counts["getconfig"]) == (2, 2)
+        clock.advance(3)
+        await adapter.typing(weixin.target())
+        assert weixin.typings == 1
 
 
 # Files
