@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,11 @@ FINISH = {
 }
 
 
+# An escape of JSON: a whole surrogate pair or the first half of one, the second half alone, or any other.
+ESCAPE = re.compile(rb"\\(?:u([dD][89abAB]..)(\\u[dD][c-fC-F]..)?|u([dD][c-fC-F]..)|.)", re.DOTALL)
+REPLACED = rb"\ufffd"
+
+
 class UnreadableChunkError(ValueError):
     """A chunk that looks like JSON and is not."""
 
@@ -36,6 +42,7 @@ class Answer(ABC):
 
     __slots__ = (
         "_finish",
+        "_half",
         "_text",
         "calls",
         "error",
@@ -50,6 +57,7 @@ class Answer(ABC):
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._text: list[str] = []
         self._finish = ""
+        self._half = b""  # of a character, whose other half the next chunk begins with
         self.calls = ToolCalls(new_id)
         self.fresh_text: list[str] = []
         self.fresh_reasoning: list[str] = []
@@ -102,7 +110,14 @@ class Answer(ABC):
 
     def take(self, payload: bytes) -> None:
         """Read one chunk, or a whole body. An error inside it is kept in ``error``."""
-        self._take_parsed(parse(payload))
+        try:
+            chunk = parse(payload)
+        except UnreadableChunkError:
+            whole, self._half = join_halves(payload, self._half)
+            if whole == payload:
+                raise
+            chunk = parse(whole)
+        self._take_parsed(chunk)
 
     def _take_parsed(self, chunk: Any) -> None:
         if isinstance(chunk, dict):
@@ -222,3 +237,26 @@ def parse(payload: bytes) -> Any:
         return orjson.loads(payload.decode("utf-8", "replace"))
     except orjson.JSONDecodeError:
         raise UnreadableChunkError from None
+
+
+def join_halves(payload: bytes, half: bytes) -> tuple[bytes, bytes]:
+    """JSON without halves of characters, and the half that it ends a text with, whose other the next one may bring.
+
+    Who cuts a text by UTF-16 sends an emoji in two chunks, neither of which is read by a strict parser. ``half`` is what the chunk
+    before kept back. A lone half within a text becomes the replacement mark.
+    """
+    kept = b""
+
+    def whole(escape: re.Match[bytes]) -> bytes:
+        nonlocal kept
+        first, second, alone = escape.groups()
+        if first and not second:
+            is_last = payload[escape.end() : escape.end() + 1] == b'"'
+            kept = escape[0] if is_last else kept
+            return b"" if is_last else REPLACED
+        if alone:
+            is_first = payload[escape.start() - 1 : escape.start()] == b'"'
+            return half + escape[0] if half and is_first else REPLACED
+        return escape[0]
+
+    return ESCAPE.sub(whole, payload), kept

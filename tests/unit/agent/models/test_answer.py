@@ -110,6 +110,48 @@ def test_bytes_that_are_not_text_become_the_replacement_mark() -> None:
     assert answer.text == "caf�"
 
 
+@pytest.mark.parametrize(
+    "pieces, text",
+    [
+        ([rb"so \ud83d", rb"\ude00 so"], "so 😀 so"),
+        ([rb"\uD83D", rb"\uDE00", rb"\ud83d", rb"\ude01"], "😀😁"),
+        ([rb"\ud83d", rb"", rb"\ude00"], "😀"),
+        ([rb"a\ud83d", rb"b"], "ab"),  # half a character that never became one
+        ([rb"a\ude00", rb"\ude00b"], "a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b"),
+        ([rb"\ud83dx\ud83d\ud83d\ude00"], "\N{REPLACEMENT CHARACTER}x\N{REPLACEMENT CHARACTER}😀"),
+        ([rb"\\ud83d\ud83d", rb"\ude00\\ude00\n"], "\\ud83d😀\\ude00\n"),  # some of these only look like halves
+    ],
+)
+@pytest.mark.parametrize("is_together", [True, False])
+def test_character_cut_in_half_between_two_chunks_is_put_together(
+    pieces: list[bytes], text: str, is_together: bool
+) -> None:
+    chunks = [b'{"model":"m","choices":[{"delta":{"content":"%b"}}]}' % piece for piece in pieces]
+    answer = ChatAnswer(lambda: "made")
+    shown = []
+    for batch in [chunks] if is_together else [[chunk] for chunk in chunks]:
+        answer.take_all(batch)
+        shown.append(answer.take_text())
+    assert answer.text == "".join(shown) == text
+
+
+def test_character_cut_in_half_is_put_together_in_every_place_that_repeats_it() -> None:
+    answer = ChatAnswer(lambda: "made")
+    for half in (rb"{\"a\":\"\ud83d", rb"\ude00\"}"):
+        call = b'{"index":0,"id":"c","function":{"name":"read","arguments":"%b"}}' % half
+        answer.take(b'{"choices":[{"delta":{"reasoning":"%b","tool_calls":[%b]}}]}' % (half, call))
+    assert answer.take_reasoning() == '{"a":"😀"}'
+    assert answer.tool_calls[0].arguments == '{"a":"😀"}'
+
+
+@pytest.mark.parametrize(
+    "payload", [b'{"choices":[{"delta":{"content":"\\ud83d"}', b'{"choices":"\\ud8"}', b'{\\ud83d"']
+)
+def test_chunk_with_half_a_character_that_is_no_json_is_unreadable(payload: bytes) -> None:
+    with pytest.raises(UnreadableChunkError):
+        ChatAnswer(lambda: "made").take(payload)
+
+
 @pytest.mark.parametrize("payload", [b"ping", b"", b"null", b"7"])
 def test_what_was_never_json_is_passed_over(payload: bytes) -> None:
     answer = ChatAnswer(lambda: "made")
