@@ -242,8 +242,8 @@ def parse(payload: bytes) -> Any:
 def join_halves(payload: bytes, half: bytes) -> tuple[bytes, bytes]:
     """JSON without halves of characters, and the half that it ends a text with, whose other the next one may bring.
 
-    Who cuts a text by UTF-16 sends an emoji in two chunks, neither of which is read by a strict parser. ``half`` is what the chunk
-    before kept back. A lone half within a text becomes the replacement mark.
+    Who cuts a text by UTF-16 sends an emoji in two chunks, neither of which a strict parser reads.
+    ``half`` is what the chunk before kept back. A lone half within a text becomes the replacement mark.
     """
     kept = b""
 
