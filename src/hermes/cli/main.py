@@ -201,7 +201,8 @@ def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int
 
     typed = " ".join(filter(None, (command_name(), of)))
     near = get_close_matches(name, known, n=1)
-    advice = f"Did you mean `{typed} {near[0]}`?" if near else f"`{typed} --help` lists what there is."
+    others = f"There are: {', '.join(known)}." if of else f"`{typed} --help` lists what there is."
+    advice = f"Did you mean `{typed} {near[0]}`?" if near else others
     print(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}", file=sys.stderr)
     return USAGE_ERROR
 
