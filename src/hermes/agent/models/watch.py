@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -109,11 +110,12 @@ async def read_all(content: aiohttp.StreamReader) -> bytes:
 
     aiohttp takes it out as it came, and asks its parser and the connection after each piece. A provider sends a chunk
     for every token, so that costs more than all else about them. Nothing is read here that ``readany`` would not read.
+    There is no public way to it. Where aiohttp is otherwise inside, or a body is empty, its own way is good enough.
     """
-    pieces = getattr(content, "_buffer", None)
-    if pieces is not None and content.exception() is None:  # an empty body has no buffer
+    pieces, wait = getattr(content, "_buffer", None), getattr(content, "_wait", None)
+    if isinstance(pieces, deque) and wait is not None and content.exception() is None:
         while not pieces and not content.is_eof():
-            await content._wait("readany")
+            await wait("readany")
         if len(pieces) > 1:
             whole = b"".join(pieces)
             pieces.clear()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import ExitStack
 
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import TestServer
 
 from hermes.agent.models.watch import Crowd, hold_back, read_all
@@ -93,6 +95,39 @@ async def test_many_chunks_are_taken_out_in_one_piece_and_the_connection_is_used
                     assert b"Not Found" in b"".join(pieces)
         async with http.get(server.make_url("/nothing")) as response:
             assert await read_all(response.content) == b""
+
+
+def inside(content: aiohttp.StreamReader) -> tuple[object, object]:
+    return getattr(content, "_buffer", None), getattr(content, "_wait", None)
+
+
+async def test_aiohttp_is_inside_as_reading_in_one_piece_needs_it() -> None:
+    """Where this fails, answers are still read whole, but each token costs more: see ``read_all``."""
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(BaseProtocol(loop), 2**16, loop=loop)
+    for piece in (b"a", b"b", b"c"):
+        content.feed_data(piece)
+    pieces, wait = inside(content)
+    assert pieces == deque([b"a", b"b", b"c"])
+    assert asyncio.iscoroutinefunction(wait)
+    assert await read_all(content) == b"abc"
+    assert not pieces
+
+
+class ReaderOfAnotherAiohttp:
+    """What a later one may keep inside, with the same public face."""
+
+    def __init__(self, pieces: object) -> None:
+        self._buffer = pieces
+
+    async def readany(self) -> bytes:
+        return b"all of it"
+
+
+@pytest.mark.parametrize("pieces", [deque([b"a", b"b"]), bytearray(b"ab"), None])
+async def test_an_aiohttp_that_is_otherwise_inside_is_read_in_its_own_way(pieces: object) -> None:
+    content = ReaderOfAnotherAiohttp(pieces)
+    assert await read_all(content) == b"all of it"  # type: ignore[arg-type]
 
 
 async def read_to_end(content: aiohttp.StreamReader) -> None:
