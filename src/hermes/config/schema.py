@@ -13,6 +13,7 @@ from hermes.config.secrets import secrets_within
 from hermes.core.access import AccessPolicy
 from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import MAIN, ChatKind, SessionKey
+from hermes.core.lane import DOORS
 from hermes.core.lane import BusyMode as BusyMode
 from hermes.core.renewal import ResetMode as ResetMode
 from hermes.core.renewal import ResetPolicy as ResetPolicy
@@ -391,6 +392,15 @@ class Config:
         if chosen in self.personalities:
             return Persona(self.personalities[chosen], chosen)
         return self.chat(key).persona or Persona(self.agent.persona)
+
+    def busy_mode_for(self, key: SessionKey, chosen: str = "") -> BusyMode:
+        """What a new message does while a turn runs; ``chosen`` is the chat's own choice, '' where it made none."""
+        if key.platform in DOORS:
+            return BusyMode.QUEUE
+        if chosen in list(BusyMode):  # not a word of a newer version
+            return BusyMode(chosen)
+        account = self.account(key.platform, key.account)
+        return self.chat(key).busy_mode or (account.busy_mode if account else None) or self.agent.busy_mode
 
     def has_session_per_person(self, key: SessionKey) -> bool:
         """Whether each person of this group has a conversation of their own."""

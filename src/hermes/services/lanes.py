@@ -23,7 +23,7 @@ from hermes.core.values import dataclass
 from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of
-from hermes.services.turns import StopReason, TurnControl, TurnRunner, busy_mode_of
+from hermes.services.turns import StopReason, TurnControl, TurnRunner
 from hermes.store import claims, inbox, sessions, turn_begin, turn_end, turns
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
@@ -330,7 +330,7 @@ class Lanes:
 
     def mode_of(self, key: SessionKey, chosen: str = "") -> BusyMode:
         """The busy mode of a chat; ``chosen`` is its own choice, '' where it made none."""
-        return busy_mode_of(self._config(), key, chosen)
+        return self._config().busy_mode_for(key, chosen)
 
 
 def give_back(tx: Tx, begun: Begun | None) -> None:

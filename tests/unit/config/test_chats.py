@@ -13,7 +13,6 @@ from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.services.models import route_of
 from hermes.services.registry import find_platforms
-from hermes.services.turns import busy_mode_of
 from tests.unit.config.samples import Home
 
 MANIFESTS = tuple(find_platforms().manifests.values())
@@ -71,15 +70,15 @@ def test_a_thread_goes_before_its_chat_and_a_chat_before_its_platform(config: Co
     assert config.persona_for(group("-5")).text == "You are a clerk."
     assert config.persona_for(group()).name == "clerk"
     assert config.persona_for(group(thread="7")).text == "You are a parrot."
-    assert busy_mode_of(config, group(thread="7"), "") is BusyMode.QUEUE
-    assert busy_mode_of(config, group(account="work"), "") is BusyMode.INTERRUPT
+    assert config.busy_mode_for(group(thread="7")) is BusyMode.QUEUE
+    assert config.busy_mode_for(group(account="work")) is BusyMode.INTERRUPT
     assert config.persona_for(group(account="work")).text == "You are a butler."
 
 
 def test_what_a_chat_chose_itself_goes_before_everything(config: Config) -> None:
     assert config.persona_for(group(thread="7"), "pirate").text == "You are a pirate."
     assert config.persona_for(group(thread="7"), "gone").text == "You are a parrot."
-    assert busy_mode_of(config, group(), "steer") is BusyMode.STEER
+    assert config.busy_mode_for(group(), "steer") is BusyMode.STEER
     assert route_of(config, group(), "openai/gpt-9") == "openai/gpt-9"
     assert route_of(config, group(), "nobody/gpt-9") == "openai/gpt-nano"
 

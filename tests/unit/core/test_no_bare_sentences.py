@@ -43,10 +43,9 @@ FOR_OTHERS = {
     "errands.py": None,  # what the model is told and reads
     "intake.py": {"more characters]"},  # for the model
     "pairing.py": {"min ago", "was not let in by pairing. Look: hermes pairing list"},  # the command line
-    "turns.py": {  # reasons in the store, translated by ``Words.reason`` where they are shown
-        "a fresh session was started",
+    "turns/control.py": {"a fresh session was started", "interrupted by a newer message"},
+    "turns/runner.py": {  # reasons in the store, translated by ``Words.reason`` where they are shown
         "crashed three times while it ran",
-        "interrupted by a newer message",
         "it took too long",
         "nobody answered what it asked",
         "the model repeated one call",

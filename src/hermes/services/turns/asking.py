@@ -1,0 +1,183 @@
+"""The model is asked: with the talk so far, the tools it may use here, and what was written meanwhile.
+
+A talk that is too long for the model is tried once more with its newer half, and pictures that it cannot see are told
+in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
+from hermes.agent.prompt import Scene, newest_half, unanswered
+from hermes.agent.sight import can_see, is_about_pictures, without_pictures
+from hermes.agent.step import ask_model
+from hermes.config import Config
+from hermes.core import turn as rules
+from hermes.core.catalogue import told
+from hermes.core.errors import ModelError, ModelErrorKind
+from hermes.core.lane import DOORS, BusyMode
+from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
+from hermes.core.ports import Model, ModelReply, ModelRequest
+from hermes.core.values import dataclass
+from hermes.services.events import TextArrived
+from hermes.services.models import route_of
+from hermes.services.turns.work import TurnParts, Work
+from hermes.store import turn_steps
+
+SUMMARY_WANTED = (ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """All of a request but its history, with which it may have to be tried again.
+
+    ``last`` stands behind the history; ``most`` is how many bytes of it the model takes.
+    """
+
+    model: Model
+    scene: Scene
+    tools: tuple[ToolSpec, ...]
+    last: Sequence[ChatMessage]
+    most: int
+
+
+class Asking:
+    def __init__(self, parts: TurnParts) -> None:
+        self._parts = parts
+
+    async def ask(self, work: Work, *, wants_summary: bool) -> ModelReply:
+        """The model's next words. ``wants_summary``: it is offered no more tools and asked to come to an end."""
+        await self._take_steering(work)
+        form = self._form(work, wants_summary=wants_summary)
+        work.partial = ""
+        try:
+            return await self._seen_or_not(work, form)
+        except ModelError as error:
+            shorter = newest_half(work.history) if error.kind is ModelErrorKind.CONTEXT else []
+            if not shorter:
+                raise
+            work.was_too_long = True
+            sees = shows_pictures(self._parts.config(), work)
+            return await self._send(work, form, shorter if sees else without_pictures(shorter))
+
+    async def _take_steering(self, work: Work) -> None:
+        """In steer mode, or by /steer, what was written meanwhile joins in before the model speaks again."""
+        if work.steps == 0:
+            return
+        chosen, is_marked = await self._parts.db.read(turn_steps.steering, work.turn.lane)
+        takes_all = self._parts.config().busy_mode_for(work.key, chosen) is BusyMode.STEER
+        if not takes_all and not is_marked:
+            return
+        added = await self._parts.db.write(
+            turn_steps.steer,
+            work.begun.claim,
+            work.turn,
+            compose=self._parts.prompts.compose,
+            only_marked=not takes_all,
+            now=self._parts.clock.now(),
+        )
+        if added is not None:
+            work.history.append(added)
+
+    def _form(self, work: Work, *, wants_summary: bool) -> _Form:
+        config, options, choices = self._parts.config(), work.options, work.begun.choices
+        model = self._parts.model(work.origin, options.model, choices.model)
+        tools = () if wants_summary or not model.has_tools else self._offered(work)
+        named = options.model or route_of(config, work.origin, choices.model)
+        persona = config.persona_for(work.origin, choices.personality).text
+        return _Form(
+            model,
+            Scene(work.key, work.turn.session_id, work.role, work.begun.person_name, persona),
+            tools,
+            SUMMARY_WANTED if wants_summary else (),
+            int(config.context_window(named) * BYTES_PER_TOKEN * PROMPT_SHARE),
+        )
+
+    def _offered(self, work: Work) -> tuple[ToolSpec, ...]:
+        """Our tools and the client's; one of theirs with the name of ours stands in its place."""
+        before = [summary_message(work.begun.summary)] if work.begun.summary else []
+        ours = self._parts.toolbox.offered(work.origin, work.role, [*before, *work.history])
+        if not work.options.tools:
+            return ours
+        theirs = {tool.name for tool in work.options.tools}
+        return (*(tool for tool in ours if tool.name not in theirs), *work.options.tools)
+
+    async def _seen_or_not(self, work: Work, form: _Form) -> ModelReply:
+        """Ask, and once more without the pictures where the model turns out to be blind."""
+        came_by_chat = work.key.platform not in DOORS and any(message.images for message in work.history)
+        if not came_by_chat:
+            return await self._send(work, form, work.history)
+        if shows_pictures(self._parts.config(), work):
+            try:
+                return await self._send(work, form, work.history)
+            except ModelError as error:
+                if not is_about_pictures(error):
+                    raise
+        return await self._send(work, form, without_pictures(work.history))
+
+    async def _send(self, work: Work, form: _Form, history: Sequence[ChatMessage]) -> ModelReply:
+        options = work.options
+        prompt = self._parts.prompts.messages(
+            form.scene,
+            history,
+            options.instructions,
+            summary=work.begun.summary,
+            is_whole=work.brings_talk,
+            most=form.most,
+        )
+        request = ModelRequest(
+            [*prompt, *form.last],
+            form.tools,
+            max_tokens=options.max_tokens,
+            temperature=options.temperature,
+            tool_choice=options.tool_choice if form.tools and work.steps == 0 else "",
+            reasoning=work.begun.choices.reasoning,
+            language=work.words.LANGUAGE,
+        )
+        reply = await ask_model(form.model, request, partial(self._arrived, work), partial(_noticed, work))
+        work.spent = _plus(work.spent, reply.usage)
+        return reply
+
+    def _arrived(self, work: Work, text: str) -> None:
+        work.partial += text
+        self._parts.bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
+
+
+def _noticed(work: Work, text: str) -> None:
+    notice = told(text, work.words)
+    if notice not in work.notices:  # a fallback says so with every call; a person hears it once
+        work.notices.append(notice)
+
+
+def _plus(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.prompt_tokens + other.prompt_tokens,
+        one.completion_tokens + other.completion_tokens,
+        one.cached_tokens + other.cached_tokens,
+    )
+
+
+def shows_pictures(config: Config, work: Work) -> bool:
+    """Whether pictures are shown to the model of this turn."""
+    name = work.options.model or work.begun.choices.model or config.model.default
+    return config.vision.show == "always" or (config.vision.show == "auto" and can_see(name))
+
+
+# The client's own tools
+
+
+def has_ours(work: Work, reply: ModelReply) -> bool:
+    """Whether the model asks for a tool of ours; what else it asks for is the client's to run."""
+    theirs = {tool.name for tool in work.options.tools} if reply.tool_calls else ()
+    return any(call.name not in theirs for call in reply.tool_calls)
+
+
+def calls_of_client(work: Work) -> ModelReply | None:
+    """In a batch of both kinds ours have run by now; what is left without a result is the client's to run."""
+    left = unanswered(work.history) if work.calls and work.options.tools else ()
+    if not left:
+        return None
+    said = next(message.text for message in reversed(work.history) if message.role is Role.ASSISTANT)
+    return ModelReply(said, left, finish_reason="tool_calls")

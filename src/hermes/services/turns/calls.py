@@ -1,0 +1,93 @@
+"""A tool runs, and its result is written: for the model, in the transcript, once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.agent.toolkit import ApprovalNeed, ToolOutput
+from hermes.core import turn as rules
+from hermes.core.errors import ToolError
+from hermes.core.messages import ChatMessage, Role
+from hermes.core.ports import ModelReply
+from hermes.services.events import ToolEnded, ToolStarted
+from hermes.services.turns.work import TurnParts, Work
+from hermes.store import approvals, tool_calls
+from hermes.store.approvals import ApprovalState
+from hermes.store.tool_calls import Call, CallState
+
+NO_OUTPUT = ToolOutput("")
+ASKED = "asked"
+"""The outcome of a call that put a question to the person: the turn ends with it, also after a crash."""
+
+
+class LoopingError(Exception):
+    """The model makes one and the same call again and again."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+class Calls:
+    def __init__(self, parts: TurnParts) -> None:
+        self._parts = parts
+
+    async def run(self, work: Work, index: int) -> None:
+        """Run one call and record its result; the same call again and again is warned of, and then ends the turn."""
+        call = work.calls[index]
+        count = rules.identical_in_a_row(work.made, call.name, call.arguments) + 1
+        work.made.append((call.name, call.arguments))
+        if count > self._parts.config().agent.identical_call_limit:
+            await self._warn_of_repeating(work, index, count)
+            return
+        await self._parts.db.write(tool_calls.start, work.begun.claim, call.id, now=self._parts.clock.now())
+        self._parts.bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
+        try:
+            agreed = await self._agreed(call)
+            context = self._parts.context_of(work, call.id)
+            output = await self._parts.toolbox.call(call.name, call.arguments, context, agreed)
+            outcome = ASKED if output.asks else "ok"
+        except ToolError as error:
+            output, outcome = ToolOutput(str(error)), "error"
+        await self.record(work, index, outcome=outcome, result=output.text, output=output)
+        self._parts.bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, output.text))
+
+    async def _warn_of_repeating(self, work: Work, index: int, count: int) -> None:
+        await self.record(work, index, outcome="repeated", result=rules.SAME_CALL_AGAIN.format(count=count))
+        if count - self._parts.config().agent.identical_call_limit >= rules.WARNED_CALLS:
+            raise LoopingError(count)
+
+    async def _agreed(self, call: Call) -> ApprovalNeed | None:
+        """What somebody said yes to before this call."""
+        approval = await self._parts.db.read(approvals.get, call.approval_id) if call.approval_id else None
+        if approval is None or approval.state != ApprovalState.ALLOWED:
+            return None
+        return ApprovalNeed(approval.question, bool(approval.touches_host), approval.subject, approval.where_run)
+
+    async def record(
+        self, work: Work, index: int, *, outcome: str, result: str, output: ToolOutput = NO_OUTPUT
+    ) -> None:
+        """Write a result; what the tool changes in our own store is written with it, in one transaction."""
+        call = work.calls[index]
+        await self._parts.db.write(
+            tool_calls.finish,
+            work.begun.claim,
+            work.turn,
+            call,
+            outcome=outcome,
+            result=result,
+            images=output.images,
+            effect=output.effect,
+            now=self._parts.clock.now(),
+        )
+        if output.after is not None:
+            output.after()
+        work.calls[index] = replace(call, state=CallState.DONE, outcome=outcome, result=result)
+        told = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=output.images)
+        work.history.append(told)
+
+
+def question_asked(work: Work) -> ModelReply | None:
+    """The question with which this turn ends, if one of its newest calls asked one."""
+    question = next((call.result for call in work.calls if call.outcome == ASKED), "")
+    return ModelReply(question) if question else None

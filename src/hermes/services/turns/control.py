@@ -1,0 +1,25 @@
+"""How a running turn is asked to end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from hermes.core.values import dataclass
+
+
+class StopReason(StrEnum):
+    """Why a running turn is asked to end. A drain leaves it unfinished, for the next process."""
+
+    INTERRUPTED = "interrupted by a newer message"
+    STOPPED = "stopped"
+    RENEWED = "a fresh session was started"
+    DRAIN = "drain"
+
+
+@dataclass(slots=True)
+class TurnControl:
+    """How the lane asks its running turn to end: set the reason, then cancel the task."""
+
+    reason: StopReason | None = None
+    # The turn's end, or its sleep on an approval, is being written: there is nothing left to cancel.
+    is_ending: bool = False

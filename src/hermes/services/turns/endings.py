@@ -1,0 +1,166 @@
+"""However a turn ends, it ends once: its last words, its row and its letters together, and then it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hermes.agent.post import Parcel
+from hermes.agent.prompt import unanswered
+from hermes.core.catalogue import told
+from hermes.core.errors import ModelError
+from hermes.core.lane import DOORS
+from hermes.core.messages import ChatMessage, Role
+from hermes.core.ports import ModelReply
+from hermes.core.requests import TurnResult
+from hermes.core.values import dataclass
+from hermes.services.compression import Talk
+from hermes.services.events import TurnEnded
+from hermes.services.media import Mail
+from hermes.services.pacing import Place
+from hermes.services.turns.control import StopReason
+from hermes.services.turns.replies import Replies
+from hermes.services.turns.work import TurnParts, Work
+from hermes.store import files_out, outbox, turn_end
+from hermes.store.db import Tx
+from hermes.store.inbox import InboxState
+from hermes.store.turn_end import Ending
+from hermes.store.turns import TurnState
+
+NO_REPLY = ModelReply("")
+
+
+@dataclass(slots=True)
+class _End:
+    """An end that is about to be written. Only the call that makes it touches it.
+
+    ``text`` is what the person reads, ``messages`` what joins the transcript, ``reason`` what `hermes trace` shows.
+    """
+
+    state: TurnState
+    reason: str = ""
+    text: str = ""
+    messages: Sequence[ChatMessage] = ()
+    reply: ModelReply = NO_REPLY
+    error_kind: str = ""
+    aloud: Parcel | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.state is TurnState.DONE
+
+
+class Endings:
+    """Each of these is True when the lane sleeps afterwards, False when more waits in it."""
+
+    def __init__(self, parts: TurnParts, replies: Replies) -> None:
+        self._parts = parts
+        self._replies = replies
+
+    async def answered(self, work: Work, reply: ModelReply) -> bool:
+        text = reply.text.strip()
+        if not text and not reply.tool_calls:
+            text = work.words.EMPTY_REPLY
+        shown = "\n\n".join([*work.notices, text, *_cut_off(work, reply, text)]).strip()
+        is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
+        answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
+        said = [] if is_stored else [answer]
+        aloud = await self._replies.said_aloud(work, text)
+        return await self._end(work, _End(TurnState.DONE, "", shown, said, reply, aloud=aloud))
+
+    async def failed(self, work: Work, reason: str, text: str) -> bool:
+        return await self._end(work, _End(TurnState.FAILED, reason, text))
+
+    async def set_aside(self, work: Work, reason: str, text: str) -> bool:
+        """It is not tried again, and whoever wrote is told."""
+        return await self._end(work, _End(TurnState.SET_ASIDE, reason, text))
+
+    async def model_failed(self, work: Work, error: ModelError) -> bool:
+        """What a person has begun to read stays, with the reason why there is no more of it."""
+        kind, partial = error.kind.value, error.partial.strip()
+        text = told(error, work.words)
+        if partial:
+            text = f"{partial} …\n\n{text}"
+        reason = f"model {kind}: {error}"
+        return await self._end(work, _End(TurnState.FAILED, reason, text, _half_said(work, partial), error_kind=kind))
+
+    async def interrupted(self, work: Work, reason: StopReason) -> bool:
+        """Ended on purpose: nothing is said of it, and what the model had said so far is kept for it."""
+        state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
+        said = _half_said(work, work.partial.strip())
+        return await self._end(work, _End(state, reason.value, messages=said))
+
+    async def _end(self, work: Work, end: _End) -> bool:
+        work.control.is_ending = True
+        # Providers repeat the key that they refuse, and errors what they were made of.
+        end.reason, end.text = self._parts.toolbox.hide(end.reason), self._parts.toolbox.hide(end.text)
+        preview = await self._replies.close_preview(work)
+        if preview and not end.text:
+            end.text = f"{work.partial.strip()} {work.words.INTERRUPTED_MARK}".strip()
+        mail = await self._replies.mail(work, end.text, preview, is_answer=end.is_done) if end.text else Mail()
+        if end.aloud is not None:
+            mail = replace(mail, rows=[*mail.rows, *end.aloud.rows], files=[*mail.files, *end.aloud.files])
+        end.messages = [*end.messages, *mail.note]
+        with self._parts.letters.place_for(mail.rows) as place:
+            sleeps, sending = await self._parts.db.write(
+                self._write, work, self._stored(end, mail), mail, place, now=self._parts.clock.now()
+            )
+            self._parts.letters.stored(mail.rows, sending, place)
+        self._tell(work, end)
+        return sleeps
+
+    def _stored(self, end: _End, mail: Mail) -> Ending:
+        return Ending(
+            end.state,
+            InboxState.ANSWERED if end.is_done else InboxState.SET_ASIDE,
+            end.reason,
+            end.messages,
+            mail.rows,
+            end.reply.usage,
+            end.reply.model,
+            self._parts.cards,
+        )
+
+    def _write(
+        self, tx: Tx, work: Work, ending: Ending, mail: Mail, place: Place | None, *, now: float
+    ) -> tuple[bool, outbox.Begun | None]:
+        """The end of the turn and the beginning of its delivery, in one transaction."""
+        files_out.note(tx, mail.files)
+        sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
+        return sleeps, self._parts.letters.begin_within(tx, ending.replies, place, now=now)
+
+    def _tell(self, work: Work, end: _End) -> None:
+        """Tell whoever waits for the turn; and whoever makes a long talk shorter, if it may become one."""
+        result = _result(work, end)
+        self._parts.bus.publish(TurnEnded(work.turn.lane, work.turn.id, end.state.value, end.text, end.reason, result))
+        if work.goes_on:
+            history = [*work.history, *end.messages]
+            name = work.options.model or work.begun.choices.model
+            talk = Talk(work.key, work.turn.session_id, history, work.begun.summary, name, work.was_too_long)
+            self._parts.grown(talk)
+
+
+def _cut_off(work: Work, reply: ModelReply, text: str) -> list[str]:
+    """Whoever reads half an answer is told so. A client of the API has it in the reply's finish_reason."""
+    why = {"length": work.words.CUT_OFF_LENGTH, "content_filter": work.words.CUT_OFF_FILTER}.get(reply.finish_reason)
+    is_told = work.key.platform in DOORS or text.endswith("…")
+    return [why] if why and not is_told else []
+
+
+def _half_said(work: Work, partial: str) -> list[ChatMessage]:
+    """What the model reads next time of words that it did not finish."""
+    return [ChatMessage(Role.ASSISTANT, f"{partial} {work.words.INTERRUPTED_MARK}")] if partial else []
+
+
+def _result(work: Work, end: _End) -> TurnResult:
+    return TurnResult(
+        work.turn.id,
+        end.state.value,
+        end.text if end.is_done else work.partial,
+        end.reason,
+        end.reply.finish_reason if end.is_done else "error",
+        end.reply.tool_calls,
+        work.spent,
+        end.reply.model,
+        end.error_kind,
+    )

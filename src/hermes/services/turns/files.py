@@ -1,0 +1,71 @@
+"""Files before the first step: those that came with the message are fetched, those that never arrived are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hermes.core.messages import OutboundMessage
+from hermes.services import attachments
+from hermes.services.turns.asking import shows_pictures
+from hermes.services.turns.work import TurnParts, Work
+from hermes.store import turn_steps
+from hermes.store.files_out import Lost
+from hermes.store.outbox import OutboxKind, Outgoing
+
+
+class Files:
+    def __init__(self, parts: TurnParts) -> None:
+        self._parts = parts
+
+    async def tell_lost(self, work: Work) -> None:
+        """Files of earlier answers that never arrived: the model believes they did."""
+        if not work.begun.has_lost_files:
+            return
+        told, rows = await self._parts.db.write(
+            turn_steps.tell_lost_files,
+            work.begun.claim,
+            work.turn,
+            lambda lost: self._about_lost(work, lost),
+            now=self._parts.clock.now(),
+        )
+        self._parts.letters.due(rows)
+        work.history += told
+
+    def _about_lost(self, work: Work, lost: Sequence[Lost]) -> list[Outgoing]:
+        if not lost:
+            return []
+        lines = [work.words.FILE_NOT_TAKEN.format(name=file.name, reason=file.reason) for file in lost]
+        return self._letter(work, OutboundMessage(work.key.target, "\n".join(lines)), "lost")
+
+    async def fetch(self, work: Work) -> None:
+        """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""
+        prompt = work.begun.prompt
+        files = prompt.attachments if prompt is not None and work.steps == 0 else ()
+        if prompt is None or not files:
+            return
+        last = work.history[-1]
+        if last != prompt.message and last.text.startswith(attachments.MARK):
+            return  # fetched before the crash
+        arrival = await self._parts.attachments.fetch(
+            work.key.target,
+            files,
+            self._parts.context_of(work),
+            work.words,
+            sees=shows_pictures(self._parts.config(), work),
+        )
+        told = self._about_troubles(work, arrival.troubles)
+        now = self._parts.clock.now()
+        await self._parts.db.write(turn_steps.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
+        self._parts.letters.due(told)
+        work.history.append(arrival.message)
+
+    def _about_troubles(self, work: Work, troubles: Sequence[str]) -> list[Outgoing]:
+        if not troubles:
+            return []
+        message = OutboundMessage(work.key.target, "\n".join(troubles), reply_to=work.turn.reply_to)
+        return self._letter(work, message, "files")
+
+    def _letter(self, work: Work, message: OutboundMessage, name: str) -> list[Outgoing]:
+        """Named after the turn, so that one which is taken up again does not tell it twice."""
+        key = f"ob_{work.turn.id}.{name}"
+        return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=key)

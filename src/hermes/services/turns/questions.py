@@ -1,0 +1,205 @@
+"""A person is asked before a call runs: the question is put, slept on, and answered for where nobody answers it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hermes.agent.toolkit import ApprovalNeed, ToolOutput
+from hermes.core import turn as rules
+from hermes.core.catalogue import ENGLISH
+from hermes.core.keys import Target
+from hermes.core.media import without_files
+from hermes.core.messages import OutboundMessage, Role, ToolCall
+from hermes.core.roles import Action, may
+from hermes.services import cards
+from hermes.services.alerts import home_channels
+from hermes.services.events import ApprovalAsked
+from hermes.services.turns.calls import Calls
+from hermes.services.turns.replies import Replies
+from hermes.services.turns.work import TurnParts, Work
+from hermes.store import approvals, outbox, tool_calls, turn_steps
+from hermes.store.approvals import Approval, ApprovalState, Question
+from hermes.store.db import Tx
+from hermes.store.ids import new_code, new_id
+from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.tool_calls import Call, CallState, NewCall
+
+
+class UnansweredError(Exception):
+    """The model asks for one and the same thing, and nobody answers."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.count = count
+
+
+class Questions:
+    def __init__(self, parts: TurnParts, calls: Calls, replies: Replies) -> None:
+        self._parts = parts
+        self._calls = calls
+        self._replies = replies
+
+    # Put
+
+    async def judged(self, work: Work, call: ToolCall, position: int) -> NewCall:
+        """The call as it is stored, with its question where it needs one.
+
+        A rule may look at files and reads whatever a model wrote, so it never holds up the loop.
+        """
+        if not self._parts.toolbox.has_rule(call.name):
+            return self._new_call(work, call, position)
+        return await asyncio.to_thread(self._new_call, work, call, position)
+
+    def _new_call(self, work: Work, call: ToolCall, position: int) -> NewCall:
+        row_id = f"{work.turn.id}:{work.steps + 1}:{position}"
+        need = self._parts.toolbox.approval(call.name, call.arguments, self._parts.context_of(work, row_id))
+        if need is None:
+            return NewCall(row_id, call)
+        seconds = self._parts.config().approvals.seconds_for(work.origin.platform)
+        question = self._question(work, need, seconds)
+        letters = self._letters(work, call, question, seconds)
+        own = [row for row in letters if row.target == str(work.origin.target)]
+        if own:
+            question = replace(question, target=own[-1].target, question_id=own[-1].id)
+        return NewCall(row_id, call, question, letters)
+
+    def _question(self, work: Work, need: ApprovalNeed, seconds: float) -> Question:
+        return Question(
+            new_id("ap"),
+            new_code(),
+            work.turn.person_id,
+            need.touches_host,
+            need.question,
+            self._parts.clock.now() + seconds,
+            need.subject,
+            need.where,
+        )
+
+    def _letters(self, work: Work, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
+        """The question for the chat it is put into, and for the home channels where only an admin may answer it."""
+        is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
+        about = cards.asked(
+            work.words,
+            name=call.name,
+            arguments=call.arguments,
+            question=question.question,
+            where=question.where_run,
+        )
+
+        def asked_in(target: Target, copy: int | None = None) -> list[Outgoing]:
+            how = cards.how_to_answer(
+                work.words,
+                question,
+                seconds=seconds,
+                has_buttons=self._parts.letters.capabilities(target).buttons,
+                is_for_admins=is_for_admins and copy is None,
+            )
+            message = OutboundMessage(
+                target,
+                f"{about}\n{how}",
+                reply_to=work.turn.reply_to if copy is None else "",
+                buttons=cards.buttons(work.words, question),
+            )
+            name = cards.name_of_question(question.id, copy)
+            return self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
+
+        rows = asked_in(work.origin.target)
+        for copy, target in enumerate(self._home_channels(work) if is_for_admins else ()):
+            rows += asked_in(target, copy)
+        # Asked after its time, a question could only be answered in vain.
+        return [replace(row, expires_at=question.expires_at) for row in rows]
+
+    def _home_channels(self, work: Work) -> list[Target]:
+        channels = home_channels(self._parts.config())
+        targets = [
+            Target(account.platform, chat, account=account.account) for account, chat in channels.items() if chat
+        ]
+        return [target for target in targets if target != work.origin.target][: cards.MOST_COPIES]
+
+    def tell(self, work: Work, new_calls: Sequence[NewCall]) -> None:
+        """Send the questions of these calls, now that they are stored, and tell whoever watches."""
+        for new in new_calls:
+            asked = new.approval
+            if asked is None or not _is_waiting(work, new):
+                continue
+            self._parts.letters.due(new.letters)
+            event = ApprovalAsked(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
+            self._parts.bus.publish(event)
+
+    # Slept on
+
+    async def sleep(self, work: Work) -> bool:
+        """Leave the turn until somebody answers. False: an answer is here already, and the turn goes on."""
+        now = self._parts.clock.now()
+        work.control.is_ending = True
+        shown = await self._last_of_preview(work)
+        sleeps = await self._parts.db.write(turn_steps.wait_for_approval, work.begun.claim, work.turn, shown, now=now)
+        self._parts.letters.due(shown)
+        if sleeps:
+            return True
+        work.control.is_ending = False
+        work.calls = await self._parts.db.write(tool_calls.as_they_stand, work.turn.id, work.steps, now=now)
+        return False
+
+    async def _last_of_preview(self, work: Work) -> list[Outgoing]:
+        """A question ends the message that was growing: it keeps what was said, and the answer comes below."""
+        preview = await self._replies.close_preview(work)
+        if not preview:
+            return []
+        said = next((message.text for message in reversed(work.history) if message.role is Role.ASSISTANT), "")
+        return self._replies.rows(work, without_files(said).strip() or work.words.ASKED_BELOW, preview)
+
+    # Answered with no, or not at all
+
+    async def close_refused(self, work: Work, index: int) -> None:
+        """Answer a call that does not run, in words that tell the model whether to try again."""
+        approval = await self._parts.db.read(approvals.get, work.calls[index].approval_id)
+        if approval is not None and approval.state == ApprovalState.EXPIRED:
+            await self._close_expired(work, index, approval)
+            return
+        await self._calls.record(work, index, outcome="refused", result=_refusal(approval))
+
+    async def _close_expired(self, work: Work, index: int, approval: Approval) -> None:
+        """Tell the person and the model that nobody answered."""
+        text = rules.QUESTION_EXPIRED.format(span=ENGLISH.span(approval.expires_at - approval.created_at))
+
+        def tell(tx: Tx) -> None:
+            now = self._parts.clock.now()
+            outbox.enqueue(tx, self._parts.cards(tx, approval, now=now), now=now)
+
+        def due() -> None:
+            if approval.target:
+                self._parts.letters.due_target(approval.target)
+
+        output = ToolOutput(text, effect=tell, after=due)
+        await self._calls.record(work, index, outcome="refused", result=text, output=output)
+
+    async def stop_asking(self, work: Work) -> None:
+        """Raise when what nobody answers has been asked often enough."""
+        limit = self._parts.config().approvals.identical_timeouts
+        refused = [call for call in work.calls if call.outcome == "refused" and call.approval_id]
+        for call in refused:
+            count = await self._parts.db.read(_timeouts, work.turn.id, call)
+            if count >= limit:
+                raise UnansweredError(count)
+
+
+def _is_waiting(work: Work, new: NewCall) -> bool:
+    """Not where a standing grant answered in a person's place."""
+    return any(call.id == new.id and call.state == CallState.WAITING for call in work.calls)
+
+
+def _refusal(approval: Approval | None) -> str:
+    if approval is not None and approval.state == ApprovalState.DENIED:
+        return rules.QUESTION_DENIED.format(reason=f": {approval.reason}" if approval.reason else "")
+    return rules.QUESTION_CANCELLED.format(reason=approval.reason if approval else "unknown")
+
+
+def _timeouts(tx: Tx, turn_id: str, call: Call) -> int:
+    """How often this was asked in vain; 0 where somebody said no."""
+    approval = approvals.get(tx, call.approval_id)
+    if approval is None or approval.state != ApprovalState.EXPIRED:
+        return 0
+    return approvals.timeouts(tx, turn_id, name=call.name, arguments=call.arguments, subject=approval.subject)

@@ -1,0 +1,173 @@
+"""From step to step: what a turn does next, until it has its last words or sleeps on a question."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from hermes.core import turn as rules
+from hermes.core.catalogue import words_of
+from hermes.core.errors import ModelError, StoreIsDownError
+from hermes.core.keys import SessionKey
+from hermes.core.languages import pick
+from hermes.core.messages import ChatMessage, Role
+from hermes.core.ports import ModelReply
+from hermes.core.words import Words
+from hermes.services.cards import Cards
+from hermes.services.events import SegmentEnded, TurnStarted
+from hermes.services.turns.asking import Asking, calls_of_client, has_ours
+from hermes.services.turns.calls import Calls, LoopingError, question_asked
+from hermes.services.turns.control import StopReason, TurnControl
+from hermes.services.turns.endings import Endings
+from hermes.services.turns.files import Files
+from hermes.services.turns.questions import Questions, UnansweredError
+from hermes.services.turns.replies import Replies
+from hermes.services.turns.work import TurnParts, Work, calls_of_this_turn
+from hermes.store import turn_steps
+from hermes.store.lanes import Lost
+from hermes.store.turn_begin import Begun
+
+
+class TurnRunner:
+    def __init__(self, parts: TurnParts) -> None:
+        self._parts = parts
+        replies = Replies(parts)
+        self._files = Files(parts)
+        self._asking = Asking(parts)
+        self._calls = Calls(parts)
+        self._questions = Questions(parts, self._calls, replies)
+        self._endings = Endings(parts, replies)
+
+    @property
+    def cards(self) -> Cards:
+        """What is shown in place of the questions of a turn that ends while it sleeps."""
+        return self._parts.cards
+
+    async def run(self, begun: Begun, control: TurnControl) -> bool:
+        """Carry the turn to its end, or to an approval it waits for. True when the lane sleeps now.
+
+        A reason in ``control`` at the start, or with a cancellation, ends the turn cleanly; any other cancellation
+        travels on and leaves the turn as it is stored, for the next process.
+        """
+        work = self._taken_up(begun, control)
+        early = control.reason
+        if early is not None:
+            return await self._endings.interrupted(work, early)
+        try:
+            return await self._guarded(work)
+        except asyncio.CancelledError:
+            if control.reason in (None, StopReason.DRAIN):
+                self._parts.previews.leave(work.turn.id)
+                raise
+            _stay()
+            return await self._endings.interrupted(work, control.reason)
+        except (StoreIsDownError, Lost):
+            self._parts.previews.leave(work.turn.id)
+            raise
+
+    async def fail(self, begun: Begun, control: TurnControl, error: Exception) -> bool:
+        """End a turn that broke our own code, in words, so that its lane goes on."""
+        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [], control, self._words(begun))
+        text = work.words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
+        return await self._endings.failed(work, f"{type(error).__name__}: {error}", text)
+
+    def _taken_up(self, begun: Begun, control: TurnControl) -> Work:
+        """The turn in hand; whoever watches hears of it, and what was stored with its begin is sent."""
+        key = SessionKey.parse(begun.turn.lane)
+        work = Work(begun, key, list(begun.history), list(begun.calls), control, self._words(begun))
+        work.made = calls_of_this_turn(begun.history)
+        self._parts.bus.publish(
+            TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids, begun.choices.tool_progress)
+        )
+        self._parts.letters.due(begun.letters)
+        return work
+
+    def _words(self, begun: Begun) -> Words:
+        said = begun.prompt.message.text if begun.prompt is not None else ""
+        return words_of(pick(self._parts.config().language, begun.language, text=said))
+
+    async def _guarded(self, work: Work) -> bool:
+        """Carry it within its limits; whatever it meets there ends it in words."""
+        if work.turn.attempts > rules.MAX_DEATHS:
+            text = work.words.SET_ASIDE_AFTER_DEATHS.format(deaths=rules.MAX_DEATHS, turn_id=work.turn.id)
+            return await self._endings.set_aside(work, "crashed three times while it ran", text)
+        limit = self._parts.config().agent.turn_timeout_seconds
+        try:
+            async with asyncio.timeout(limit):
+                reply = await self._carry(work)
+        except TimeoutError:
+            text = work.words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
+            return await self._endings.failed(work, "it took too long", text)
+        except ModelError as error:
+            return await self._endings.model_failed(work, error)
+        except LoopingError as error:
+            text = work.words.LOOPING.format(count=error.count)
+            return await self._endings.failed(work, "the model repeated one call", text)
+        except UnansweredError as error:
+            text = work.words.APPROVAL_TIMEOUTS.format(count=error.count)
+            return await self._endings.failed(work, "nobody answered what it asked", text)
+        # The end is written outside the time limit, which could otherwise cut it in two.
+        return True if reply is None else await self._endings.answered(work, reply)
+
+    async def _carry(self, work: Work) -> ModelReply | None:
+        """Step by step to the last words; None when the turn sleeps on an approval."""
+        await self._parts.toolbox.ready()
+        await self._files.tell_lost(work)
+        await self._files.fetch(work)
+        limit = self._parts.config().agent.max_iterations
+        while True:
+            match self._next_action(work, limit):
+                case rules.RunCall(index):
+                    await self._calls.run(work, index)
+                case rules.CloseCall(index, "refused"):
+                    await self._questions.close_refused(work, index)
+                case rules.CloseCall(index, why):
+                    await self._calls.record(work, index, outcome=why, result=rules.INTERRUPTED_BY_RESTART)
+                case rules.WaitForApproval():
+                    if await self._questions.sleep(work):
+                        return None
+                case rules.CallModel(wants_summary):
+                    if asked := question_asked(work):
+                        return asked
+                    await self._questions.stop_asking(work)
+                    if theirs := calls_of_client(work):
+                        return theirs
+                    reply = await self._asking.ask(work, wants_summary=wants_summary)
+                    if wants_summary:
+                        return replace(reply, tool_calls=())  # nobody would answer them
+                    if not has_ours(work, reply):
+                        return reply
+                    await self._add_step(work, reply)
+
+    def _next_action(self, work: Work, limit: int) -> rules.Action:
+        repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
+        return rules.next_action(work.calls, repeatable, steps=work.steps, max_steps=limit)
+
+    async def _add_step(self, work: Work, reply: ModelReply) -> None:
+        """Store what the model said with the calls it asks for, each judged by its rule, and put their questions."""
+        message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls, thought=reply.thought)
+        theirs = {tool.name for tool in work.options.tools}
+        ours = [call for call in reply.tool_calls if call.name not in theirs]
+        new_calls = [await self._questions.judged(work, call, position) for position, call in enumerate(ours)]
+        work.partial = ""  # from here on the store has it; an interrupt must not write it a second time
+        work.calls = await self._parts.db.write(
+            turn_steps.add_step,
+            work.begun.claim,
+            work.turn,
+            message,
+            new_calls,
+            usage=reply.usage,
+            origin=str(work.origin),
+            now=self._parts.clock.now(),
+        )
+        work.step_added()
+        work.history.append(message)
+        self._parts.bus.publish(SegmentEnded(work.turn.lane, work.turn.id, reply.text))
+        self._questions.tell(work, new_calls)
+
+
+def _stay() -> None:
+    """The cancellation was a request that is met: what is left to write must not be cancelled by it."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()

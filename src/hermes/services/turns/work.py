@@ -1,0 +1,164 @@
+"""The turn in hand, and the parts of the gateway that carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from typing import Protocol
+
+from hermes.agent.prompt import PromptBuilder
+from hermes.agent.toolkit import Toolbox, ToolContext
+from hermes.config import Config
+from hermes.core.catalogue import ENGLISH
+from hermes.core.keys import SessionKey, Target
+from hermes.core.messages import ChatMessage, Role, Usage
+from hermes.core.people import PersonRole
+from hermes.core.ports import Clock, Model
+from hermes.core.requests import TurnOptions
+from hermes.core.text import one_line
+from hermes.core.values import dataclass
+from hermes.core.words import Words
+from hermes.services.aloud import Aloud
+from hermes.services.attachments import Attachments
+from hermes.services.cards import Cards
+from hermes.services.compression import Talk
+from hermes.services.events import EventBus
+from hermes.services.letters import Letters
+from hermes.services.media import Media
+from hermes.services.processes import birth_of
+from hermes.services.turns.control import TurnControl
+from hermes.store import tool_calls
+from hermes.store.db import Database
+from hermes.store.tool_calls import Call
+from hermes.store.turn_begin import Begun
+from hermes.store.turns import NO_USAGE, Turn
+
+NO_OPTIONS = TurnOptions()
+TASK_SHOWN = 60
+
+
+@dataclass(slots=True)
+class Work:
+    """A turn in hand. Only the task that runs it touches this.
+
+    ``history`` and ``calls`` go along with what is stored. ``partial`` is what the model has said of a reply that is
+    not whole yet, ``made`` the calls since the last user message, ``notices`` what is told above the answer.
+    """
+
+    begun: Begun
+    key: SessionKey
+    history: list[ChatMessage]
+    calls: list[Call]
+    control: TurnControl = field(default_factory=TurnControl)
+    words: Words = ENGLISH
+    partial: str = ""
+    was_too_long: bool = False  # a model said so, whatever was estimated
+    notices: list[str] = field(default_factory=list)
+    made: list[tuple[str, str]] = field(default_factory=list)
+    spent: Usage = NO_USAGE
+
+    @property
+    def turn(self) -> Turn:
+        return self.begun.turn
+
+    @property
+    def steps(self) -> int:
+        return self.begun.turn.steps
+
+    def step_added(self) -> None:
+        self.begun = replace(self.begun, turn=replace(self.begun.turn, steps=self.steps + 1))
+
+    @property
+    def options(self) -> TurnOptions:
+        prompt = self.begun.prompt
+        return (prompt.options if prompt else None) or NO_OPTIONS
+
+    @property
+    def role(self) -> PersonRole:
+        return PersonRole(self.begun.role or PersonRole.GUEST)
+
+    @property
+    def origin(self) -> SessionKey:
+        """The chat in which questions are put: the turn's own, or that of the turn which handed its task on."""
+        return SessionKey.parse(self.options.origin) if self.options.origin else self.key
+
+    @property
+    def answered_in(self) -> Target:
+        """Where the answer is told: a turn in the background tells it in the chat that began it."""
+        return (self.origin if self.options.reports else self.key).target
+
+    @property
+    def header(self) -> str:
+        """The line above an answer that nobody has waited for."""
+        if not self.options.reports or self.begun.prompt is None:
+            return ""
+        return self.words.BACKGROUND_HEADER.format(task=one_line(self.begun.prompt.message.text, TASK_SHOWN))
+
+    @property
+    def brings_talk(self) -> bool:
+        """Whether the asker brought the whole talk along, and will do so again."""
+        return self.begun.prompt is not None and bool(self.begun.prompt.before)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether this session is likely to have further turns, which its own lines are read for."""
+        return not self.brings_talk and not self.options.depth and bool(self.history)
+
+
+def calls_of_this_turn(history: Sequence[ChatMessage]) -> list[tuple[str, str]]:
+    """The calls already answered since the last user message, oldest first: what the loop guard counts."""
+    answered: set[str] = set()
+    made: list[tuple[str, str]] = []
+    for message in reversed(history):
+        if message.role is Role.USER:
+            break
+        answered.add(message.tool_call_id)  # results stand behind their calls
+        made.extend((call.name, call.arguments) for call in reversed(message.tool_calls) if call.id in answered)
+    return made[::-1]
+
+
+class Previews(Protocol):
+    async def close(self, turn_id: str) -> str:
+        """End the turn's preview; return the outbox id of what it showed, or ''."""
+
+    def leave(self, turn_id: str) -> None:
+        """The turn is not carried here any more and has not ended: show nothing until it goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnParts:
+    """What turns need, put together once by bootstrap."""
+
+    db: Database
+    clock: Clock
+    bus: EventBus
+    letters: Letters
+    previews: Previews
+    config: Callable[[], Config]
+    model: Callable[[SessionKey, str, str], Model]
+    toolbox: Toolbox
+    prompts: PromptBuilder
+    context: Callable[[SessionKey, str, str, str], ToolContext]
+    attachments: Attachments
+    cards: Cards
+    grown: Callable[[Talk], None]
+    media: Media
+    aloud: Aloud
+
+    def context_of(self, work: Work, row_id: str = "") -> ToolContext:
+        """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made."""
+        context = self.context(work.key, work.turn.person_id, work.begun.role, work.options.folder)
+
+        async def started_group(group: int) -> None:
+            await self.db.write(tool_calls.note_process, row_id, group=group, started=birth_of(group))
+
+        return replace(
+            context,
+            call_id=row_id,
+            session_id=work.turn.session_id,
+            turn_id=work.turn.id,
+            started_group=started_group,
+            on_behalf_of=work.origin,
+            depth=work.options.depth,
+            words=work.words,
+        )
