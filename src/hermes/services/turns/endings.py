@@ -85,7 +85,7 @@ class Endings:
         return await self._end(work, _End(TurnState.FAILED, reason, text, _half_said(work, partial), error_kind=kind))
 
     async def interrupted(self, work: Work, reason: StopReason) -> bool:
-        """Ended on purpose: nothing is said of it, and what the model had said so far is kept for it."""
+        """Ended on purpose: no answer goes out; what was said so far is kept, and marked as unfinished."""
         state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
         said = _half_said(work, work.partial.strip())
         return await self._end(work, _End(state, reason.value, messages=said))
