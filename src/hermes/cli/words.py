@@ -14,12 +14,14 @@ _INDENT = 3
 
 def command_name() -> str:
     """``hermes`` when the one on the PATH is ours, else the script of the clone as seen from here."""
-    return _typed("hermes")
-
-
-def gateway_command_name() -> str:
-    """``hermes-gateway`` in the same way."""
-    return _typed("hermes-gateway")
+    ours = _ours()
+    found = shutil.which("hermes")
+    if found and Path(found).resolve() in {path.resolve() for path in ours}:
+        return "hermes"
+    for path in ours:
+        if path.exists():
+            return _as_seen_from_here(path)
+    return f"{_as_seen_from_here(Path(sys.executable))} -m hermes"
 
 
 def even_examples(examples: str) -> str:
@@ -44,20 +46,9 @@ def as_typed(text: str) -> str:
     return re.sub(r"(?<![\w./-])hermes (?=[a-z])", lambda _: f"{command_name()} ", text)
 
 
-def _typed(name: str) -> str:
-    ours = _ours(name)
-    found = shutil.which(name)
-    if found and Path(found).resolve() in {path.resolve() for path in ours}:
-        return name
-    for path in ours:
-        if path.exists():
-            return _as_seen_from_here(path)
-    return f"{_as_seen_from_here(Path(sys.executable))} -m hermes" + (" gateway" if name == "hermes-gateway" else "")
-
-
-def _ours(name: str) -> list[Path]:
+def _ours() -> list[Path]:
     """Where this very installation keeps the command: the clone's script, or the one pip put beside our Python."""
-    return [_CLONE / "scripts" / name, Path(sys.executable).parent / name]
+    return [_CLONE / "scripts" / "hermes", Path(sys.executable).parent / "hermes"]
 
 
 def _as_seen_from_here(path: Path) -> str:

@@ -23,10 +23,6 @@ class Grant:
     reason: str
     revoked_at: float | None
 
-    @property
-    def is_standing(self) -> bool:
-        return self.revoked_at is None
-
 
 COLUMNS = "id, person_id, scope, subject, session_id, touches_host, granted_by, granted_at, reason, revoked_at"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.words import as_typed, command_name, gateway_command_name
+from hermes.cli.words import as_typed, command_name
 
 CLONE = Path(__file__).resolve().parents[3]
 
@@ -19,7 +19,7 @@ def _nothing_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_in_the_clone_the_script_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CLONE)
-    assert (command_name(), gateway_command_name()) == ("./scripts/hermes", "./scripts/hermes-gateway")
+    assert command_name() == "./scripts/hermes"
 
 
 def test_elsewhere_the_script_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,6 @@ class Answer(ABC):
         "error",
         "fresh_reasoning",
         "fresh_text",
-        "has_reasoned",
         "is_over",
         "model",
         "usage",
@@ -61,7 +60,6 @@ class Answer(ABC):
         self.calls = ToolCalls(new_id)
         self.fresh_text: list[str] = []
         self.fresh_reasoning: list[str] = []
-        self.has_reasoned = False
         self.is_over = False
         self.usage = Usage()
         self.model = ""
@@ -105,7 +103,6 @@ class Answer(ABC):
     def take_reasoning(self) -> str:
         text = "".join(self.fresh_reasoning)
         self.fresh_reasoning.clear()
-        self.has_reasoned = True
         return text
 
     def take(self, payload: bytes) -> None:

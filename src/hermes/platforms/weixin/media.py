@@ -136,10 +136,6 @@ def sent_key(key: bytes) -> str:
 # The lock
 
 
-def padded_size(size: int) -> int:
-    return (size + BLOCK) // BLOCK * BLOCK
-
-
 def _cipher(key: bytes) -> Any:
     """Imported when used: a gateway without files never needs it."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes

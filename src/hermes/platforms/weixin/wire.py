@@ -21,7 +21,6 @@ from hermes.platforms.weixin.config import LOGIN
 TEXT_LIMIT = 2000  # code points in a bubble
 NOTE_ROOM = 98  # of these kept free for a word of the gateway about what waits
 CHANNEL_VERSION = "2.4.9"
-STALE_TOKEN = -14
 REFUSED = -2
 BUSY = -1
 STALE_CONTEXT_SAYS = "unknown error"

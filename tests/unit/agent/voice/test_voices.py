@@ -132,6 +132,16 @@ async def test_a_command_gets_the_text_without_a_shell(tmp_path: Path) -> None:
     assert argv_of("a {text_file}; b", {"text_file": "x y; rm"}, "t") == ["a", "x y; rm;", "b"]
 
 
+@pytest.mark.parametrize("stream", ["1", "2"])
+async def test_a_program_that_prints_without_end_is_ended(stream: str) -> None:
+    with pytest.raises(ToolError, match="printed more than 100000 bytes and was ended"):
+        await run(["sh", "-c", f"yes >&{stream}"], seconds=20, most_bytes=100_000)
+
+
+async def test_a_program_need_not_read_all_it_is_given() -> None:
+    assert await run(["sh", "-c", "head -c 3"], stdin=b"one" + bytes(3_000_000), seconds=20) == b"one"
+
+
 async def test_a_program_that_is_given_up_leaves_nothing_running(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     with pytest.raises(ToolError, match="took longer"):
