@@ -128,3 +128,15 @@ def test_a_stranger_gets_a_code_and_nothing_else(tmp_path: Path) -> None:
         assert scene.model.requests == []
 
     play(tmp_path, story)
+
+
+def test_a_voice_message_that_qq_wrote_down_needs_no_ears(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        async with scene.gateway():
+            scene.qq.user_sends(b"RIFF a voice", "", kind="voice", asr_refer_text="what is the time")
+            await scene.qq.wait_for(lambda: bool(scene.qq.texts(ANA)), 60)
+        [answer] = scene.qq.texts(ANA)
+        assert "could not hear" not in answer
+        assert "what is the time" in str(scene.model.last_request["messages"])
+
+    play(tmp_path, story)

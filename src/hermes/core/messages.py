@@ -27,7 +27,10 @@ class AttachmentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came in (``file_id`` is the platform's handle) or is to go out (``path``)."""
+    """A file that came in (``file_id`` is the platform's handle) or is to go out (``path``).
+
+    ``is_written_down``: the platform told what is said in it, which stands in the text of the message.
+    """
 
     kind: AttachmentKind
     file_id: str = ""
@@ -35,6 +38,7 @@ class Attachment:
     name: str = ""
     mime: str = ""
     size: int = 0
+    is_written_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)

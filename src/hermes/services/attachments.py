@@ -99,7 +99,7 @@ class Attachments:
             return
         tale.lines.append(f"[{attachment.kind}: {where}]")
         match attachment.kind:
-            case AttachmentKind.VOICE:
+            case AttachmentKind.VOICE if not attachment.is_written_down:
                 await self._hear(path, tale)
             case AttachmentKind.IMAGE:
                 await _show(path, tale)

@@ -132,8 +132,9 @@ def _message(
     author = data["author"]
     if author.get("bot") is True:
         return Ignored(kind="a bot's message")  # two bots that answer each other never end
-    files = tuple(_attachments(data))
-    text = _words(data, place)
+    typed = _typed(data, place)
+    text = typed or _spoken(data)
+    files = tuple(_attachments(data, is_spoken=not typed))
     if not text and not files:
         return Ignored(kind="empty message")
     message_id = _id(data, "id")
@@ -190,13 +191,15 @@ def _key(place: Place, me: Me) -> SessionKey:
     return SessionKey("qq", place.kind, place.chat, account=me.account)
 
 
-def _words(data: Json, place: Place) -> str:
+def _typed(data: Json, place: Place) -> str:
     text = _FACE.sub(lambda found: f"[{_face(found[1])}]", _text(data, "content"))
     if place.scene is Scene.CHANNEL:
         text = _MENTION.sub("", text, count=1) if _MENTION.match(text) else text
-    text = text.strip()  # where the mention was, a space is left
-    if text:
-        return text
+    return text.strip()  # where the mention was, a space is left
+
+
+def _spoken(data: Json) -> str:
+    """What QQ wrote down of voice messages."""
     spoken = [_text(each, "asr_refer_text") for each in _files(data)]
     return "\n".join(words for words in spoken if words).strip()
 
@@ -241,7 +244,8 @@ def _files(data: Json) -> list[Json]:
     return files
 
 
-def _attachments(data: Json) -> Iterator[Attachment]:
+def _attachments(data: Json, *, is_spoken: bool) -> Iterator[Attachment]:
+    """``is_spoken``: what QQ wrote down of them is the text of the message."""
     for file in _files(data):
         kind, mime = _kind(_text(file, "content_type"))
         url = _text(file, "voice_wav_url") or _text(file, "url")
@@ -254,6 +258,7 @@ def _attachments(data: Json) -> Iterator[Attachment]:
             name=_text(file, "filename"),
             mime="audio/wav" if file.get("voice_wav_url") else mime,
             size=size if isinstance(size, int) and size > 0 else 0,
+            is_written_down=is_spoken and bool(_text(file, "asr_refer_text").strip()),
         )
 
 

@@ -153,6 +153,9 @@ def test_a_voice_message_has_its_transcript_and_its_wav() -> None:
     [sound] = said.attachments
     assert (sound.kind, sound.mime) == (AttachmentKind.VOICE, "audio/wav")
     assert sound.file_id == "https://multimedia.nt.qq.com.cn/a.wav"
+    assert sound.is_written_down, "nobody has to hear it once more"
+    [beside] = message(changed(0, content="listen", attachments=[voice])).attachments
+    assert not beside.is_written_down, "what is said stands nowhere"
     [bare] = message(changed(0, content="", attachments=[{"content_type": "voice", "url": "//x.qq.com/a"}])).attachments
     assert (bare.file_id, bare.mime) == ("https://x.qq.com/a", "")
 
