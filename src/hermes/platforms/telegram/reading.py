@@ -45,6 +45,8 @@ def parse(update: Json, me: Me, now: datetime) -> InboundEvent:
 
 
 def _message(message: Json, me: Me, now: datetime, *, is_edit: bool) -> InboundEvent:
+    if is_edit and "location" in message:
+        return Ignored(kind="a live location that moved")  # told every few seconds, and no word of anybody's
     files = tuple(attachments(message))
     text = _text(message)
     if not text and not files:

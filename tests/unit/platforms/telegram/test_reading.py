@@ -225,6 +225,15 @@ def test_what_is_not_for_us_is_ignored_by_name(update: Json, kind: str) -> None:
     assert event.kind.startswith(kind)
 
 
+def test_a_live_location_is_told_once_and_not_wherever_it_moves(fake: FakeTelegram) -> None:
+    spot = {"latitude": 1.5, "longitude": 2.5, "live_period": 3600}
+    fake._new_message({"location": spot}, 7, None, "Ana", None)
+    first = last(fake)["message"]
+    assert message_in(fake).text == "Location: 1.5, 2.5"
+    moved = {**first, "location": {**spot, "latitude": 1.6}, "edit_date": first["date"] + 5}
+    assert isinstance(understand({"update_id": 2, "edited_message": moved}), Ignored)
+
+
 def test_other_bots_and_the_bot_itself_are_not_answered(fake: FakeTelegram) -> None:
     for sender in ({"id": 99, "is_bot": True, "first_name": "B"}, {"id": 42, "is_bot": True, "first_name": "Me"}):
         as_sender: dict[str, Any] = {"from": sender}
