@@ -10,108 +10,56 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import (
-    api_kills,
-    discord_kills,
-    discord_reconnects,
-    duplicates,
-    faults,
-    pacing,
-    qq_kills,
-    qq_reconnects,
-    reconnects,
-    slack_kills,
-    slack_reconnects,
-    store_troubles,
-    tool_kills,
-    weixin_kills,
-    weixin_reconnects,
-    whatsapp_kills,
-    whatsapp_restarts,
+from tests.chaos import api_kills, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
+from tests.chaos.kills import Series, kill_again_and_again
+from tests.chaos.ledger import Kill
+from tests.chaos.platform_kills import (
+    FAILURES,
+    kill_over_discord,
+    kill_over_qq,
+    kill_over_slack,
+    kill_over_weixin,
+    kill_over_whatsapp,
 )
-from tests.chaos.kills import Series
-from tests.chaos.ledger import Kill, told
+from tests.chaos.telling import Options, Row, Told, counts, growth, is_time_to_tell, outcome, quantile, tell_progress
 from tests.chaos.world import opened
 from tests.integration.api import fuzzing
 
 SECTION = "Chaos"
-PROGRESS_EVERY = 10
 BACK_SECONDS = 2.0
 MESSAGES = 10_000
-FAILURES = 1_000
 REQUESTS = 50
 EXAMPLES = 100
 CHATS = 200
-QQ_KILLS = 50
-SLACK_KILLS = 50
-DISCORD_KILLS = 50
-WEIXIN_KILLS = 50
-WHATSAPP_KILLS = 50
-BRIDGE_RESTARTS = 200
-
-Row = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What one part found: its rows of the table, and whether the promise held.
-
-    ``is_slow``: nothing was lost or wrong, and yet a time that was promised was not kept.
-    """
-
-    rows: Sequence[Row]
-    is_good: bool
-    is_slow: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    kills: int
-    seed: int
-    folder: Path
-
-
-async def kill_again_and_again(options: Options) -> Told:
+async def kill_over_telegram(options: Options) -> Told:
     started, loads = time.monotonic(), [os.getloadavg()[0]]
-    async with opened(options.folder / "kills", options.seed) as world:
-        series = Series(world)
-        async for kill in series.run(options.kills):
-            if (kill.number + 1) % PROGRESS_EVERY == 0:
-                _tell_progress(series, time.monotonic() - started)
-                loads.append(os.getloadavg()[0])
-        waiting = await series.settle()
-    verdict = series.verdict()
-    stuck = sum(kill.is_stuck for kill in series.kills)
-    missed = sum(not kill.was_reached for kill in series.kills)
-    late = sum(kill.back_seconds > BACK_SECONDS for kill in series.kills)
+
+    def after_each(series: Series) -> None:
+        if is_time_to_tell(series):
+            tell_progress(series, time.monotonic() - started)
+            loads.append(os.getloadavg()[0])
+
+    killed = await kill_again_and_again(opened(options.folder / "kills", options.seed), options.kills, after_each)
+    verdict = killed.verdict
+    missed = sum(not kill.was_reached for kill in killed.kills)
+    late = sum(kill.back_seconds > BACK_SECONDS for kill in killed.kills)
     rows = [
-        ("kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
-        ("lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
-        ("doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
-        ("previews left standing", _counts(verdict.unfinished)),
+        *outcome(killed, options),
+        ("previews left standing", counts(verdict.unfinished)),
         ("repeated with ↻", f"{verdict.repeats}, of these {verdict.repeats_in_flight} not answered at the kill"),
         ("points that were not reached", str(missed)),
-        *_times_back(series.kills),
-        (f"kills after which that took more than {BACK_SECONDS:.0f} s", f"{late} of {len(series.kills)}"),
+        *_times_back(killed.kills),
+        (f"kills after which that took more than {BACK_SECONDS:.0f} s", f"{late} of {len(killed.kills)}"),
         ("load of the machine during the kills", f"{min(loads):.1f} to {max(loads):.1f}"),
     ]
-    for line in told(verdict, world.telegram.flights, series.kills):
+    for line in killed.wrong:
         print(line)
-    return Told(rows, verdict.is_good and not stuck and not waiting, is_slow=late > 0)
-
-
-def _tell_progress(series: Series, seconds: float) -> None:
-    verdict = series.verdict()
-    back = sorted(kill.back_seconds for kill in series.kills)
-    print(
-        f"{len(series.kills):>4} kills in {seconds:.0f} s: {len(verdict.lost)} lost, {len(verdict.doubled)} doubled, "
-        f"{verdict.repeats} repeated; back after {quantile(back, 0.5):.2f} s (p50), {back[-1]:.2f} s (longest)",
-        flush=True,
-    )
+    return Told(rows, killed.is_good, is_slow=late > 0)
 
 
 def _times_back(kills: Sequence[Kill]) -> list[Row]:
@@ -124,14 +72,6 @@ def _times_back(kills: Sequence[Kill]) -> list[Row]:
             figures_of = f"{quantile(back, 0.5):.2f} / {quantile(back, 0.99):.2f} / {back[-1]:.2f} s"
             rows.append((f"answering again, counted from the time {words}: p50 / p99 / max", figures_of))
     return rows
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-
-
-def _counts(*lists: Sequence[object]) -> str:
-    return ", ".join(str(len(each)) for each in lists)
 
 
 async def deliver_again(options: Options) -> Told:
@@ -148,9 +88,7 @@ async def reconnect(options: Options) -> Told:
     folder = options.folder / "reconnects"
     folder.mkdir()
     grown = await reconnects.fail_again_and_again(folder, FAILURES)
-    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
-    name = f"descriptors, tasks, threads before → after {grown.failures} failed connections"
-    return Told([(name, f"{before} → {after}")], grown.is_good)
+    return Told([growth(grown)], grown.is_good)
 
 
 async def play_faults(options: Options) -> Told:
@@ -216,7 +154,7 @@ async def stream_at_once(options: Options) -> Told:
             f"{paced.chats} chats stream at once, 30 calls/s in all and 1/s in a chat: told to wait (429)",
             str(len(paced.refused)),
         ),
-        ("… answers incomplete, out of order", _counts(paced.incomplete, paced.out_of_order)),
+        ("… answers incomplete, out of order", counts(paced.incomplete, paced.out_of_order)),
         ("… edits made while an answer waited that could have gone", str(paced.overtaken)),
         (
             "… most calls in a second, edits in all, time",
@@ -227,163 +165,8 @@ async def stream_at_once(options: Options) -> Told:
     return Told(rows, paced.is_good)
 
 
-async def kill_over_qq(options: Options) -> Told:
-    started = time.monotonic()
-    async with qq_kills.opened(options.folder / "qq", options.seed) as world:
-        series = Series(world)
-        async for kill in series.run(QQ_KILLS):
-            if (kill.number + 1) % PROGRESS_EVERY == 0:
-                _tell_progress(series, time.monotonic() - started)
-        waiting = await series.settle()
-    verdict = series.verdict()
-    stuck = sum(kill.is_stuck for kill in series.kills)
-    for line in told(verdict, world.platform.flights, series.kills):
-        print(line)
-    folder = options.folder / "qq_reconnects"
-    folder.mkdir()
-    grown = await asyncio.to_thread(qq_reconnects.fail_again_and_again, folder, FAILURES)
-    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
-    rows = [
-        ("QQ: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
-        ("QQ: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
-        ("QQ: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
-        ("QQ: shown again with ↻; sessions begun", f"{verdict.repeats}; {world.platform.identified}"),
-        (f"QQ: descriptors, tasks, threads before → after {grown.failures} failed connections", f"{before} → {after}"),
-    ]
-    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
-
-
-async def kill_over_slack(options: Options) -> Told:
-    started = time.monotonic()
-    async with slack_kills.opened(options.folder / "slack", options.seed) as world:
-        series = Series(world)
-        async for kill in series.run(SLACK_KILLS):
-            if (kill.number + 1) % PROGRESS_EVERY == 0:
-                _tell_progress(series, time.monotonic() - started)
-        waiting = await series.settle()
-    verdict = series.verdict()
-    stuck = sum(kill.is_stuck for kill in series.kills)
-    for line in told(verdict, world.platform.flights, series.kills):
-        print(line)
-    folder = options.folder / "slack_reconnects"
-    folder.mkdir()
-    grown = await slack_reconnects.fail_again_and_again(folder, FAILURES)
-    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
-    name = f"Slack: descriptors, tasks, threads before → after {grown.failures} failed connections"
-    rows = [
-        ("Slack: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
-        ("Slack: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
-        ("Slack: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
-        ("Slack: shown again with ↻; caught up from the history", f"{verdict.repeats}; {world.platform.nowhere}"),
-        (name, f"{before} → {after}"),
-    ]
-    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
-
-
-async def kill_over_discord(options: Options) -> Told:
-    started = time.monotonic()
-    async with discord_kills.opened(options.folder / "discord", options.seed) as world:
-        series = Series(world)
-        async for kill in series.run(DISCORD_KILLS):
-            if (kill.number + 1) % PROGRESS_EVERY == 0:
-                _tell_progress(series, time.monotonic() - started)
-        waiting = await series.settle()
-    verdict = series.verdict()
-    stuck = sum(kill.is_stuck for kill in series.kills)
-    discord = world.platform
-    for line in told(verdict, discord.flights, series.kills):
-        print(line)
-    folder = options.folder / "discord_reconnects"
-    folder.mkdir()
-    grown = await discord_reconnects.fail_again_and_again(folder, FAILURES)
-    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
-    rows = [
-        ("Discord: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
-        ("Discord: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
-        ("Discord: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
-        (
-            "Discord: sessions asked for again, of these forgotten by Discord; messages said while none lived",
-            f"{len(discord.resumed)}, {discord.forgotten}; {discord.nowhere}",
-        ),
-        (
-            f"Discord: descriptors, tasks, threads before → after {grown.failures} failed connections",
-            f"{before} → {after}",
-        ),
-    ]
-    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good)
-
-
-async def kill_over_weixin(options: Options) -> Told:
-    started = time.monotonic()
-    async with weixin_kills.opened(options.folder / "weixin", options.seed) as world:
-        series = Series(world)
-        async for kill in series.run(WEIXIN_KILLS):
-            if (kill.number + 1) % PROGRESS_EVERY == 0:
-                verdict, caught = weixin_kills.verdict(series, world.platform)
-                print(
-                    f"{len(series.kills):>4} kills in {time.monotonic() - started:.0f} s: {len(verdict.lost)} lost, "
-                    f"{len(caught)} caught before their commit, {verdict.repeats} repeated",
-                    flush=True,
-                )
-        waiting = await series.settle()
-    weixin = world.platform
-    verdict, caught = weixin_kills.verdict(series, weixin)
-    stuck = sum(kill.is_stuck for kill in series.kills)
-    for line in told(verdict, weixin.flights, series.kills):
-        print(line)
-    folder = options.folder / "weixin_reconnects"
-    folder.mkdir()
-    grown = await weixin_reconnects.fail_again_and_again(folder, FAILURES)
-    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
-    rows = [
-        ("Weixin: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
-        ("Weixin: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
-        (
-            "Weixin: handed out and caught by a kill before they were stored",
-            f"{len(caught)} in {len(weixin.uncommitted)} batches, at most one for each kill",
-        ),
-        ("Weixin: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
-        ("Weixin: shown again with ↻", str(verdict.repeats)),
-        (
-            f"Weixin: descriptors, tasks, threads before → after {grown.failures} failed connections",
-            f"{before} → {after}",
-        ),
-    ]
-    is_good = verdict.is_good and not stuck and not waiting and len(weixin.uncommitted) <= len(series.kills)
-    return Told(rows, is_good and grown.is_good)
-
-
-async def kill_over_whatsapp(options: Options) -> Told:
-    started = time.monotonic()
-    async with whatsapp_kills.opened(options.folder / "whatsapp", options.seed) as world:
-        series = Series(world)
-        async for kill in series.run(WHATSAPP_KILLS):
-            if (kill.number + 1) % PROGRESS_EVERY == 0:
-                _tell_progress(series, time.monotonic() - started)
-        waiting = await series.settle()
-    verdict = series.verdict()
-    stuck = sum(kill.is_stuck for kill in series.kills)
-    for line in told(verdict, world.platform.flights, series.kills):
-        print(line)
-    folder = options.folder / "whatsapp_restarts"
-    folder.mkdir()
-    grown, lost = await whatsapp_restarts.restart_again_and_again(folder, BRIDGE_RESTARTS)
-    before, after = (f"{held.descriptors}, {held.tasks}, {held.threads}" for held in (grown.before, grown.after))
-    rows = [
-        ("WhatsApp: kill -9 / messages", f"{len(series.kills)} / {verdict.messages} (seed {options.seed})"),
-        ("WhatsApp: lost, stuck, still waiting", f"{len(verdict.lost)}, {stuck}, {waiting}"),
-        ("WhatsApp: doubled, unmarked, out of order", _counts(verdict.doubled, verdict.unmarked, verdict.out_of_order)),
-        ("WhatsApp: deaths of its bridge, messages lost", f"{grown.failures}, {len(lost)}"),
-        (
-            f"WhatsApp: descriptors, tasks, threads before → after {grown.failures} starts of its bridge",
-            f"{before} → {after}",
-        ),
-    ]
-    return Told(rows, verdict.is_good and not stuck and not waiting and grown.is_good and not lost)
-
-
 PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
-    "kills": kill_again_and_again,
+    "kills": kill_over_telegram,
     "tools": kill_in_batches,
     "api": kill_the_api,
     "fuzz": fuzz_the_api,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
 from hermes.core.messages import Button
 from tests.chaos.kills import CHATS, ONE_CHAT
-from tests.chaos.world import AnyWorld, Flight, opened_on, plain, until
+from tests.chaos.world import AnyWorld, Watching, opened_on, plain, until
 from tests.fakes.discord import SERVER, FakeDiscord, Socket, _File
 from tests.fakes.server import Said
 
@@ -22,7 +18,7 @@ FORGETS_EVERY = 3  # of so many connections that end, Discord has forgotten the 
 PEOPLE = [chat for chat in (ONE_CHAT, *CHATS) if chat % 2]
 
 
-class WatchfulDiscord(FakeDiscord):
+class WatchfulDiscord(Watching, FakeDiscord):
     """Knows of each send whether its answer had left. An odd number is a person's direct chat, every other a channel.
 
     It is harder than Discord, which keeps a session for minutes: now and then one is gone at once, and what was said
@@ -31,12 +27,8 @@ class WatchfulDiscord(FakeDiscord):
 
     def __init__(self) -> None:
         super().__init__(is_known=False)
-        self.flights: list[Flight] = []
-        self.answered: set[tuple[str, str]] = set()
-        self.batches = 0
         self.forgotten = 0
         self._left = 0
-        self._flying: dict[asyncio.Task[Any] | None, Flight] = {}
 
     def user_says(self, text: str, *, chat: int | str = 7, user: int | str | None = None, **more: Any) -> Said:
         if isinstance(chat, int) and chat not in PEOPLE:
@@ -49,15 +41,6 @@ class WatchfulDiscord(FakeDiscord):
     def _message(self, channel: str, author: Json, text: str, **more: Any) -> Json:
         """Nobody has a name: in a channel the model would be told it, and answer with it."""
         return super()._message(channel, {**author, "username": "", "global_name": None}, text, **more)
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = await super()._answer(request)
-        flight = self._flying.pop(asyncio.current_task(), None)
-        if flight is not None and request.transport is not None and not request.transport.is_closing():
-            await response.prepare(request)
-            await response.write_eof()
-            flight.answered_at = time.monotonic()
-        return response
 
     def _leave(self, socket: Socket) -> None:
         super()._leave(socket)
@@ -76,19 +59,13 @@ class WatchfulDiscord(FakeDiscord):
         super()._show(place, message, rows, files, is_voice)
         shown = self.sent[-1]
         shown.chat = _number(shown.chat)
-        flight = Flight(shown, time.monotonic())
-        self.flights.append(flight)
-        self._flying[asyncio.current_task()] = flight
-        self.answered.add((shown.chat, flight.text))
+        self._flies(shown)
 
     def _change(self, channel: str, id_: str, body: Json) -> Json:
         message = super()._change(channel, id_, body)
         shown = next(each for each in self.sent if each.message_id == id_)
         self.answered.add((shown.chat, plain(shown.text)))
         return message
-
-    def has_answered(self, chat: int, text: str) -> bool:
-        return (str(chat), text) in self.answered
 
 
 def _number(channel: str) -> str:

@@ -6,11 +6,13 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Generic
 
-from tests.chaos.ledger import Kill, Said, Verdict, judge
-from tests.chaos.world import AnyWorld, Victim, Watchful, until
+from tests.chaos.ledger import Kill, Said, Verdict, judge, told
+from tests.chaos.world import AnyWorld, Victim, W, Watchful, until
 
 MESSAGES = 10
 BEFORE = 2  # of these ten are answered, and known to be noted down, before the kill
@@ -215,3 +217,45 @@ class Series:
         except TimeoutError:
             return False
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Killed(Generic[W]):
+    """A series that is over, in a world that is closed. ``waiting``: so many messages waited when all had settled."""
+
+    series: Series
+    platform: W
+    waiting: int
+    verdict: Verdict
+
+    @property
+    def kills(self) -> list[Kill]:
+        return self.series.kills
+
+    @property
+    def stuck(self) -> int:
+        return sum(kill.is_stuck for kill in self.kills)
+
+    @property
+    def is_good(self) -> bool:
+        return self.verdict.is_good and not self.stuck and not self.waiting
+
+    @property
+    def wrong(self) -> list[str]:
+        """Each message with which something happened that must not, and its story."""
+        return told(self.verdict, self.platform.flights, self.kills)
+
+    @property
+    def story(self) -> str:
+        return "\n".join([*self.wrong, f"stuck: {self.stuck}, waiting: {self.waiting}"])
+
+
+async def kill_again_and_again(
+    opened: AbstractAsyncContextManager[AnyWorld[W]], count: int, after_each: Callable[[Series], None] = lambda _: None
+) -> Killed[W]:
+    async with opened as world:
+        series = Series(world)
+        async for _ in series.run(count):
+            after_each(series)
+        waiting = await series.settle()
+    return Killed(series, world.platform, waiting, series.verdict())

@@ -5,44 +5,27 @@ QQ takes no message here that answers nobody, and each message five times at mos
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
-from tests.chaos.world import AnyWorld, Flight, opened_on
+from tests.chaos.world import AnyWorld, Watching, opened_on
 from tests.fakes.qq import FakeQQ
 from tests.fakes.server import Said
 
 Json = dict[str, Any]
 
 
-class WatchfulQQ(FakeQQ):
+class WatchfulQQ(Watching, FakeQQ):
     """Knows of each send whether its answer had left. The openid of a person is the number of their chat."""
 
     def __init__(self) -> None:
         super().__init__()
         self.unasked_left = 0
-        self.flights: list[Flight] = []
-        self.answered: set[tuple[str, str]] = set()
-        self.batches = 0
-        self._flying: dict[asyncio.Task[Any] | None, Flight] = {}
 
     def user_says(self, text: str, *, chat: int | str = 7, user: int | str | None = None, **more: Any) -> Said:
         return super().user_says(text, chat=str(chat), user=user, **more)
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = await super()._answer(request)
-        flight = self._flying.pop(asyncio.current_task(), None)
-        if flight is not None and request.transport is not None and not request.transport.is_closing():
-            await response.prepare(request)
-            await response.write_eof()
-            flight.answered_at = time.monotonic()
-        return response
 
     def _dispatch(self, text: Callable[[int], str]) -> None:
         super()._dispatch(text)
@@ -52,14 +35,8 @@ class WatchfulQQ(FakeQQ):
         count = len(self.sent)
         answer = super()._send(scene, chat_id, body)
         if len(self.sent) > count:
-            flight = Flight(self.sent[-1], time.monotonic())
-            self.flights.append(flight)
-            self._flying[asyncio.current_task()] = flight
-            self.answered.add((flight.sent.chat, flight.text))
+            self._flies(self.sent[-1])
         return answer
-
-    def has_answered(self, chat: int, text: str) -> bool:
-        return (str(chat), text) in self.answered
 
 
 @asynccontextmanager

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
-from tests.chaos.world import AnyWorld, Flight, opened_on, plain
+from tests.chaos.world import AnyWorld, Watching, opened_on, plain
 from tests.fakes.slack import FakeSlack, _Event, _Socket
 
 Json = dict[str, Any]
 
 
-class WatchfulSlack(FakeSlack):
+class WatchfulSlack(Watching, FakeSlack):
     """Knows of each send whether its answer had left. A direct chat is told of by the number of its person."""
 
     def __init__(self) -> None:
         super().__init__()
         self.retries = False  # harder than Slack: what a kill caught is in the history and nowhere else
-        self.flights: list[Flight] = []
-        self.answered: set[tuple[str, str]] = set()
-        self.batches = 0
-        self._flying: dict[asyncio.Task[Any] | None, Flight] = {}
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = await super()._answer(request)
-        flight = self._flying.pop(asyncio.current_task(), None)
-        if flight is not None and request.transport is not None and not request.transport.is_closing():
-            await response.prepare(request)
-            await response.write_eof()
-            flight.answered_at = time.monotonic()
-        return response
 
     def _envelope(self, socket: _Socket, event: _Event) -> None:
         super()._envelope(socket, event)
@@ -45,10 +28,7 @@ class WatchfulSlack(FakeSlack):
         answer = super()._show(channel, thread, text, blocks, **more)
         shown = self.sent[-1]
         shown.chat = _number(channel)
-        flight = Flight(shown, time.monotonic())
-        self.flights.append(flight)
-        self._flying[asyncio.current_task()] = flight
-        self.answered.add((shown.chat, flight.text))
+        self._flies(shown)
         return answer
 
     def _update(self, body: Json) -> Json:
@@ -56,9 +36,6 @@ class WatchfulSlack(FakeSlack):
         shown = next(each for each in self.sent if each.message_id == body["ts"])
         self.answered.add((shown.chat, plain(shown.text)))
         return answer
-
-    def has_answered(self, chat: int, text: str) -> bool:
-        return (str(chat), text) in self.answered
 
 
 def _number(channel: str) -> str:

@@ -8,8 +8,7 @@ import pytest
 
 from tests.chaos.discord_kills import opened
 from tests.chaos.discord_reconnects import fail_again_and_again
-from tests.chaos.kills import Series
-from tests.chaos.ledger import told
+from tests.chaos.kills import kill_again_and_again
 
 KILLS = 3
 FAILURES = 100
@@ -17,18 +16,11 @@ FAILURES = 100
 
 @pytest.mark.timeout(120)
 async def test_nothing_said_on_discord_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
-    async with opened(tmp_path / "world", seed=4) as world:
-        series = Series(world)
-        kills = [kill async for kill in series.run(KILLS)]
-        waiting = await series.settle()
-
-    verdict = series.verdict()
-    assert verdict.is_good, "\n".join(told(verdict, world.platform.flights, kills))
-    assert [kill for kill in kills if kill.is_stuck] == []
-    assert waiting == 0
-    assert verdict.messages == KILLS * 12
-    assert verdict.repeats == 0, "a repeated message is known by its nonce"
-    discord = world.platform
+    killed = await kill_again_and_again(opened(tmp_path / "world", seed=4), KILLS)
+    assert killed.is_good, killed.story
+    assert killed.verdict.messages == KILLS * 12
+    assert killed.verdict.repeats == 0, "a repeated message is known by its nonce"
+    discord = killed.platform
     assert discord.forgotten > 0
     assert len(discord.resumed) > 0, "a new life asks for the session of the last one"
     assert discord.counts["GET messages"] > 0, "where it was forgotten, what was said came out of the history"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.kills import Series
-from tests.chaos.ledger import told
+from tests.chaos.kills import kill_again_and_again
 from tests.chaos.world import Victim, opened
 
 KILLS = 20
@@ -16,16 +15,10 @@ BACK_SECONDS = 20.0  # the promise is 2 s; a machine shared with others is given
 
 @pytest.mark.timeout(180)
 async def test_nothing_is_lost_or_doubled_by_twenty_kills(tmp_path: Path) -> None:
-    async with opened(tmp_path / "world", seed=2) as world:
-        series = Series(world)
-        kills = [kill async for kill in series.run(KILLS)]
-        waiting = await series.settle()
-
-    verdict = series.verdict()
-    assert verdict.is_good, "\n".join(told(verdict, world.telegram.flights, kills))
-    assert [kill for kill in kills if kill.is_stuck] == []
-    assert waiting == 0
-    assert verdict.messages == KILLS * 12  # ten, one that marks what is noted, one that asks whether it is back
+    killed = await kill_again_and_again(opened(tmp_path / "world", seed=2), KILLS)
+    kills = killed.kills
+    assert killed.is_good, killed.story
+    assert killed.verdict.messages == KILLS * 12  # ten, one that marks what is noted, one that asks whether it is back
     assert [kill for kill in kills if not kill.was_reached] == []
     assert {kill.victim for kill in kills} == {victim.value for victim in Victim}
     assert max(kill.back_seconds for kill in kills) < BACK_SECONDS

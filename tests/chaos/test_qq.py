@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.kills import Series
-from tests.chaos.ledger import told
+from tests.chaos.kills import kill_again_and_again
 from tests.chaos.qq_kills import opened
 from tests.chaos.qq_reconnects import fail_again_and_again
 
@@ -17,17 +16,10 @@ FAILURES = 200
 
 @pytest.mark.timeout(120)
 async def test_nothing_said_on_qq_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
-    async with opened(tmp_path / "world", seed=3) as world:
-        series = Series(world)
-        kills = [kill async for kill in series.run(KILLS)]
-        waiting = await series.settle()
-
-    verdict = series.verdict()
-    assert verdict.is_good, "\n".join(told(verdict, world.platform.flights, kills))
-    assert [kill for kill in kills if kill.is_stuck] == []
-    assert waiting == 0
-    assert verdict.messages == KILLS * 12
-    assert world.platform.identified == 1, "each time the session was resumed"
+    killed = await kill_again_and_again(opened(tmp_path / "world", seed=3), KILLS)
+    assert killed.is_good, killed.story
+    assert killed.verdict.messages == KILLS * 12
+    assert killed.platform.identified == 1, "each time the session was resumed"
 
 
 @pytest.mark.timeout(90)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.kills import Series
-from tests.chaos.ledger import told
+from tests.chaos.kills import kill_again_and_again
 from tests.chaos.slack_kills import opened
 from tests.chaos.slack_reconnects import fail_again_and_again
 
@@ -17,18 +16,11 @@ FAILURES = 200
 
 @pytest.mark.timeout(120)
 async def test_nothing_said_on_slack_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
-    async with opened(tmp_path / "world", seed=4) as world:
-        series = Series(world)
-        kills = [kill async for kill in series.run(KILLS)]
-        waiting = await series.settle()
-
-    verdict = series.verdict()
-    assert verdict.is_good, "\n".join(told(verdict, world.platform.flights, kills))
-    assert [kill for kill in kills if kill.is_stuck] == []
-    assert waiting == 0
-    assert verdict.messages == KILLS * 12
-    assert world.platform.nowhere > 0, "something was said while nobody listened, and came out of the history"
-    assert world.platform.late_acks == []
+    killed = await kill_again_and_again(opened(tmp_path / "world", seed=4), KILLS)
+    assert killed.is_good, killed.story
+    assert killed.verdict.messages == KILLS * 12
+    assert killed.platform.nowhere > 0, "something was said while nobody listened, and came out of the history"
+    assert killed.platform.late_acks == []
 
 
 @pytest.mark.timeout(90)

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import whatsapp_kills, whatsapp_restarts
-from tests.chaos.kills import Series
-from tests.chaos.ledger import told
+from tests.chaos.kills import kill_again_and_again
 from tests.fakes.whatsapp import FakeWhatsApp
 from tests.fakes.whatsapp_account import bridges
 
@@ -81,12 +80,6 @@ async def test_a_gateway_killed_by_kill_nine_leaves_no_bridge_behind(tmp_path: P
 
 @pytest.mark.timeout(120)
 async def test_nothing_said_on_whatsapp_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
-    async with whatsapp_kills.opened(tmp_path / "world", seed=5) as world:
-        series = Series(world)
-        kills = [kill async for kill in series.run(KILLS)]
-        waiting = await series.settle()
-    verdict = series.verdict()
-    assert verdict.is_good, "\n".join(told(verdict, world.platform.flights, kills))
-    assert [kill for kill in kills if kill.is_stuck] == []
-    assert waiting == 0
-    assert verdict.repeats == 0, "a repeat goes out under the same id"
+    killed = await kill_again_and_again(whatsapp_kills.opened(tmp_path / "world", seed=5), KILLS)
+    assert killed.is_good, killed.story
+    assert killed.verdict.repeats == 0, "a repeat goes out under the same id"

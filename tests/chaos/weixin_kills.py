@@ -6,19 +6,15 @@ before it.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
-
 from tests.chaos.kills import Series
 from tests.chaos.ledger import Said, Verdict
-from tests.chaos.world import MARK, AnyWorld, Flight, opened_on, plain
+from tests.chaos.world import MARK, AnyWorld, Watching, opened_on, plain
 from tests.fakes.server import Said as Told
 from tests.fakes.server import Sent
 from tests.fakes.weixin import FakeWeixin
@@ -26,17 +22,13 @@ from tests.fakes.weixin import FakeWeixin
 PEOPLE = "@im.wechat"
 
 
-class WatchfulWeixin(FakeWeixin):
+class WatchfulWeixin(Watching, FakeWeixin):
     """Knows of each send whether its answer had left. A bubble of joined answers is a flight for each of them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.latency_seconds = 0.05  # so that what is said to a process that was just killed is not handed out to it
-        self.flights: list[Flight] = []
-        self.answered: set[tuple[str, str]] = set()
-        self.batches = 0
         self.on_send: Callable[[], None] = lambda: None
-        self._flying: dict[asyncio.Task[Any] | None, list[Flight]] = {}
 
     def user_says(self, text: str, *, chat: int = 7, **more: Any) -> Told:
         return super().user_says(text, user=f"{chat}{PEOPLE}", **more)
@@ -49,20 +41,7 @@ class WatchfulWeixin(FakeWeixin):
         mark = MARK if sent.text.startswith(MARK) else ""
         parts = [part for part in plain(sent.text).split("\n\n") if part.startswith("echo: ")]
         chat = sent.chat.removesuffix(PEOPLE)
-        flights = [Flight(replace(sent, chat=chat, text=mark + part), time.monotonic()) for part in parts]
-        self.flights += flights
-        self._flying[asyncio.current_task()] = flights
-        self.answered.update((chat, flight.text) for flight in flights)
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = await super()._answer(request)
-        flights = self._flying.pop(asyncio.current_task(), [])
-        if flights and request.transport is not None and not request.transport.is_closing():
-            await response.prepare(request)
-            await response.write_eof()
-            for flight in flights:
-                flight.answered_at = time.monotonic()
-        return response
+        self._flies(*(replace(sent, chat=chat, text=mark + part) for part in parts))
 
     @property
     def caught(self) -> set[tuple[str, str]]:
@@ -75,11 +54,13 @@ class WatchfulWeixin(FakeWeixin):
 
     def has_answered(self, chat: int, text: str) -> bool:
         """Nothing more is to be waited for."""
-        return (str(chat), text) in self.answered or (str(chat), text.removeprefix("echo: ")) in self.caught
+        return super().has_answered(chat, text) or (str(chat), text.removeprefix("echo: ")) in self.caught
 
 
-def verdict(series: Series, weixin: WatchfulWeixin) -> tuple[Verdict, list[Said]]:
+def verdict(series: Series) -> tuple[Verdict, list[Said]]:
     """The verdict without what was caught, and what was."""
+    weixin = series.world.platform
+    assert isinstance(weixin, WatchfulWeixin)
     judged = series.verdict()
     caught = [said for said in judged.lost if (str(said.chat), said.text) in weixin.caught]
     judged.lost = [said for said in judged.lost if said not in caught]

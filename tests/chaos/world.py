@@ -22,6 +22,7 @@ from hermes.hosting import beat, control, paths, processes
 from tests.chaos.network import Wire
 from tests.fakes.model import Answer, FakeModel, Json, Reply, calls_tools, last_user_text
 from tests.fakes.server import Hold, Sent
+from tests.fakes.site import Site
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
 ROOT = Path(__file__).parents[2]
@@ -75,25 +76,43 @@ W = TypeVar("W", bound=Watchful)
 W_co = TypeVar("W_co", bound=Watchful, covariant=True)
 
 
-class WatchfulTelegram(FakeTelegram):
+class Watching(Site):
+    """What a watchful fake knows of its sends; stands before the fake among the bases, to see each answer leave."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.flights: list[Flight] = []
+        self.answered: set[tuple[str, str]] = set()
+        self.batches = 0
+        self._flying: dict[asyncio.Task[Any] | None, list[Flight]] = {}
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = await super()._answer(request)
+        flights = self._flying.pop(asyncio.current_task(), [])
+        if flights and request.transport is not None and not request.transport.is_closing():
+            await response.prepare(request)
+            await response.write_eof()
+            for flight in flights:
+                flight.answered_at = time.monotonic()
+        return response
+
+    def _flies(self, *sent: Sent) -> None:
+        """Shown now, in the request that is being answered."""
+        flights = [Flight(each, time.monotonic()) for each in sent]
+        self.flights += flights
+        self._flying[asyncio.current_task()] = flights
+        self.answered.update((flight.sent.chat, flight.text) for flight in flights)
+
+    def has_answered(self, chat: int, text: str) -> bool:
+        return (str(chat), text) in self.answered
+
+
+class WatchfulTelegram(Watching, FakeTelegram):
     """Knows of each send whether its answer had left, and lets a test act on a batch or a send as it happens."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.flights: list[Flight] = []
-        self.answered: set[tuple[str, str]] = set()
-        self.batches = 0
         self.on_send: Callable[[], None] = lambda: None
-        self._flying: dict[asyncio.Task[Any] | None, Flight] = {}
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        response = await super()._answer(request)
-        flight = self._flying.pop(asyncio.current_task(), None)
-        if flight is not None and request.transport is not None and not request.transport.is_closing():
-            await response.prepare(request)
-            await response.write_eof()
-            flight.answered_at = time.monotonic()
-        return response
 
     async def _get_updates(self, params: Json) -> bytes:
         batch = await super()._get_updates(params)
@@ -103,19 +122,13 @@ class WatchfulTelegram(FakeTelegram):
     def _post(self, params: Json, method: str, text: str, file_name: str = "", file: bytes = b"") -> Json:
         self.on_send()
         message = super()._post(params, method, text, file_name, file)
-        flight = Flight(self.sent[-1], time.monotonic())
-        self.flights.append(flight)
-        self._flying[asyncio.current_task()] = flight
-        self.answered.add((flight.sent.chat, flight.text))
+        self._flies(self.sent[-1])
         return message
 
     def _edit(self, params: Json) -> Json:
         message = super()._edit(params)
         self.answered.add((str(params["chat_id"]), plain(str(message["text"]))))
         return message
-
-    def has_answered(self, chat: int, text: str) -> bool:
-        return (str(chat), text) in self.answered
 
 
 class ToolUsingModel(FakeModel):
