@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from tests.fakes.clock import FakeClock
 
 if TYPE_CHECKING:
     from tests.contract.store.servers import PostgresForTests
+    from tests.fakes.model import FakeModel
+    from tests.fakes.telegram import FakeTelegram
 
 # Under load an example may take long for reasons of the machine; the test's own timeout is the bound.
 settings.register_profile("hermes", deadline=None, max_examples=60)
@@ -139,6 +141,22 @@ def postgres() -> Iterator[PostgresForTests]:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[FakeTelegram]:
+    from tests.fakes.telegram import FakeTelegram
+
+    async with FakeTelegram() as fake:
+        yield fake
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[FakeModel]:
+    from tests.fakes.model import FakeModel
+
+    async with FakeModel() as fake:
+        yield fake
 
 
 @pytest.fixture

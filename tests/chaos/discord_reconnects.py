@@ -6,14 +6,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from hermes.config import load
 from hermes.platforms.discord import MANIFEST
-from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Link, Supervisor
-from hermes.store.db import open_database
-from tests.chaos.reconnects import Grown
-from tests.chaos.slack_reconnects import QUICK, WAIT_SECONDS, _nobody, _nowhere, _steady
-from tests.chaos.world import until
+from tests.chaos.reconnects import Grown, fail_each_way
 from tests.fakes.discord import FakeDiscord, Socket
 
 TROUBLES = ("503", "garbage", "dropped", "limited", "no upgrade", "no hello", "closed", "cut", "lost", "garbled")
@@ -24,6 +18,10 @@ class TroubledDiscord(FakeDiscord):
 
     trouble = ""
     tries = 0
+
+    def suffer(self, trouble: str) -> None:
+        self.trouble = trouble
+        self.says_hello = trouble != "no hello"
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         is_socket = request.path in ("/gateway", "/resume")
@@ -64,33 +62,5 @@ class TroubledDiscord(FakeDiscord):
 
 
 async def fail_again_and_again(folder: Path, failures: int) -> Grown:
-    """Count what is held while all is well, fail, and count again when all is well."""
-    db = await open_database(folder / "state.db")
-    try:
-        async with TroubledDiscord() as discord:
-            config = load(folder, discord.environ, folder, (MANIFEST,)).config
-            supervisor = Supervisor({"discord": MANIFEST}, db, lambda: config, SystemClock(), {}, pace=QUICK)
-            supervisor.connect(_nowhere, _nobody)
-            supervisor.reconcile()
-            try:
-                for trouble in TROUBLES:  # whatever is made once and kept is made now
-                    await _fail(discord, supervisor, trouble, 2)
-                before, tried = await _steady(), discord.tries
-                for trouble in TROUBLES:
-                    await _fail(discord, supervisor, trouble, -(-failures // len(TROUBLES)))
-                return Grown(discord.tries - tried, before, await _steady())
-            finally:
-                await supervisor.stop_intake()
-                await supervisor.close()
-    finally:
-        await db.close()
-
-
-async def _fail(discord: TroubledDiscord, supervisor: Supervisor, trouble: str, times: int) -> None:
-    discord.trouble, enough = trouble, discord.tries + times
-    discord.says_hello = trouble != "no hello"
-    discord.drop_connection()
-    await until(lambda: discord.tries >= enough, WAIT_SECONDS + times * 0.2)
-    discord.trouble, discord.says_hello = "", True
-    discord.drop_connection()
-    await until(lambda: supervisor.status()[0]["state"] == Link.CONNECTED and discord.sockets == 1, WAIT_SECONDS)
+    async with TroubledDiscord() as discord:
+        return await fail_each_way(discord, MANIFEST, TROUBLES, folder, failures)

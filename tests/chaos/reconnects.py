@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -19,12 +19,14 @@ from hermes.config import Config, load
 from hermes.core.keys import AccountKey
 from hermes.core.manifest import AdapterParts, Manifest
 from hermes.core.messages import InboundEvent, Marks
-from hermes.core.ports import Adapter, Emit
+from hermes.core.ports import Adapter, Clock, Emit
 from hermes.platforms.telegram import MANIFEST
+from hermes.services.clock import SystemClock
 from hermes.services.supervisor import Link, Pace, Supervisor
 from hermes.store.db import open_database
 from tests.chaos.world import until
 from tests.fakes.clock import FakeClock
+from tests.fakes.site import Site
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
 QUICK = Pace(backoff_seconds=(0.0,), conflict_seconds=0.0, watch_seconds=0.005)
@@ -43,8 +45,14 @@ class Trouble(StrEnum):
     HALF_OPEN = "half-open"
 
 
-class TroubledTelegram(FakeTelegram):
-    """Takes every connection and then does the wrong thing with it. Whoever waits too long is told by the clock."""
+class TroubledSite(Site):
+    """Takes every connection and then does the wrong thing with it; stands before the fake among the bases.
+
+    ``beginning`` is that of a good answer. Whoever waits longer than ``patience_seconds`` is told so by the clock.
+    """
+
+    beginning = b""
+    patience_seconds = 0.0
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__()
@@ -56,9 +64,9 @@ class TroubledTelegram(FakeTelegram):
             case Trouble.BROKEN_SERVER:
                 return web.Response(status=500, text="<html>Internal Server Error</html>")
             case Trouble.SIGNED_OUT:
-                return web.json_response({"ok": False, "error_code": 401, "description": "Unauthorized"}, status=401)
+                return self._signed_out()
             case Trouble.GARBAGE:
-                return web.Response(body=b'{"ok": tru\xff', content_type="application/json")
+                return web.Response(body=self.beginning + b"\xff", content_type="application/json")
             case Trouble.DROPPED:
                 return await self._drop(request)
             case Trouble.HALF_OPEN:
@@ -66,19 +74,30 @@ class TroubledTelegram(FakeTelegram):
             case _:
                 return await super()._answer(request)
 
+    def _signed_out(self) -> web.Response:
+        raise NotImplementedError
+
     async def _drop(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
-        await response.write(b'{"ok": true, "result"')
+        await response.write(self.beginning)
         if request.transport is not None:
             request.transport.abort()
         return response
 
     async def _say_nothing(self, request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(0.02)
-        self.clock.advance(60.0)
+        self.clock.advance(self.patience_seconds)
         await until(lambda: self.trouble is not Trouble.HALF_OPEN or is_over(request), WAIT_SECONDS)
         return web.Response()
+
+
+class TroubledTelegram(TroubledSite, FakeTelegram):
+    beginning = b'{"ok": true, "result"'
+    patience_seconds = 60.0
+
+    def _signed_out(self) -> web.Response:
+        return web.json_response({"ok": False, "error_code": 401, "description": "Unauthorized"}, status=401)
 
 
 def is_over(request: web.BaseRequest) -> bool:
@@ -113,22 +132,11 @@ class Grown:
         return self.after.is_within(self.before)
 
 
-class Troubled(Protocol):
-    """A fake that does with each connection what ``trouble`` says."""
-
-    trouble: Trouble
-    clock: FakeClock
-
-    async def start(self) -> None: ...
-    async def stop(self) -> None: ...
-    def drop_connection(self) -> None: ...
-
-
 class Account:
     """One account under a real supervisor, whose attempts are counted."""
 
-    def __init__(self, telegram: Troubled, configs: Sequence[Config], manifest: Manifest = MANIFEST) -> None:
-        self.telegram = telegram
+    def __init__(self, site: TroubledSite, configs: Sequence[Config], manifest: Manifest = MANIFEST) -> None:
+        self.site = site
         self.attempts = 0
         self._configs = configs
         self._which = 0
@@ -157,22 +165,22 @@ class Account:
     async def fail(self, trouble: Trouble, times: int) -> int:
         """Let so many attempts fail; how many did."""
         before = self.attempts
-        self.telegram.trouble = trouble
+        self.site.trouble = trouble
         if trouble is Trouble.REFUSED:
-            await self.telegram.stop()
-        self.telegram.drop_connection()
+            await self.site.stop()
+        self.site.drop_connection()
         async with asyncio.timeout(WAIT_SECONDS + times * 0.2):
             while self.attempts - before < times:
                 if self.state == Link.SIGNED_OUT:
                     self.sign_in_again()
-                self.telegram.clock.advance(0.05)  # a connection caught between two troubles may hang, but not for long
+                self.site.clock.advance(0.05)  # a connection caught between two troubles may hang, but not for long
                 await asyncio.sleep(0.002)
         if trouble is Trouble.REFUSED:
-            await self.telegram.start()
+            await self.site.start()
         return self.attempts - before
 
     async def recover(self) -> None:
-        self.telegram.trouble = Trouble.NONE
+        self.site.trouble = Trouble.NONE
         async with asyncio.timeout(WAIT_SECONDS):
             while self.state != Link.CONNECTED:
                 if self.state == Link.SIGNED_OUT:
@@ -191,18 +199,26 @@ async def connected(folder: Path) -> AsyncIterator[Account]:
 @asynccontextmanager
 async def supervised(account: Account, folder: Path) -> AsyncIterator[None]:
     """Kept up by a real supervisor, and connected at the beginning."""
-    clock = account.telegram.clock
+    async with supervising(account.manifests, account.config, account.site.clock, folder) as account.supervisor:
+        await until(lambda: account.state == Link.CONNECTED, WAIT_SECONDS)
+        yield
+
+
+@asynccontextmanager
+async def supervising(
+    manifests: Mapping[str, Manifest], config: Callable[[], Config], clock: Clock, folder: Path
+) -> AsyncIterator[Supervisor]:
+    """A real supervisor that has begun to connect; whatever arrives is forgotten."""
     db = await open_database(folder / "state.db")
     try:
-        account.supervisor = Supervisor(account.manifests, db, account.config, clock, {}, pace=QUICK)
-        account.supervisor.connect(_nowhere, _nobody)
-        account.supervisor.reconcile()
-        await until(lambda: account.state == Link.CONNECTED, WAIT_SECONDS)
+        supervisor = Supervisor(manifests, db, config, clock, {}, pace=QUICK)
+        supervisor.connect(_nowhere, _nobody)
+        supervisor.reconcile()
         try:
-            yield
+            yield supervisor
         finally:
-            await account.supervisor.stop_intake()
-            await account.supervisor.close()
+            await supervisor.stop_intake()
+            await supervisor.close()
     finally:
         await db.close()
 
@@ -255,3 +271,43 @@ async def steady() -> Held:
             break
         await asyncio.sleep(0.02)
     return seen[-1]
+
+
+class Listening(Protocol):
+    """A fake with a socket, on which it does what it suffers from; ``tries`` counts the connections it spoiled."""
+
+    tries: int
+
+    @property
+    def sockets(self) -> int: ...
+    @property
+    def environ(self) -> dict[str, str]: ...
+
+    def suffer(self, trouble: str) -> None:
+        """From this on; '' ends it."""
+
+    def drop_connection(self) -> None: ...
+
+
+async def fail_each_way(
+    site: Listening, manifest: Manifest, troubles: Sequence[str], folder: Path, failures: int
+) -> Grown:
+    """Count what is held while all is well, fail in each of these ways, and count again when all is well."""
+    config = load(folder, site.environ, folder, (manifest,)).config
+    async with supervising({manifest.id: manifest}, lambda: config, SystemClock(), folder) as supervisor:
+        for trouble in troubles:  # whatever is made once and kept is made now
+            await _fail(site, supervisor, trouble, 2)
+        before, tried = await steady(), site.tries
+        for trouble in troubles:
+            await _fail(site, supervisor, trouble, -(-failures // len(troubles)))
+        return Grown(site.tries - tried, before, await steady())
+
+
+async def _fail(site: Listening, supervisor: Supervisor, trouble: str, times: int) -> None:
+    site.suffer(trouble)
+    enough = site.tries + times
+    site.drop_connection()
+    await until(lambda: site.tries >= enough, WAIT_SECONDS + times * 0.2)
+    site.suffer("")
+    site.drop_connection()
+    await until(lambda: supervisor.status()[0]["state"] == Link.CONNECTED and site.sockets == 1, WAIT_SECONDS)

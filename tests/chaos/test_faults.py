@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -24,18 +23,6 @@ SEEN_SECONDS = 30.0
 WAIT_SECONDS = 20.0
 HOST = "telegram.test"
 DAY = 86400.0
-
-
-@pytest.fixture
-async def telegram() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
 
 
 async def troubles(gateway: Gateway) -> list[str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from hermes.services.gateway import Gateway
 from hermes.services.supervisor import Link
@@ -21,18 +18,6 @@ from tests.fakes.telegram import FakeTelegram
 HOUR = 3600.0
 CHATS = range(300, 310)
 WAIT_SECONDS = 15.0
-
-
-@pytest.fixture
-async def telegram() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
 
 
 async def answers_made_while_away(gateway: Gateway, telegram: FakeTelegram, model: FakeModel) -> None:

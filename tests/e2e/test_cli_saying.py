@@ -54,12 +54,6 @@ def kinds(events: Told, *wanted: str) -> list[str]:
     return [event["text"] for event in events if event["kind"] in wanted]
 
 
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
-
-
 @asynccontextmanager
 async def opened(folder: Path, environ: Mapping[str, str]) -> AsyncIterator[Client]:
     (folder / "work").mkdir(exist_ok=True)

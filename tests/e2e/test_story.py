@@ -120,18 +120,6 @@ CHINESE_TOO = Telling(
 
 
 @pytest.fixture
-async def telegram() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
-
-
-@pytest.fixture
 async def speech() -> AsyncIterator[FakeSpeech]:
     async with FakeSpeech() as fake:
         yield fake

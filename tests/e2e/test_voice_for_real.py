@@ -14,10 +14,10 @@ from hermes.agent.voice.command import Command
 from tests.fakes import listening
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
-from tests.integration.conftest import Start, model, start, telegram
+from tests.integration.conftest import Start, start
 from tests.integration.watching import SECONDS
 
-__all__ = ["model", "start", "telegram"]  # the fixtures of the whole gateway
+__all__ = ["start"]  # the fixture of the whole gateway
 
 MISSING = [
     what

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from tests.fakes.telegram import FakeTelegram
 
 ANA, BEN, EVE = 5550142, 5550188, 66
 SECONDS = 15.0
-
-
-@pytest.fixture
-async def telegram() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as fake:
-        yield fake
 
 
 async def hermes(terminal: Terminal, *words: str) -> subprocess.CompletedProcess[str]:

@@ -23,18 +23,6 @@ from tests.fakes.telegram import UNPACED, FakeTelegram
 USER = 7
 
 
-@pytest.fixture
-async def telegram() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as fake:
-        yield fake
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
-
-
 Start = Callable[..., AbstractAsyncContextManager[Gateway]]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,6 @@ from tests.fakes.model import FakeModel, calls_tools
 USER = {"role": "user", "content": "What is the weather?"}
 CALL = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
 CALLS: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [CALL]}
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[FakeModel]:
-    async with FakeModel() as fake:
-        yield fake
 
 
 async def post(model: FakeModel, *messages: dict[str, Any]) -> tuple[int, Any]:

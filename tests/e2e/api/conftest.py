@@ -11,9 +11,9 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.integration.api.serving import Served, default_key, served
-from tests.integration.conftest import Start, model, start, telegram
+from tests.integration.conftest import Start, start
 
-__all__ = ["model", "start", "telegram"]  # the gateway in this process, as the integration tests have it
+__all__ = ["start"]  # the gateway in this process, as the integration tests have it
 
 PATIENCE_SECONDS = 20.0
 
