@@ -91,7 +91,9 @@ def _store_is_down() -> ApiError:
 def _in_envelope(request: web.Request, refusal: web.HTTPException) -> ApiError:
     match refusal:
         case web.HTTPNotFound():
-            return not_found(f"There is nothing at {request.path[:200]}.", code="unknown_url")
+            words = f"There is nothing at {request.path[:200]}. GET /openapi.json tells every address there is"
+            hint = "; those of OpenAI begin with /v1." if not request.path.startswith("/v1/") else "."
+            return not_found(words + hint, code="unknown_url")
         case web.HTTPMethodNotAllowed():
             allowed = ", ".join(sorted(refusal.allowed_methods))
             words = f"{request.path[:200]} takes {allowed}, not {refusal.method}."

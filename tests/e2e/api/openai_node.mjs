@@ -33,6 +33,14 @@ for await (const chunk of stream) {
   if (chunk.usage) met.usage = chunk.usage.total_tokens;
 }
 
+const working = await client.chat.completions.create({
+  model,
+  messages: [{ role: "user", content: "look" }],
+  stream: true,
+});
+met.worked = "";
+for await (const chunk of working) met.worked += chunk.choices[0]?.delta?.content ?? "";
+
 const called = await client.chat.completions.create({
   model,
   messages: [{ role: "user", content: "weather" }],

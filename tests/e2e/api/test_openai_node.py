@@ -66,6 +66,8 @@ async def run(command: list[str], folder: Path, environ: dict[str, str], seconds
 async def test_the_package_for_node_meets_everything_as_it_expects(sdk: Sdk, model: FakeModel) -> None:
     folder = await package()
     model.when("weather", calls_tools(("get_weather", {"town": "Bern"})))
+    model.when("look", calls_tools(("search_files", {"pattern": "needle"})))
+    model.when_told("", "Nothing there.")
     model.when("fail", Refusal(401, "wrong key"))
     script = folder / SCRIPT.name  # an import is looked up beside the file that asks for it
     script.write_bytes(SCRIPT.read_bytes())
@@ -74,6 +76,7 @@ async def test_the_package_for_node_meets_everything_as_it_expects(sdk: Sdk, mod
     assert code == 0, words
     met: Json = orjson.loads(words)
     assert (met["chat"], met["streamed"], met["usage"]) == ("echo: hi", "echo: hi", 19)
+    assert met["worked"] == "Nothing there."  # as its own examples read a stream, with a tool of ours at work in it
     assert met["tool"] == {"name": "get_weather", "arguments": '{"town":"Bern"}'}
     assert (met["response"], met["chained"], met["gathered"]) == ("echo: first", "echo: second", "echo: fourth")
     assert (met["events"][0], met["events"][-1]) == ("response.created", "response.completed")

@@ -101,7 +101,10 @@ async def test_our_tools_run_inside_and_their_progress_does_not_disturb_the_clie
     (tmp_path / "work" / "notes.txt").write_text("Bread, milk.\n", encoding="utf-8")
     model.script([calls_tools(("read_file", {"path": "notes.txt"})), "Bread and milk."])
     stream = await sdk.client.chat.completions.create(model=MODEL, messages=says("what to buy?"), stream=True)
-    content = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+    chunks = [chunk async for chunk in stream]
+    assert [len(chunk.choices) for chunk in chunks].count(0) == 2  # as the one with the usage: a list, and empty
+    assert len({chunk.id for chunk in chunks}) == 1
+    content = [choice.delta.content or "" for chunk in chunks for choice in chunk.choices]
     assert "".join(content) == "Bread and milk."
     assert "Bread, milk." in str(model.last_request["messages"][-1])
 

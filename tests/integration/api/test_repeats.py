@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from hermes.servers.api.metrics import snapshot_of
 from tests.fakes.model import FakeModel
 from tests.integration.api.serving import Served, served
@@ -123,6 +125,36 @@ async def test_a_client_that_left_gets_its_answer_by_asking_again(start: Start, 
         model.release()
         assert (await again).json["choices"][0]["message"]["content"] == "echo: hello"
     assert len(model.requests) == 1
+
+
+async def test_a_client_that_left_a_stream_gets_it_whole_by_asking_again(start: Start, model: FakeModel) -> None:
+    model.hold()
+    async with served(start) as api, asyncio.timeout(20):
+        async with api.streaming(PATH, chat("hello", stream=True), Idempotency_Key="one") as (_, events):
+            assert (await anext(events)).data["choices"][0]["delta"]["role"] == "assistant"
+            await model.is_holding()
+        again = asyncio.create_task(api.post(PATH, chat("hello", stream=True), Idempotency_Key="one"))
+        model.release()
+        told = await again
+        assert told.headers["Idempotent-Replayed"] == "true"
+        assert b"echo: hello" in told.body
+        assert told.body.endswith(b"data: [DONE]\n\n")
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "path, body",
+    [(PATH, chat("hello", stream=True)), ("/v1/responses", {"input": "hello", "stream": True})],
+    ids=["chat", "responses"],
+)
+async def test_a_stream_that_failed_is_not_kept(start: Start, model: FakeModel, path: str, body: Any) -> None:
+    async with served(start) as api, asyncio.timeout(20):
+        model.fails_next(401, "wrong key")
+        failed = await api.post(path, body, Idempotency_Key="one")
+        assert b"does not accept the key" in failed.body
+        again = await api.post(path, body, Idempotency_Key="one")
+        assert "Idempotent-Replayed" not in again.headers
+        assert b"echo: hello" in again.body
 
 
 async def test_who_left_while_waiting_for_its_turn_is_not_worked_for(start: Start, model: FakeModel) -> None:

@@ -98,14 +98,11 @@ class ApprovalRoutes:
 def read_decision(body: Mapping[str, Any]) -> Decision:
     """``{"approve": true}`` or ``{"decision": "approve" | "deny"}``, a reason that the agent is told, and a scope."""
     reason = parse.read_string(body, "reason", longest=LONGEST_REASON)
-    said = {
-        "approve": body.get("approve"),
-        "decision": {"approve": True, "deny": False}.get(parse.read_string(body, "decision")),
-    }
-    if "decision" in body and said["decision"] is None:
+    flag, word = body.get("approve"), {"approve": True, "deny": False}.get(parse.read_string(body, "decision"))
+    if "decision" in body and word is None:
         raise bad_request("decision is approve or deny.", code="invalid_decision", param="decision")
-    chosen = {value for value in said.values() if value is not None}
-    if len(chosen) != 1 or not isinstance(allow := chosen.pop(), bool):
+    allow = word if flag is None else flag
+    if not isinstance(allow, bool) or word not in (None, allow):
         message = 'Send {"decision": "approve"} or {"decision": "deny"}; {"approve": true} or false says the same.'
         raise bad_request(message, code="invalid_decision", param="decision")
     scope = parse.read_string(body, "scope") or Scope.ONCE.value

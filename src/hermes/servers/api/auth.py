@@ -42,6 +42,8 @@ class KeyRing:
 
     async def who(self, token: str) -> Caller | None:
         """The caller this key stands for, or None."""
+        if not token.isprintable():
+            return None  # bytes that are no text: aiohttp hands them on as halves of characters
         if hmac.compare_digest(token.encode(), self._default().reveal().encode()):
             return Caller(DEFAULT_NAME, PersonRole.OWNER)
         await self._look()

@@ -22,11 +22,10 @@ from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.following import KEEP_ALIVE_SECONDS, follow
-from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, session_names
+from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, has_transcript, session_names
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import Ticket
-from hermes.store import sessions
 
 log = logging.getLogger(__name__)
 
@@ -83,9 +82,7 @@ class Chat:
 
     def _read(self, request: web.Request, body: Json, limits: InputLimits) -> Asked:
         """Everything is looked at before anything is stored."""
-        if body.get("n") not in (None, 1) or isinstance(body.get("n"), bool):
-            message = "Only one choice is given for each request: leave n out, or send 1."
-            raise bad_request(message, code="unsupported_parameter", param="n")
+        _refuse_unsupported(body)
         talk = parse.read_conversation(body.get("messages"), limits)
         tools = parse.read_tools(body.get("tools"), limits)
         model = parse.read_string(body, "model")
@@ -112,15 +109,11 @@ class Chat:
         talk, newest = asked.talk, asked.talk.newest
         if asked.names.is_named and len(newest) == len(talk.messages):
             return newest  # which calls its results answer, only the session knows
-        if asked.names.is_named and await self._has_transcript(asked.names):
+        if asked.names.is_named and await has_transcript(self._gateway, asked.names):
             parse.check_results(talk.messages[-len(newest) - 1 :])
             return newest
         parse.check_results(talk.messages)
         return talk.messages
-
-    async def _has_transcript(self, names: SessionNames) -> bool:
-        newest = await self._gateway.db.read(sessions.newest, key=str(names.key), limit=1)
-        return any(session.seq and session.ended_at is None for session in newest)
 
     def _note(self, asked: Asked) -> None:
         if log.isEnabledFor(logging.DEBUG):
@@ -209,6 +202,22 @@ class Chat:
                 return
             await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
         log.warning("Turn is slow to stop", extra={"turn": ticket.turn_id})
+
+
+def _refuse_unsupported(body: Json) -> None:
+    """What would change the answer and is not done here is refused; it is never left out in silence."""
+    if body.get("n") not in (None, 1) or isinstance(body.get("n"), bool):
+        message = "Only one choice is given for each request: leave n out, or send 1."
+        raise bad_request(message, code="unsupported_parameter", param="n")
+    if parse.read_object(body, "response_format").get("type", "text") != "text":
+        message = "Only text can be asked for: leave response_format out, or send {'type': 'text'}."
+        raise bad_request(message, code="unsupported_parameter", param="response_format")
+    if body.get("modalities") not in (None, [], ["text"]):
+        message = "Only text can be asked for: leave modalities out, or send ['text']."
+        raise bad_request(message, code="unsupported_parameter", param="modalities")
+    if body.get("functions"):
+        message = "functions are not taken any more: send them as tools."
+        raise bad_request(message, code="unsupported_parameter", param="functions")
 
 
 def id_of(ticket: Ticket) -> str:

@@ -73,6 +73,8 @@ class Telling:
 
     async def fail(self, error: ApiError) -> None:
         await self._close_tools()
+        if error.status >= 500:
+            self.stream.forget()
         await self.stream.send(error.body())
 
     async def _text(self, text: str) -> None:
@@ -86,8 +88,9 @@ class Telling:
             await self._progress(shown)
 
     async def _progress(self, shown: Json | None) -> None:
+        """In the frame of a chunk without choices: the official clients hand every event to their callers as one."""
         if shown is not None:
-            await self.stream.send(shown, event=progress.EVENT)
+            await self.stream.send({**self._chunk(), "choices": [], **shown}, event=progress.EVENT)
 
     async def _choice(self, delta: Json, finish_reason: str | None = None, extras: Json | None = None) -> None:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}

@@ -136,11 +136,16 @@ def _is_listed(host: str, allowed: Iterable[str]) -> bool:
 
 def is_allowed_origin(origin: str, host: str, api: ApiConfig) -> bool:
     """A page of our own (same host and port), or one that is listed."""
+    if not origin.isascii():
+        return False  # no browser sends such a one, and it could not be repeated in a header
     listed = {entry.rstrip("/").casefold() for entry in api.cors_origins}
     if "*" in listed or origin.casefold() in listed:
         return True
-    parts = urlsplit(origin) if "://" in origin else None
-    return parts is not None and parts.scheme in ("http", "https") and parts.netloc.casefold() == host.casefold()
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.casefold() == host.casefold()
 
 
 def check_host(request: web.Request, api: ApiConfig) -> None:
@@ -175,11 +180,10 @@ def is_preflight(request: web.Request) -> bool:
 
 def preflight_answer(request: web.Request) -> web.Response:
     """For an origin that is allowed: what it may send. Which headers a client adds is its own affair."""
+    wanted = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "")
     headers: dict[str, str] = {
         hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, POST, PATCH, DELETE",
-        hdrs.ACCESS_CONTROL_ALLOW_HEADERS: request.headers.get(
-            hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "authorization, content-type"
-        ),
+        hdrs.ACCESS_CONTROL_ALLOW_HEADERS: wanted if wanted and wanted.isascii() else "authorization, content-type",
         hdrs.ACCESS_CONTROL_MAX_AGE: "600",
     }
     if request.headers.get("Access-Control-Request-Private-Network") == "true":
@@ -228,6 +232,15 @@ async def read_body(request: web.Request, limit: int) -> None:
         ) from None
     except web.HTTPRequestEntityTooLarge:
         raise too_large(limit) from None
+    except web.RequestPayloadError:
+        raise ApiError(
+            400,
+            "The body is not what its headers say (Content-Encoding, Transfer-Encoding). Send it as plain JSON.",
+            code="invalid_body",
+            headers={"Connection": "close"},
+        ) from None
+    except ConnectionError:
+        raise ApiError(408, "The client left before its body had come.", code="client_gone") from None
 
 
 def too_large(limit: int) -> ApiError:

@@ -28,7 +28,7 @@ REPLAYED = "Idempotent-Replayed"
 LONGEST_KEY = 255
 LARGEST_KEPT = 4 * 1024 * 1024
 WAIT_SECONDS = 1800.0
-_NOT_KEPT = frozenset({401, 403, 408, 413, 429})
+_NOT_KEPT = frozenset({401, 403, 408, 413, 429, 499})
 _KEPT_HEADERS = ("content-type", "location")
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,8 @@ class Repeats:
         return response
 
     async def _keep(self, response: web.StreamResponse, key: str, fingerprint: str, streamed: bytes) -> None:
-        body = response.body if isinstance(response, web.Response) else streamed
+        # An empty recording is one that is not to be repeated.
+        body = response.body if isinstance(response, web.Response) else streamed or None
         if response.status >= 500 or response.status in _NOT_KEPT or not isinstance(body, bytes | bytearray):
             return
         if len(body) > LARGEST_KEPT:

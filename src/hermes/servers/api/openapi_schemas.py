@@ -129,6 +129,9 @@ CHAT_REQUEST = thing(
         "max_tokens": MAX_TOKENS,
         "max_completion_tokens": MAX_TOKENS,
         "n": {"enum": [1, None]},
+        "response_format": maybe(thing({"type": {"const": "text"}}, ("type",))),
+        "modalities": {"enum": [["text"], [], None]},
+        "functions": {"enum": [[], None]},
     },
     ("messages",),
 )

@@ -9,7 +9,7 @@ from hermes.core.messages import Json, ToolCall
 from hermes.core.requests import TurnResult
 from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api.errors import ApiError
-from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted, TurnEvent
+from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted, TurnEvent, TurnStarted
 
 LAST_EVENT = {
     "completed": "response.completed",
@@ -45,6 +45,9 @@ class ResponseEvents:
             yield from self._tell_call(ToolCall(event.call_id, event.name, event.arguments))
         elif isinstance(event, ToolEnded):
             yield from self._tell_call_output(event.call_id, event.result)
+        elif isinstance(event, TurnStarted) and self._response["status"] == "queued":
+            self._response = {**self._response, "status": "in_progress"}
+            yield self._event("response.in_progress", response=self._response)
 
     def rest(self, items: Sequence[Json], *, last_status: str) -> Iterator[Json]:
         """What the turn turned out to hold and was not told yet: calls that were refused, words never streamed."""

@@ -119,7 +119,8 @@ def _read_conversation_name(body: Mapping[str, Any]) -> str:
 
 
 def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
-    choice = body.get("tool_choice")
+    choice = options.tool_choice
+    is_word = choice in ("", "auto", "none", "required")
     return {
         "instructions": options.instructions or None,
         "max_output_tokens": options.max_tokens or None,
@@ -128,7 +129,7 @@ def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
         "prompt_cache_key": parse.read_string(body, "prompt_cache_key", longest=1024) or None,
         "safety_identifier": parse.read_string(body, "safety_identifier", longest=1024) or None,
         "temperature": options.temperature,
-        "tool_choice": "auto" if choice is None else choice,
+        "tool_choice": (choice or "auto") if is_word else {"type": "function", "name": choice},
         "tools": [
             {
                 "type": "function",
@@ -194,9 +195,9 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> Talk:
             case "reasoning":
                 pass  # clients send back what they were given; it means nothing to another model
             case kind:
+                name = repr(one_line(kind, 40)) if isinstance(kind, str) else "that is no name"
                 message = (
-                    f"Items of type {one_line(str(kind), 40)!r} are not taken; send message, function_call and "
-                    "function_call_output items."
+                    f"Items of type {name} are not taken; send message, function_call and function_call_output items."
                 )
                 raise bad_request(message, code="unsupported_item_type", param=f"{where}.type")
     return Talk("\n\n".join(text for text in system if text), tuple(messages))

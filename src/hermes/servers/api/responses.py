@@ -28,7 +28,15 @@ from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.following import follow
-from hermes.servers.api.parts import CALLER, SESSION_ID_HEADER, ApiParts, Caller, SessionNames, session_names
+from hermes.servers.api.parts import (
+    CALLER,
+    SESSION_ID_HEADER,
+    ApiParts,
+    Caller,
+    SessionNames,
+    has_transcript,
+    session_names,
+)
 from hermes.servers.api.response_events import ResponseEvents
 from hermes.servers.api.response_input import AskedResponse, check_results, read_asked
 from hermes.servers.api.response_keeper import Hold, Kept, ResponseKeeper
@@ -39,6 +47,7 @@ from hermes.services.events import ApprovalAsked, TurnEnded
 from hermes.store import codec, inbox, sessions
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
+from hermes.store.inbox import InboxRow
 from hermes.store.responses import NewResponse, Stored
 
 log = logging.getLogger(__name__)
@@ -188,8 +197,10 @@ class Responses:
         standing = "\n\n".join(text for text in (previous.standing, asked.said.system) if text)
         answers_calls = asked.said.messages[0].role is Role.TOOL
         tail = await self._gateway.db.read(_tail, previous, str(names.key), with_lines=answers_calls)
+        if tail.is_lost and not asked.conversation:
+            raise _no_previous(asked.previous, "Its session was deleted")
         is_newest = tail.is_newest and not self._keeper.is_taken(previous.session_id, previous.event_id)
-        if is_newest or is_said or asked.conversation:
+        if is_newest or tail.is_open or is_said or asked.conversation:
             hold.session_id = names.session_id
             _check_results_follow(tail.messages, asked)
             return Place(names, (), standing)
@@ -204,13 +215,14 @@ class Responses:
             return None
         stored = await self._keeper.load(asked.previous)
         if stored is None or not _is_visible(stored, caller):
-            message = f"Previous response with id {asked.previous[:80]!r} not found."
-            raise bad_request(message, code="previous_response_not_found", param="previous_response_id")
+            raise _no_previous(asked.previous, "It was deleted, is older than is kept, or was not stored")
         return stored
 
     async def _beginning(self, request: web.Request, asked: AskedResponse) -> Place:
         names = session_names(request)
         before = asked.history.messages
+        if before and names.is_named and await has_transcript(self._gateway, names):
+            before = ()
         if names.is_named and not before and asked.said.messages[0].role is Role.TOOL:
             before_input = await self._gateway.db.read(_newest_lines, str(names.key))
             _check_results_follow(tuple(before_input), asked)
@@ -260,6 +272,8 @@ class Responses:
                 await self._tell_all(stream, events, answering)
         except ApiError as error:
             error.extras["response_id"] = response_id
+            if error.status >= 500:
+                stream.forget()
             await _send(stream, [events.error(error)])
         except ClientGoneError:
             raise
@@ -267,6 +281,7 @@ class Responses:
             log.exception("Stream failed", extra={"response": response_id})
             message = "The gateway failed at this; its log says how."
             failed = ApiError(500, message, code="internal_error", extras={"response_id": response_id})
+            stream.forget()
             await _send(stream, [events.error(failed)])
 
     async def _tell_all(self, stream: EventStream, events: ResponseEvents, answering: Answering) -> None:
@@ -292,6 +307,8 @@ class Responses:
         is_completed = shapes.status_of(result) == "completed"
         last_events = list(events.rest(output, last_status="completed" if is_completed else "incomplete"))
         body = await self._finished(answering, result, events.output)
+        if body["status"] == "failed":
+            stream.forget()
         await _send(stream, [*last_events, events.last(body, result)])
 
     # Reading again
@@ -349,6 +366,14 @@ def _is_visible(stored: Stored, caller: Caller, action: Action = Action.READ_ALL
     return stored.asked_by == caller.sender_id or may(caller.role, action)
 
 
+def _no_previous(response_id: str, why: str) -> ApiError:
+    message = (
+        f"Previous response with id {response_id[:80]!r} not found. {why}: leave previous_response_id out and send the "
+        "talk so far as input."
+    )
+    return bad_request(message, code="previous_response_not_found", param="previous_response_id")
+
+
 def _check_results_follow(before: tuple[ChatMessage, ...], asked: AskedResponse) -> None:
     """Results at the beginning of the input answer the calls that the session waits for."""
     waiting = ChatMessage(Role.ASSISTANT, tool_calls=unanswered(before))
@@ -370,7 +395,7 @@ async def _send(stream: EventStream, events: Iterable[Json]) -> None:
 
 def _page_of(request: web.Request) -> tuple[int, str, str]:
     given, order = request.query.get("limit", str(DEFAULT_LISTED)), request.query.get("order", "desc")
-    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= MOST_LISTED:
+    if not (given.isascii() and given.isdigit() and len(given) < 9 and 1 <= int(given) <= MOST_LISTED):
         raise bad_request(f"limit is a number from 1 to {MOST_LISTED}.", code="invalid_value", param="limit")
     if order not in ("asc", "desc"):
         raise bad_request("order is asc or desc.", code="invalid_value", param="order")
@@ -382,16 +407,26 @@ def _page_of(request: web.Request) -> tuple[int, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """The end of a session, and whether a response is the newest thing in it."""
+    """The end of a session, and whether a response is the newest thing in it.
+
+    ``is_open``: it is still on its way, so there is nothing to branch from; what goes on from it waits behind it.
+    ``is_lost``: it has ended, and its session was deleted since.
+    """
 
     is_newest: bool
     messages: tuple[ChatMessage, ...] = ()
+    is_open: bool = False
+    is_lost: bool = False
 
 
 def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
     """The lines are read only for who needs them: a long chain is not to cost more than a short one."""
     messages = tuple(_newest_lines(tx, lane)) if with_lines else ()
     row = inbox.get(tx, previous.event_id)
+    if row is not None and row.settled_at is None:
+        return _Tail(is_newest=True, messages=messages, is_open=True)
+    if _is_lost(tx, row, lane):
+        return _Tail(is_newest=False, is_lost=True)
     if row is None:
         return _Tail(is_newest=True, messages=messages)
     later = tx.value(
@@ -403,8 +438,7 @@ def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
         seq=row.seq,
     )
     if later is not None:
-        # What is still on its way cannot be branched from: the next one goes on behind it.
-        return _Tail(is_newest=row.settled_at is None, messages=messages)
+        return _Tail(is_newest=False, messages=messages)
     last: Any = tx.value(
         """
         SELECT turn_id FROM transcript
@@ -413,8 +447,16 @@ def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
         """,
         lane=lane,
     )
-    is_newest = row.settled_at is None or last is None or last == row.turn_id
-    return _Tail(is_newest, messages)
+    return _Tail(last is None or last == row.turn_id, messages)
+
+
+def _is_lost(tx: Tx, row: InboxRow | None, lane: str) -> bool:
+    """Whether the session of a response that has ended is gone. One that was never begun has nothing to lose."""
+    if row is not None and not row.turn_id:
+        return False
+    session_id = tx.value("SELECT session_id FROM turns WHERE id = :id", id=row.turn_id) if row is not None else None
+    session_id = session_id or tx.value("SELECT session_id FROM lanes WHERE key = :lane", lane=lane)
+    return not tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id or "")
 
 
 def _newest_lines(tx: Tx, lane: str) -> list[ChatMessage]:

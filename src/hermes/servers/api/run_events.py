@@ -260,7 +260,8 @@ class RunFeed:
     def place_of(self, last_event_id: str) -> int:
         """The number of the last event a client has seen; 0 where it has seen none of ours."""
         name, _, number = last_event_id.rpartition("-")
-        return int(number) if name == self.name and number.isascii() and number.isdigit() else 0
+        is_ours = name == self.name and number.isascii() and number.isdigit() and len(number) < 16
+        return int(number) if is_ours else 0
 
     async def changed(self, after: int, seconds: float) -> bool:
         """Wait for more than ``after``. False when nothing came for so long."""

@@ -24,7 +24,15 @@ from hermes.servers.api import approvals, parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.following import KEEP_ALIVE_SECONDS
-from hermes.servers.api.parts import CALLER, LONGEST_NAME, ApiParts, Caller, SessionNames, session_names
+from hermes.servers.api.parts import (
+    CALLER,
+    LONGEST_NAME,
+    ApiParts,
+    Caller,
+    SessionNames,
+    has_transcript,
+    session_names,
+)
 from hermes.servers.api.run_events import RUN, SNAPSHOT, RunFeed, RunFeeds, Told, run_id_of
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, told
@@ -232,6 +240,8 @@ class RunReader:
         feed.readers += 1
         try:
             async for event in self._events(stream, feed, run, seen):
+                if event.kind == "run.failed":
+                    stream.forget()
                 await stream.write(event.raw)
                 if event.kind == last:
                     return
@@ -302,9 +312,11 @@ class Runs:
         caller = request[CALLER]
         body = await parse.read_body(request, self._limits)
         names = await self._names(request, body, caller)
-        asked = AgentRequest(
-            RequestKind.RUN, names.key, caller.sender_id, *read_request(body, self._limits, is_whole=not names.is_named)
-        )
+        whole, options = read_request(body, self._limits, is_whole=not names.is_named)
+        messages = whole
+        if names.is_named and body.get("conversation_history") and await has_transcript(self._gateway, names):
+            messages, _ = read_request({**body, "conversation_history": None}, self._limits, is_whole=False)
+        asked = AgentRequest(RequestKind.RUN, names.key, caller.sender_id, messages, options)
         event_id, key = new_id("ev"), request.headers.get(IDEMPOTENCY_KEY, "")
         self._feeds.open(event_id, names.session_id, str(asked.session_key)).begin()
         is_new = False
@@ -316,14 +328,15 @@ class Runs:
             if not is_new:
                 self._feeds.discard(event_id)
         if not is_new:
-            return await self._again(dedupe, asked)
+            return await self._again(dedupe, asked, whole)
         return _accepted(event_id, "queued", names)
 
-    async def _again(self, dedupe: str, asked: AgentRequest) -> web.Response:
-        """The same run was asked for before, under one Idempotency-Key."""
+    async def _again(self, dedupe: str, asked: AgentRequest, whole: tuple[ChatMessage, ...]) -> web.Response:
+        """The same run was asked for before, under one Idempotency-Key. ``whole``: with the history the client sent."""
         row = await self._gateway.db.read(trace.event_of_key, f"{PLATFORM}/{dedupe}")
         first = codec.load_request(row.body) if row is not None else None
-        if row is None or first is None or (first.messages, first.options) != (asked.messages, asked.options):
+        is_same = first is not None and first.options == asked.options and first.messages in (asked.messages, whole)
+        if row is None or first is None or not is_same:
             message = f"This {IDEMPOTENCY_KEY} was used for another run. Take a new one."
             raise ApiError(422, message, code="idempotency_key_reused", param=IDEMPOTENCY_KEY)
         state = await self._door.state_of(row.id)

@@ -227,7 +227,8 @@ class SessionRoutes:
     async def _asked(self, request: web.Request) -> tuple[SessionNames, AgentRequest]:
         """Everything is looked at before anything is stored."""
         body = await parse.read_body(request, self._limits)
-        messages, options = read_request(body, self._limits, is_whole=False)
+        known = {**body, "conversation_history": None}  # the session has its own
+        messages, options = read_request(known, self._limits, is_whole=False)
         shown = await self._find(request)
         key = shown.key
         if key.platform != PLATFORM:

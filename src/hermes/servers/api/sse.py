@@ -35,6 +35,7 @@ class EventStream:
         self.response = response
         self._recording = recording
         self._transport = transport
+        self._is_left = False
 
     async def send(self, data: Any, *, event: str = "") -> None:
         """One event; ``data`` is dumped as JSON."""
@@ -48,24 +49,30 @@ class EventStream:
         await self.write(DONE)
 
     async def write(self, raw: bytes) -> None:
+        """What is recorded goes on to its end, also without its client: whoever asks again is to get it whole."""
+        if not self._is_left:
+            await self._send(raw)
+        if self._recording is None:
+            if self._is_left:
+                raise ClientGoneError
+        elif raw is not KEEP_ALIVE:
+            self._recording += raw
+            if len(self._recording) > LARGEST_RECORDING:
+                self.forget()
+
+    async def _send(self, raw: bytes) -> None:
         try:
             if self._takes_at_once(raw):
                 await self.response.write(raw)
             else:
                 async with asyncio.timeout(WRITE_SECONDS):
                     await self.response.write(raw)
-        except TimeoutError as error:
-            self.forget()
+        except TimeoutError:
+            self._is_left = True
             if self._transport is not None:
                 self._transport.abort()  # it would also hold up the end of the stream
-            raise ClientGoneError from error
-        except (ClientConnectionResetError, ConnectionResetError) as error:
-            self.forget()
-            raise ClientGoneError from error
-        if self._recording is not None and raw is not KEEP_ALIVE:
-            self._recording += raw
-            if len(self._recording) > LARGEST_RECORDING:
-                self.forget()
+        except (ClientConnectionResetError, ConnectionResetError):
+            self._is_left = True
 
     def _takes_at_once(self, raw: bytes) -> bool:
         """Whether the client cannot hold up this write. A deadline for each piece would cost as much as the piece."""
@@ -73,7 +80,7 @@ class EventStream:
         return transport is not None and len(raw) < LARGEST_UNTIMED and not transport.get_write_buffer_size()
 
     def forget(self) -> None:
-        """What was streamed is not to be repeated: it is only a part, or too much."""
+        """What was streamed is not to be repeated: it is too much, or says that something failed."""
         if self._recording is not None:
             self._recording.clear()
             self._recording = None

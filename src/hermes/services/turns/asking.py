@@ -7,6 +7,7 @@ in words.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
@@ -25,6 +26,7 @@ from hermes.services.events import TextArrived
 from hermes.services.models import route_of
 from hermes.services.turns.work import TurnParts, Work
 from hermes.store import turn_steps
+from hermes.store.ids import new_id
 
 SUMMARY_WANTED = (ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST),)
 
@@ -163,6 +165,17 @@ def shows_pictures(config: Config, work: Work) -> bool:
     """Whether pictures are shown to the model of this turn."""
     name = work.options.model or work.begun.choices.model or config.model.default
     return config.vision.show == "always" or (config.vision.show == "auto" and can_see(name))
+
+
+def with_fresh_ids(reply: ModelReply, history: Sequence[ChatMessage]) -> ModelReply:
+    """Some models count their calls from zero in every answer: an id that stands in the talk already is made anew."""
+    if not reply.tool_calls:
+        return reply
+    taken = {call.id for message in history for call in message.tool_calls}
+    if taken.isdisjoint(call.id for call in reply.tool_calls):
+        return reply
+    fresh = (replace(call, id=new_id("call")) if call.id in taken else call for call in reply.tool_calls)
+    return replace(reply, tool_calls=tuple(fresh))
 
 
 # The client's own tools

@@ -15,7 +15,7 @@ from hermes.core.ports import ModelReply
 from hermes.core.words import Words
 from hermes.services.cards import Cards
 from hermes.services.events import SegmentEnded, TurnStarted
-from hermes.services.turns.asking import Asking, calls_of_client, has_ours
+from hermes.services.turns.asking import Asking, calls_of_client, has_ours, with_fresh_ids
 from hermes.services.turns.calls import Calls, LoopingError, question_asked
 from hermes.services.turns.control import StopReason, TurnControl
 from hermes.services.turns.endings import Endings
@@ -132,7 +132,7 @@ class TurnRunner:
                     await self._questions.stop_asking(work)
                     if theirs := calls_of_client(work):
                         return theirs
-                    reply = await self._asking.ask(work, wants_summary=wants_summary)
+                    reply = with_fresh_ids(await self._asking.ask(work, wants_summary=wants_summary), work.history)
                     if wants_summary:
                         return replace(reply, tool_calls=())  # nobody would answer them
                     if not has_ours(work, reply):

@@ -38,11 +38,10 @@ class Cut(asyncio.Transport):
 
 async def test_a_client_that_never_reads_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "WRITE_SECONDS", 0.01)
-    line, recording = Cut(), bytearray(b"part")
+    line = Cut()
     with pytest.raises(ClientGoneError):
-        await EventStream(Line("stuck"), recording, line).send({"a": 1})
+        await EventStream(Line("stuck"), None, line).send({"a": 1})
     assert line.is_aborted
-    assert not recording
 
 
 async def test_what_was_streamed_is_recorded_without_signs_of_life() -> None:
@@ -55,11 +54,26 @@ async def test_what_was_streamed_is_recorded_without_signs_of_life() -> None:
     assert KEEP_ALIVE not in recording
 
 
+@pytest.mark.parametrize("how", ["gone", "stuck"])
+async def test_what_is_recorded_goes_on_to_its_end_without_its_client(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "WRITE_SECONDS", 0.01)
+    recording = bytearray()
+    stream = EventStream(Line(how), recording, Cut())
+    await stream.send({"a": 1})
+    await stream.done()
+    assert bytes(recording) == b'data: {"a":1}\n\ndata: [DONE]\n\n'
+
+
 async def test_half_a_stream_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     recording = bytearray(b"data: 1\n\n")
-    with pytest.raises(ClientGoneError):
-        await EventStream(Line("gone"), recording).done()
+    stream = EventStream(Line("gone"), recording)
+    await stream.done()
+    stream.forget()
     assert not recording
+    with pytest.raises(ClientGoneError):  # nobody reads it, and nobody will
+        await stream.done()
     monkeypatch.setattr(sse, "LARGEST_RECORDING", 20)
     stream = EventStream(Line("fine"), recording)
     for _ in range(3):
