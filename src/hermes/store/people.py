@@ -198,12 +198,26 @@ class AdminsChat:
 
 
 def chats_of_admins(tx: Tx) -> list[AdminsChat]:
-    """Where those who look after the gateway talk with it; groups are among them."""
+    """Where those who look after the gateway talk with it; groups are among them.
+
+    Steps from session to session by the index, and looks at the first and the last turn of each (one that was taken up
+    again elsewhere): the owner's turns are most of all there are.
+    """
     return tx.all(
         """
-        SELECT DISTINCT turns.lane, people.role, people.language FROM people
-        JOIN turns ON turns.person_id = people.id AND turns.person_id <> ''
-        WHERE people.role IN ('owner', 'admin')
+        WITH RECURSIVE had (person_id, session_id) AS (
+            SELECT people.id, (
+                SELECT MIN(turns.session_id) FROM turns WHERE turns.person_id = people.id AND turns.person_id <> '')
+            FROM people WHERE people.role IN ('owner', 'admin')
+            UNION ALL
+            SELECT had.person_id, (
+                SELECT MIN(turns.session_id) FROM turns
+                WHERE turns.person_id = had.person_id AND turns.person_id <> '' AND turns.session_id > had.session_id)
+            FROM had WHERE had.session_id IS NOT NULL)
+        SELECT DISTINCT turns.lane, people.role, people.language
+        FROM had JOIN people ON people.id = had.person_id JOIN turns ON turns.id IN (
+            (SELECT id FROM turns WHERE session_id = had.session_id ORDER BY created_at LIMIT 1),
+            (SELECT id FROM turns WHERE session_id = had.session_id ORDER BY created_at DESC LIMIT 1))
         """,
         AdminsChat,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hermes.core.messages import ChatMessage, Role, Usage
 from hermes.store import choices, codec, imports, inbox, people, retrying, sessions, turns, usage
-from hermes.store.db import Database
+from hermes.store.db import Database, Tx
 from hermes.store.imports import ImportedLine, ImportedSession, Outcome
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
@@ -82,6 +82,28 @@ async def test_chats_of_admins_are_those_in_which_they_have_turns(database: Data
     assert await database.read(people.chats_of_admins) == []
     await database.write(people.set_role, "p_7", "owner")
     assert await database.read(people.chats_of_admins) == [AdminsChat(LANE, "owner", "")]
+
+
+async def test_chats_of_admins_are_found_across_sessions_that_ended_moved_or_were_deleted(database: Database) -> None:
+    other, group = LANE.replace("dm:", "dm:9"), LANE.replace("dm:", "group:")
+    had = [
+        ("s_a", LANE, "p_7"), ("s_a", other, "p_7"),  # taken up again in another chat
+        ("s_b", group, "p_7"), ("s_b", group, "p_8"), ("s_b", group, ""),
+        ("s_c", LANE, "p_7"), ("s_d", "agent:main:telegram:dm:8", "p_8"), ("s_e", "agent:main:telegram:dm:1", ""),
+    ]  # fmt: skip
+
+    def write(tx: Tx) -> None:
+        people.ensure(tx, "p_7", platform="telegram", user_id="7", name="Ana", role="owner", now=NOW)
+        people.ensure(tx, "p_8", platform="telegram", user_id="8", name="Bo", role="user", now=NOW)
+        people.ensure(tx, "p_9", platform="telegram", user_id="9", name="Cy", role="admin", now=NOW)
+        for number, (session_id, lane, person_id) in enumerate(had):
+            where = {"lane": lane, "session_id": session_id, "person_id": person_id}
+            turns.insert(tx, f"t_{number}", **where, reply_to="", now=NOW + number)
+
+    await database.write(write)
+    found = await database.read(people.chats_of_admins)
+    assert sorted(one.lane for one in found) == sorted({LANE, other, group})
+    assert {one.role for one in found} == {"owner"}
 
 
 async def test_what_is_said_of_a_renewal_is_stored_with_the_begin_of_the_turn(database: Database) -> None:

@@ -21,11 +21,13 @@ from hermes.store import (
     lanes,
     outbox,
     overview,
+    people,
     sessions,
     tool_calls,
     turn_end,
     turn_steps,
     turns,
+    usage,
 )
 from hermes.store.db import SQLITE, Cursor, Tx
 from hermes.store.inbox import InboxState
@@ -147,3 +149,12 @@ def test_what_runs_every_minute_and_what_the_status_asks_scan_no_table(planner: 
     overview.counts(tx, now=NOW)
     counted = "SCAN sessions USING COVERING INDEX"  # to count them all they have to be passed by, in the shortest form
     assert [scan for scan in planner.scans if not scan.startswith(counted)] == []
+
+
+def test_what_is_looked_at_every_ten_minutes_and_what_a_person_asks_about_a_day_scan_no_table(planner: Planner) -> None:
+    tx = planner.tx
+    people.chats_of_admins(tx)
+    usage.of_session(tx, "s_1")
+    usage.of_person(tx, "p_7", since=NOW)
+    usage.by_person(tx, since=NOW)
+    assert planner.scans == []

@@ -141,3 +141,6 @@ DROP INDEX IF EXISTS inbox_open;
 CREATE INDEX inbox_waiting ON inbox (lane, seq) WHERE state = 'queued' OR state = 'acting' OR state = 'taken';
 DROP INDEX IF EXISTS outbox_open;
 CREATE INDEX outbox_waiting ON outbox (target, seq) WHERE state = 'ready' OR state = 'unknown' OR state = 'parked';
+
+-- What was spent since a time.
+CREATE INDEX turns_created ON turns (created_at);
