@@ -108,6 +108,16 @@ def sign_in(
     return asyncio.run(_done(manifest.sign_in, manifest, config, account, values, Terminal(ask)))
 
 
+def lapsed(manifest: Manifest, config: Config, account: str) -> str:
+    """Why what was signed in counts no more, in words; '' where nothing says so."""
+
+    async def look() -> str:
+        async with adapter_parts(manifest, config, account, {}) as parts:
+            return manifest.lapsed(parts) if manifest.lapsed is not None else ""
+
+    return asyncio.run(look())
+
+
 def prepare(manifest: Manifest, config: Config) -> None:
     """Install what signing in would install, and nothing else."""
     if manifest.prepare is not None:

@@ -11,6 +11,7 @@ from hermes.core.keys import MAIN
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from hermes.cli.questions import Questions
     from hermes.config import AccountConfig
@@ -74,7 +75,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     from hermes.cli.platform_setup import Page, write
     from hermes.cli.platform_start import follow
     from hermes.cli.questions import at_terminal
-    from hermes.cli.signing_in import changes_of, sign_in
+    from hermes.cli.signing_in import changes_of, lapsed, sign_in
     from hermes.core.access import DmPolicy
     from hermes.services.registry import find_platforms
 
@@ -82,7 +83,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     loaded = load_config(home)
     manifest, account = find_platforms().manifests[PLATFORM], args.account
     present = loaded.config.account(PLATFORM, account)
-    if not _is_wanted(present, ask):
+    if not _is_wanted(present, ask, lambda: lapsed(manifest, loaded.config, account)):
         return 0
     mode = args.mode or _mode(present, ask)
     numbers = _numbers(manifest, args.allow) if args.allow else _asked_numbers(manifest, mode, present, ask)
@@ -109,8 +110,12 @@ def _own_changes(present: AccountConfig | None, account: str, mode: str, named: 
     return {f"{prefix}.{key}": value for key, value in own.items()}
 
 
-def _is_wanted(present: AccountConfig | None, ask: Questions | None) -> bool:
+def _is_wanted(present: AccountConfig | None, ask: Questions | None, lapsed: Callable[[], str]) -> bool:
+    """Whether somebody who has a link wants another: asked only while the one they have counts."""
     if ask is None or present is None or not present.values.get("linked_at"):
+        return True
+    if ended := lapsed():
+        ask.say(f"! {ended}")
         return True
     return ask.yes("It is linked already. Link it anew? The present link is kept aside.", default=False)
 

@@ -120,7 +120,8 @@ class Manifest:
     For set-up: ``ids`` says how a person finds their id, with an example; ``link`` is the address of a chat with the
     account, ``{name}`` standing for what ``describe`` gives, without its @. ``sign_in`` is for platforms whose required
     settings come from a code that is scanned: `hermes <id> login` and set-up call it, a running gateway never does.
-    ``prepare`` installs what that needs beforehand.
+    ``prepare`` installs what that needs beforehand. ``lapsed`` says in words that what was signed in counts no more, ''
+    where the platform's files say nothing against it.
     ``older_env`` are further environment names of a key, heard after its own. ``tidy_id`` writes a person's id, however
     somebody typed it into a list, as the platform does; ``tidy_group`` a group's.
     """
@@ -136,5 +137,6 @@ class Manifest:
     older_env: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sign_in: Callable[[AdapterParts, SignInScreen], Awaitable[SignedIn]] | None = None
     prepare: Callable[[AdapterParts, SignInScreen], Awaitable[None]] | None = None
+    lapsed: Callable[[AdapterParts], str] | None = None
     tidy_id: Callable[[str], str] = str
     tidy_group: Callable[[str], str] = str

@@ -19,7 +19,7 @@ from hermes.cli.main import main
 from hermes.config import AccountConfig, load
 from hermes.core.errors import ConflictError, CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, SignedIn
-from hermes.platforms.whatsapp import adopting, linking
+from hermes.platforms.whatsapp import MANIFEST, adopting, linking
 from hermes.platforms.whatsapp.config import Places
 from hermes.platforms.whatsapp.linking import Pace, sign_in
 from hermes.platforms.whatsapp.process import SessionLock
@@ -132,6 +132,21 @@ async def test_without_a_network_it_says_so(phone: Phone, folder: Path) -> None:
         await linked(phone, folder, Screen())
 
 
+def test_a_link_counts_until_its_keys_are_gone_and_again_from_the_next_one_on(tmp_path: Path) -> None:
+    parts = AdapterParts("work", {}, None, lambda: None, {}, folder=tmp_path)
+    places = Places.of(parts)
+    assert MANIFEST.lapsed is not None
+    assert "no longer linked" in MANIFEST.lapsed(parts)
+    places.session.mkdir(parents=True)
+    (places.session / "creds.json").write_text("{}")
+    assert MANIFEST.lapsed(parts) == ""
+    places.session.rename(places.root / "session.old-1")
+    assert "no longer linked" in MANIFEST.lapsed(parts)
+    places.linking.mkdir()
+    adopting.mark_linked(places)
+    assert MANIFEST.lapsed(parts) == "", "the gateway puts it in place when it starts its bridge"
+
+
 async def test_two_links_at_once_are_refused(phone: Phone, folder: Path) -> None:
     other = await SessionLock.take(folder / "linking.lock")
     assert other is not None
@@ -221,6 +236,25 @@ async def test_whoever_leaves_after_the_link_is_not_told_that_nothing_was_writte
         pane.presses("C-c")
         assert "Left. Set up: WhatsApp. Nothing else was written." in await pane.shows("left with 130")
     assert account(tmp_path / "home").is_ready
+
+
+@pytest.mark.skipif(not HAS_TMUX, reason="tmux is not installed: apt-get install tmux")
+@pytest.mark.parametrize("is_ended", [True, False])
+async def test_a_link_that_the_phone_has_ended_is_not_called_linked(
+    tmp_path: Path, folder: Path, is_ended: bool
+) -> None:
+    make_home(folder.parent)
+    (folder.parent / "config.yaml").write_text("platforms: {whatsapp: {linked_at: '2026-05-01', enabled: true}}\n")
+    session = folder / ("session.old-2026-05-02" if is_ended else "session")  # the bridge puts it aside
+    session.mkdir(parents=True)
+    (session / "creds.json").write_text("{}")
+    with Pane(tmp_path, {"HERMES_HOME": str(folder.parent), "PATH": os.environ["PATH"]}) as pane:
+        pane.types(f"{sys.executable} -m hermes whatsapp; echo left with $?")
+        told = await pane.shows("Whose number" if is_ended else "Link it anew?")
+        assert ("This device is no longer linked to WhatsApp" in told) == is_ended
+        assert ("It is linked already." in told) != is_ended
+        pane.presses("C-c")
+        await pane.shows("left with 130")
 
 
 async def test_installing_alone_links_nothing(typed: Typed, phone: Phone, tmp_path: Path) -> None:

@@ -27,6 +27,15 @@ async def _prepare(parts: AdapterParts, screen: SignInScreen) -> None:
     await install(WhatsAppConfig.of(parts), screen)
 
 
+def _lapsed(parts: AdapterParts) -> str:
+    from hermes.platforms.whatsapp.adopting import has_link
+    from hermes.platforms.whatsapp.config import Places
+
+    if has_link(Places.of(parts)):
+        return ""
+    return "This device is no longer linked to WhatsApp: the phone ended it, or its keys are gone. Link it again:"
+
+
 MANIFEST = Manifest(
     id="whatsapp",
     title="WhatsApp",
@@ -91,5 +100,6 @@ MANIFEST = Manifest(
     ids="A phone number with its country code, digits alone, such as 15551234567.",
     sign_in=_sign_in,
     prepare=_prepare,
+    lapsed=_lapsed,
     tidy_id=person_id,
 )

@@ -28,6 +28,14 @@ def is_linked(session: Path) -> bool:
     return (session / "creds.json").is_file()
 
 
+def has_link(places: Places) -> bool:
+    """Whether there is a link to go on with: the session, or a new one that waits to take its place.
+
+    The bridge puts a session aside that the phone, or WhatsApp, has ended.
+    """
+    return (places.session / "creds.json").is_file() or (places.linking / MARK).is_file()
+
+
 def is_whole(session: Path) -> bool:
     """Whether the keys that WhatsApp knows since the link are on the disk."""
     with suppress(OSError, ValueError):
