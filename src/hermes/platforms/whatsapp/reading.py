@@ -100,7 +100,7 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
     quote = _quote(item, reader)
     is_edit = kind == "edit"
     return InboundMessage(
-        keys=(f"msg:{chat}:{number}",),
+        keys=_keys(item, chat, number),
         session_key=SessionKey("whatsapp", ChatKind.GROUP if is_group else ChatKind.DM, chat, account=reader.account),
         sender_id=_sender(item, is_self, reader),
         text=_without_us(text, reader.me) if is_group else text,
@@ -139,6 +139,11 @@ def _chat(item: Json, is_self: bool, reader: Reader) -> str:
         return chat
     phone = _digits(item.get("chatPhone")) or wire.phone_of(chat) or (reader.me.phone if is_self else "")
     return f"{phone}@s.whatsapp.net" if phone else chat
+
+
+def _keys(item: Json, chat: str, number: str) -> tuple[str, ...]:
+    """Handed out again, a message may have come before under the hidden id alone, when the number was not known yet."""
+    return tuple(dict.fromkeys(f"msg:{each}:{number}" for each in (chat, wire.normal_jid(item.get("chatId")))))
 
 
 def _sender(item: Json, is_self: bool, reader: Reader) -> str:

@@ -29,6 +29,7 @@ from hermes.platforms.whatsapp.config import LINK, person_id
 from hermes.platforms.whatsapp.markdown import render
 
 TEXT_LIMIT = 4096  # WhatsApp takes about 65,000; longer ones are hard to read on a phone
+LARGEST_TEXT = 60_000
 CAPTION_LIMIT = 1024
 SHOWN_LIMIT = 16_000_000  # a picture, film or sound that is larger goes as a file
 USUAL_WAIT = 60.0
@@ -237,8 +238,13 @@ def _summed(start: str) -> str:
 
 
 def written(text: str, prefix: str) -> str:
-    """A text as the phone shows it best, behind the prefix that tells it from what people write."""
-    return prefix + render(storable(text))
+    """A text as the phone shows it best, behind the prefix that tells it from what people write.
+
+    A table grows by being aligned; one that WhatsApp would not take then is shown as it was written.
+    """
+    source = storable(text)
+    shown = render(source)
+    return prefix + (shown if len(shown) <= LARGEST_TEXT else source)
 
 
 def mentions(text: str) -> list[str]:

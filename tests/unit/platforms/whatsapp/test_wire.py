@@ -53,6 +53,12 @@ def test_markdown_is_written_as_the_phone_reads_it(source: str, written: str) ->
     assert render(source) == written
 
 
+def test_a_table_that_would_grow_beyond_all_reason_is_shown_as_it_was_written() -> None:
+    table = f"|{'wide ' * 300}|b|\n|-|-|\n" + "|a|b|\n" * 350
+    _, body = wire.text_call(OutboundMessage(ANA, table), "")
+    assert body["message"] == table
+
+
 def test_a_text_goes_with_its_prefix_its_quote_and_an_id_that_stays_the_same() -> None:
     message = OutboundMessage(ANA, "**hi**", reply_to="3A01", idempotency_key="ob_1")
     path, body = wire.text_call(message, "⚕ *Hermes*\n")
