@@ -13,6 +13,7 @@ SMALLEST_LIMIT = 4  # the longest character takes four bytes
 _ELLIPSIS = "…"
 _ROOM_FOR_FENCES = 120
 
+_GAP, _AFTER_NAME = re.compile(r"\s*"), re.compile(r"[\s,:]*")
 _FENCE = re.compile(r"^ {0,3}(`{3,10}|~{3,10})[ \t]*([^\s`]{0,30})[^`\n]*$")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(?=\s)|[。！？]")
 # What a person cannot see but a machine reads: controls, zero width, direction changes, fillers, tags.
@@ -78,6 +79,20 @@ def split(text: str, limit: int, unit: TextUnit) -> list[str]:
     if len(text) <= limit and length(text, unit) <= limit:
         return [text]
     return [part for part in _parts(text, limit, unit) if part.strip()]
+
+
+def without_name(text: str, name: re.Pattern[str]) -> str:
+    """What is said to whoever is called by ``name`` (``<…>``): without it at the beginning and at the end.
+
+    Strangers write these texts, so each letter is looked at once, however many spaces or names there are.
+    """
+    start, end = 0, len(text)
+    while found := name.match(text, _end_of(_GAP, text, start)):
+        start = _end_of(_AFTER_NAME, text, found.end())
+    last = _before_space(text, start, end)
+    while (begin := text.rfind("<", start, last)) >= 0 and name.fullmatch(text, begin, last):
+        end = last = _before_space(text, start, begin)
+    return text[start:end]
 
 
 def open_fence(text: str) -> str:
@@ -212,6 +227,17 @@ def _weight(character: str, unit: TextUnit) -> int:
     if unit is TextUnit.UTF16:
         return 1 if code < 0x10000 else 2
     return 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
+
+
+def _end_of(run: re.Pattern[str], text: str, at: int) -> int:
+    found = run.match(text, at)
+    return found.end() if found else at
+
+
+def _before_space(text: str, start: int, end: int) -> int:
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return end
 
 
 def _past(text: str, at: int, characters: str) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.messages import TextUnit
-from hermes.core.text import length, one_line, split, storable, trim, visible
+from hermes.core.text import length, one_line, split, storable, trim, visible, without_name
 
 UNITS = st.sampled_from(list(TextUnit))
 LIMITS = st.integers(min_value=4, max_value=300)
@@ -139,3 +141,19 @@ def test_trim_ends_with_a_mark_only_where_something_was_cut() -> None:
 def test_ten_million_characters_are_split_in_one_pass() -> None:
     parts = split("word " * 200_000, 4096, TextUnit.UTF16)
     assert len(parts) == 245
+
+
+@pytest.mark.parametrize(
+    "said, meant",
+    [
+        ("<@1> hello", "hello"),
+        (" <@1>, <@1>:hello", "hello"),
+        ("hello <@1> <@1>\n", "hello"),
+        ("<@1> hello, <@1> there <@1>", "hello, <@1> there"),
+        ("hello ", "hello "),
+        ("<@1>  <@1>", ""),
+        ("<@12> hello <@1", "<@12> hello <@1"),
+    ],
+)
+def test_a_name_at_an_end_is_no_part_of_what_is_said(said: str, meant: str) -> None:
+    assert without_name(said, re.compile("<@1>")) == meant

@@ -21,7 +21,7 @@ from hermes.core.messages import (
     Quote,
     TextUnit,
 )
-from hermes.core.text import length
+from hermes.core.text import length, without_name
 from hermes.core.values import dataclass
 
 EPOCH_MS = 1_420_070_400_000  # Discord's ids count from the first second of 2015
@@ -244,8 +244,7 @@ def _names(raw: Json) -> Mapping[str, str]:
 
 def readable(words: str, names: Mapping[str, str], me: Me) -> str:
     """Discord's notation as people read it; our own name at an end is no part of what is said to us."""
-    mine = rf"<@!?{re.escape(me.user)}>"
-    words = re.sub(rf"^(?:\s*{mine}[\s,:]*)+|(?:\s*{mine})+\s*$", "", words)
+    words = without_name(words, re.compile(rf"<@!?{re.escape(me.user)}>"))
     words = re.sub(r"^(?:\s*<@&([0-9]{1,20})>[\s,:]*)", lambda role: "" if me.is_our_role(role[1]) else role[0], words)
     return _NAMED.sub(lambda found: _named(found[1], found[2], names, me), words)
 

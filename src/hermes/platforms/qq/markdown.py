@@ -11,9 +11,9 @@ _BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+")
 _RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\(([^()\s]+)\)")
 _CODE = re.compile(r"(`+)([^`]+)\1")
-_STRONG = re.compile(r"(\*\*\*|\*\*|__|~~)(?=\S)([^\n]+?)(?<=\S)\1")
+_STRONG = ("***", "**", "__", "~~")
 _EMPHASIS = re.compile(r"(?<![\w*_])([*_])(?=[^\s*_])([^\n*_]+?)(?<=[^\s*_])\1(?![\w*_])")
-_URL = re.compile(r"(?i)\b(?:https?|ftp)://\S+|\b(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/\S*)?")
+_URL = re.compile(r"(?i)\b(?:https?|ftp)://\S+|\b(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}(?:/\S*)?")
 
 
 def has_marks(text: str) -> bool:
@@ -55,9 +55,26 @@ def _line(line: str) -> str:
 
 def _spans(text: str) -> str:
     text = _LINK.sub(lambda link: link[1] if link[1] == link[2] else f"{link[1]} ({link[2]})".strip(), text)
-    for _ in range(3):  # one inside another
-        text = _STRONG.sub(r"\2", text)
+    for mark in _STRONG:
+        text = _without(mark, text)
     return _EMPHASIS.sub(r"\2", text)
+
+
+def _without(mark: str, text: str) -> str:
+    """The text without the pairs of a mark that stand close around words. One look at each piece, however many."""
+    if mark not in text:
+        return text
+    kept, *pieces = text.split(mark)
+    at = 0
+    while at < len(pieces):
+        inside = pieces[at]
+        if at + 1 < len(pieces) and inside and not inside[0].isspace() and not inside[-1].isspace():
+            kept += inside + pieces[at + 1]
+            at += 2
+        else:
+            kept += mark + inside
+            at += 1
+    return kept
 
 
 def without_addresses(text: str) -> str:

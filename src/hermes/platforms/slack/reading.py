@@ -18,6 +18,7 @@ from hermes.core.messages import (
     Press,
     Quote,
 )
+from hermes.core.text import without_name
 from hermes.core.values import dataclass
 
 COMMAND = "/hermes"
@@ -191,8 +192,8 @@ def _when(ts: str) -> datetime:
 
 def readable(words: str, me: Me) -> str:
     """Slack's notation as people read it; our own name at an end is no part of what is said to us."""
-    mine = re.escape(f"<@{me.user}") + r"(?:\|[^<>]*)?>"
-    return _shown(re.sub(rf"^(?:\s*{mine}[\s,:]*)+|(?:\s*{mine})+\s*$", "", words), me)
+    mine = re.compile(re.escape(f"<@{me.user}") + r"(?:\|[^<>]*)?>")
+    return _shown(without_name(words, mine), me)
 
 
 def _shown(words: str, me: Me) -> str:

@@ -168,7 +168,7 @@ def rendered(message: OutboundMessage) -> str:
 
 
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
-_IMAGE = re.compile(r"!\[([^\]\n]*)\]\(([^)\s]+)[^)\n]*\)")
+_IMAGE = re.compile(r"!\[([^\[\]\n]*)\]\(([^()\s]+)(?:[ \t]+[^()\n]*)?\)")
 _DEEP_HEADING = re.compile(r"(?m)^ {0,3}#{5,6}\s+(?=\S)")
 _ITALICS = re.compile(rf"(?<![\w*_])([*_])(?=\S)([^*_\n]*[{_CJK}][^*_\n]*)(?<=\S)\1(?![\w*_])")
 _FENCED = re.compile(r"(?ms)(^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)[ \t]*$|\Z)|`[^`\n]+`)")
