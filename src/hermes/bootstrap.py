@@ -15,6 +15,7 @@ from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.processes import kill_group
+from hermes.services.upkeep import kept_up
 from hermes.store import claims, tool_calls
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
@@ -52,7 +53,10 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         stack.push_async_callback(gateway.models.close)
         stack.push_async_callback(gateway.embedded.aclose)
         stack.push_async_callback(gateway.fetcher.aclose)
-        tasks = [asyncio.create_task(run(), name=name) for name, run in wiring.background().items()]
+        tasks = [
+            asyncio.create_task(kept_up(name, run, ground.troubles), name=name)
+            for name, run in wiring.background().items()
+        ]
         stack.push_async_callback(_end, tasks)
         if not setting.doors_first:
             gateway.begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from hermes.core.requests import RequestKind
 from hermes.store import lanes
@@ -10,6 +11,7 @@ from hermes.store.db import Tx
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash
+from tests.integration.test_configuration_is_live import until as comes_true
 from tests.integration.test_door import request, until
 
 
@@ -25,6 +27,11 @@ def lose_turn(tx: Tx, event_id: str) -> None:
 def spoil_lane_of_chat(tx: Tx, chat: int) -> None:
     key = f"agent:main:telegram:dm:{chat}"
     tx.run("UPDATE sessions SET updated_at = 'yesterday' WHERE key = :key", key=key)
+
+
+def spoil_name_of_lane(tx: Tx) -> None:
+    tx.run("UPDATE people SET role = 'admin'")
+    tx.run("UPDATE turns SET lane = 'nothing that names a chat'")
 
 
 async def test_a_request_that_cannot_be_read_does_not_keep_the_gateway_from_starting(
@@ -77,3 +84,16 @@ async def test_a_chat_that_cannot_begin_holds_up_no_other_chat_of_its_batch(
         telegram.user_says("sound", chat=8)
         await telegram.wait_for(lambda: "echo: sound" in telegram.texts(8))
         assert (await gateway.status())["waiting"]["messages"] == 1
+
+
+async def test_a_part_that_a_row_breaks_is_named_in_status_and_everybody_is_answered(
+    start: Start, telegram: FakeTelegram, tmp_path: Path
+) -> None:
+    async with start() as gateway, asyncio.timeout(30):
+        telegram.user_says("hello")
+        await telegram.wait_for(lambda: telegram.texts(7) == ["echo: hello"])
+        await gateway.db.write(spoil_name_of_lane)
+        (tmp_path / "home" / "config.yaml").write_text("language: zh\n")  # the menus are looked at anew
+        await comes_true(lambda: any("menus broke (ValueError)" in text for text in gateway.troubles), 20)
+        telegram.user_says("still there?")
+        await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: still there?")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hermes.cli.asking import home_folder
-from hermes.cli.words import command_name
+from hermes.cli.words import as_typed, command_name
 from hermes.hosting.spans import count
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.as_json:
         print(json.dumps({"is_well": not troubles, "findings": [asdict(one) for one in findings]}, ensure_ascii=False))
     else:
-        print("\n".join(screen(findings)))
+        print(as_typed("\n".join(screen(findings))))
     return 1 if troubles else 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hermes.cli import platform_flags
-from hermes.cli.words import command_name
+from hermes.cli.words import as_typed, command_name
 from hermes.core.errors import ConfigError
 from hermes.hosting import launch, paths
 
@@ -123,7 +123,7 @@ def _status(home: Path, *, as_json: bool) -> int:
         told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
         print(json.dumps(told, ensure_ascii=False))
     else:
-        print("\n".join(judged.lines))
+        print(as_typed("\n".join(judged.lines)))
     return judged.exit_code
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.asking import Alone, Asker, home_folder, load_config
-from hermes.cli.words import command_name
+from hermes.cli.words import as_typed, command_name
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
         print(json.dumps(told, ensure_ascii=False))
     else:
-        print("\n".join([*judged.lines, *screen(overview, has_model=facts.snapshot is not None)]))
+        print(as_typed("\n".join([*judged.lines, *screen(overview, has_model=facts.snapshot is not None)])))
     return judged.exit_code
 
 

@@ -1,0 +1,43 @@
+"""Parts that run as long as the gateway does: one that breaks is told of and begun again, and stops no other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from hermes.services.alerts import Troubles
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = (1.0, 5.0, 30.0, 60.0)
+STEADY_SECONDS = 600.0
+"""A part that has run so long begins with the shortest pause again."""
+
+
+async def kept_up(
+    name: str, run: Callable[[], Awaitable[None]], troubles: Troubles, pauses: Sequence[float] = PAUSE_SECONDS
+) -> None:
+    """Run it until it is done or cancelled. While it rests after a break, status says so."""
+    loop = asyncio.get_running_loop()
+    breaks = 0
+    while True:
+        began = loop.time()
+        try:
+            return await run()
+        except Exception as error:
+            if _is_cancelled():
+                raise
+            breaks = 0 if loop.time() - began > STEADY_SECONDS else breaks
+            pause = pauses[min(breaks, len(pauses) - 1)]
+            breaks += 1
+            log.exception("A part broke", extra={"part": name, "again_in": pause})
+            text = f"{name} broke ({type(error).__name__}) and begins again: hermes logs --level error"
+        with troubles.standing(text):
+            await asyncio.sleep(pause)
+
+
+def _is_cancelled() -> bool:
+    """Whether we are to end: what breaks then broke while it tidied up."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,71 @@
+"""A part that breaks begins again, and status says so meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from hermes.services.alerts import Troubles
+from hermes.services.upkeep import kept_up
+
+
+@pytest.fixture
+def troubles() -> Troubles:
+    return Troubles(lambda _: None)
+
+
+async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(
+    troubles: Troubles, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[list[str]] = []
+    is_back = asyncio.Event()
+
+    async def run() -> None:
+        seen.append(list(troubles.texts))
+        if len(seen) < 3:
+            asyncio.get_running_loop().call_soon(lambda: seen.append(list(troubles.texts)))
+            raise ValueError("a row that cannot be read")
+        is_back.set()
+        await asyncio.Event().wait()
+
+    with caplog.at_level(logging.ERROR):
+        part = asyncio.create_task(kept_up("menus", run, troubles, pauses=(0.01,)))
+        async with asyncio.timeout(10):
+            await is_back.wait()
+    broke = ["menus broke (ValueError) and begins again: hermes logs --level error"]
+    assert seen == [[], broke, []]
+    assert "a row that cannot be read" in caplog.text
+    part.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await part
+
+
+async def test_a_part_that_is_done_is_not_begun_again(troubles: Troubles) -> None:
+    times = []
+
+    async def run() -> None:
+        times.append(1)
+
+    await kept_up("tools", run, troubles)
+    assert times == [1]
+
+
+async def test_one_that_breaks_while_it_is_ended_ends(troubles: Troubles) -> None:
+    has_begun = asyncio.Event()
+
+    async def run() -> None:
+        has_begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("while it tidied up")
+
+    part = asyncio.create_task(kept_up("presenter", run, troubles))
+    await has_begun.wait()
+    part.cancel()
+    async with asyncio.timeout(10):
+        with pytest.raises(ValueError, match="while it tidied up"):
+            await part
+    assert troubles.texts == []
