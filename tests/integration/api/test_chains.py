@@ -134,3 +134,56 @@ async def test_a_stream_in_the_background_says_when_it_begins(start: Start) -> N
         body = (await respond(api, "hello", background=True, stream=True)).body
     kinds = [line.removeprefix(b"event: ") for line in body.split(b"\n") if line.startswith(b"event: ")]
     assert kinds[:3] == [b"response.created", b"response.queued", b"response.in_progress"]
+
+
+async def test_an_admin_and_a_key_of_another_role_go_on_from_what_was_said_before(
+    start: Start, model: FakeModel
+) -> None:
+    async with served(start) as api, asyncio.timeout(20):
+        bob = await api.new_key("bob", "user")
+        first = (await api.post("/v1/responses", {"input": "I am Bob."}, **bob)).json["id"]
+        assert (await respond(api, "Who is he?", previous_response_id=first)).status == 200
+        assert talk(model.last_request) == ["I am Bob.", "echo: I am Bob.", "Who is he?"]
+        run = (await api.post("/v1/runs", {"input": "And?", "previous_response_id": first})).json["run_id"]
+        await run_is(api, run, "completed")
+        assert talk(model.last_request)[:3] == ["I am Bob.", "echo: I am Bob.", "Who is he?"]
+        ann = await api.new_key("ann", "user")
+        hidden = await api.post("/v1/responses", {"input": "Who?", "previous_response_id": first}, **ann)
+        assert (hidden.status, hidden.error["code"]) == (400, "previous_response_not_found")
+
+
+async def test_a_run_does_not_go_on_in_a_session_that_was_deleted(start: Start) -> None:
+    async with served(start) as api, asyncio.timeout(20):
+        first = (await respond(api, "I am Ana.")).json
+        await api.call("DELETE", f"/api/sessions/{first['hermes']['session_id']}")
+        refused = await api.post("/v1/runs", {"input": "Who am I?", "previous_response_id": first["id"]})
+        assert (refused.status, refused.error["code"]) == (404, "previous_response_not_found")
+
+
+async def test_a_result_of_a_call_that_nobody_made_is_refused_by_every_door(start: Start, model: FakeModel) -> None:
+    result = [{"role": "tool", "tool_call_id": "call_1", "content": "9 °C"}]
+    async with served(start) as api, asyncio.timeout(20):
+        await api.post("/v1/chat/completions", {"messages": BEFORE[:1]}, X_Hermes_Session_Id="ours")
+        for path, body in (
+            ("/v1/chat/completions", {"messages": result}),
+            ("/v1/runs", {"input": result}),
+            ("/api/sessions/ours/chat", {"input": result}),
+            ("/v1/responses", {"input": [{"type": "function_call_output", "call_id": "call_1", "output": "9 °C"}]}),
+        ):
+            refused = await api.post(path, body, X_Hermes_Session_Id="ours")
+            assert (refused.status, refused.error["code"]) == (400, "invalid_tool_result"), path
+    assert len(model.requests) == 1
+
+
+async def test_a_result_goes_on_with_the_call_its_session_waits_for(start: Start, model: FakeModel) -> None:
+    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {}}}]
+    async with served(start) as api, asyncio.timeout(20):
+        model.calls_tools([("get_weather", {})])
+        asked = {"messages": [{"role": "user", "content": "weather?"}], "tools": tools}
+        called = await api.post("/v1/chat/completions", asked, X_Hermes_Session_Id="ours")
+        call = called.json["choices"][0]["message"]["tool_calls"][0]["id"]
+        result = {"role": "tool", "tool_call_id": call, "content": "9 °C"}
+        for status in (200, 400):  # nothing waits for it a second time
+            answer = await api.post("/v1/chat/completions", {"messages": [result]}, X_Hermes_Session_Id="ours")
+            assert answer.status == status
+    assert talk(model.last_request)[-1] == "9 °C"

@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
 from hermes.servers.api import runs
 from hermes.servers.api.parts import Caller
@@ -110,11 +111,12 @@ async def test_a_previous_response_that_is_not_there_is_refused(api: Api) -> Non
 
 
 async def test_a_run_goes_on_in_the_session_of_a_previous_response(start_api: StartApi, model: FakeModel) -> None:
-    async def session_of(response_id: str, caller: Caller) -> str:
-        return "chained" if (response_id, caller.name) == ("resp_1", "default") else ""
+    async def place_of(response_id: str, caller: Caller) -> SessionKey | None:
+        is_theirs = (response_id, caller.name) == ("resp_1", "default")
+        return SessionKey("api", ChatKind.DM, "chained") if is_theirs else None
 
     async with start_api() as api:
-        chained = (lambda parts: runs.routes(parts, session_of_response=session_of),)
+        chained = (lambda parts: runs.routes(parts, place_of_response=place_of),)
         async with another(api, Caller("default", PersonRole.OWNER), chained) as same:
             body = {"input": "hi", "previous_response_id": "resp_1"}
             assert (await same.post("/v1/runs", body)).json["session_id"] == "chained"

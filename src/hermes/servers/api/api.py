@@ -67,7 +67,7 @@ def _runs(parts: ApiParts, limits: InputLimits) -> RouteAdder:
     """Runs can go on from a response, so they are told how one is found."""
 
     def add(app: web.Application) -> None:
-        runs.routes(parts, limits, partial(responses.session_of, app[responses.KEEPER]))(app)
+        runs.routes(parts, limits, partial(responses.place_of, app[responses.KEEPER], parts.gateway))(app)
 
     return add
 

@@ -160,7 +160,8 @@ def too_late(approval: Approval, sentence: str = "") -> ApiError:
 
 
 def no_such_approval(approval_id: str) -> ApiError:
-    return not_found(f"There is no approval {approval_id[:80]!r}.", code="approval_not_found")
+    message = f"There is no approval {approval_id[:80]!r} for this key. GET /api/approvals lists those that wait."
+    return not_found(message, code="approval_not_found")
 
 
 # Looking

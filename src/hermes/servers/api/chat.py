@@ -22,8 +22,9 @@ from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.following import KEEP_ALIVE_SECONDS, follow
-from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, has_transcript, session_names
+from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, session_names
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.talks import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import Ticket
 
@@ -108,7 +109,8 @@ class Chat:
         """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
         talk, newest = asked.talk, asked.talk.newest
         if asked.names.is_named and len(newest) == len(talk.messages):
-            return newest  # which calls its results answer, only the session knows
+            await check_answers(self._gateway, asked.names, newest)
+            return newest
         if asked.names.is_named and await has_transcript(self._gateway, asked.names):
             parse.check_results(talk.messages[-len(newest) - 1 :])
             return newest

@@ -137,7 +137,8 @@ def read_message(item: Mapping[str, Any], where: str, limits: InputLimits = INPU
 def check_turn(messages: Sequence[ChatMessage], param: str = "messages") -> None:
     """There has to be something to answer: words, a picture, or the result of a call that was made."""
     if not messages:
-        raise bad_request(f"{param} holds nothing to answer.", code="empty_messages", param=param)
+        message = f"{param} holds nothing to answer: add a message of the user."
+        raise bad_request(message, code="empty_messages", param=param)
     last, where = messages[-1], f"{param}[-1]"
     if last.role is Role.ASSISTANT:
         message = "The last message has to be one of a user or a tool."
@@ -151,7 +152,10 @@ def check_results(messages: Sequence[ChatMessage], param: str = "messages") -> N
     calls: set[str] = set()
     for message in messages:
         if message.role is Role.TOOL and message.tool_call_id not in calls:
-            text = f"There is no call {one_line(message.tool_call_id, 60)!r} before this result of it."
+            text = (
+                f"There is no call {one_line(message.tool_call_id, 60)!r} that waits for this result. Send the message "
+                "with the call before it, or go on in the session that made the call."
+            )
             raise bad_request(text, code="invalid_tool_result", param=param)
         if message.role is not Role.TOOL:
             calls = {call.id for call in message.tool_calls}
@@ -215,7 +219,7 @@ def read_tools(value: Any, limits: InputLimits = INPUT_LIMITS, param: str = "too
         raise bad_request(f"{param} is an array of at most {limits.tools} tools.", code="invalid_tools", param=param)
     specs = tuple(_tool(item, f"{param}[{index}]", limits) for index, item in enumerate(value))
     if len({spec.name for spec in specs}) < len(specs):
-        raise bad_request("Two tools have the same name.", code="invalid_tools", param=param)
+        raise bad_request("Two tools have the same name. Give each its own.", code="invalid_tools", param=param)
     return specs
 
 

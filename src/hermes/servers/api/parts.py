@@ -14,7 +14,6 @@ from hermes.core.values import dataclass
 from hermes.servers.api.errors import bad_request
 from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway
-from hermes.store import sessions
 from hermes.store.ids import new_id
 
 SESSION_ID_HEADER = "X-Hermes-Session-Id"
@@ -81,12 +80,6 @@ def session_names(request: web.Request, *, session_id: str = "") -> SessionNames
     named = _clean(request, SESSION_ID_HEADER) or session_id
     memory_key = _clean(request, SESSION_KEY_HEADER)
     return SessionNames(named or new_id("s"), bool(named), memory_key, request[CALLER].person)
-
-
-async def has_transcript(gateway: Gateway, names: SessionNames) -> bool:
-    """Whether a named session knows its own talk: what a client says came before then counts for nothing."""
-    newest = await gateway.db.read(sessions.newest, key=str(names.key), limit=1)
-    return any(session.seq and session.ended_at is None for session in newest)
 
 
 def _clean(request: web.Request, header: str) -> str:

@@ -18,6 +18,7 @@ import orjson
 from aiohttp import web
 
 from hermes.agent.prompt import unanswered
+from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import Action, may
@@ -34,16 +35,17 @@ from hermes.servers.api.parts import (
     ApiParts,
     Caller,
     SessionNames,
-    has_transcript,
     session_names,
 )
 from hermes.servers.api.response_events import ResponseEvents
 from hermes.servers.api.response_input import AskedResponse, check_results, read_asked
 from hermes.servers.api.response_keeper import Hold, Kept, ResponseKeeper
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.talks import check_answers, has_transcript, newest_lines
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import Ticket
 from hermes.services.events import ApprovalAsked, TurnEnded
+from hermes.services.gateway import Gateway
 from hermes.store import codec, inbox, sessions
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
@@ -52,7 +54,6 @@ from hermes.store.responses import NewResponse, Stored
 
 log = logging.getLogger(__name__)
 
-TAIL_ROWS = 60
 MOST_LISTED = 100
 DEFAULT_LISTED = 20
 TRIES_TO_STOP = 20
@@ -78,10 +79,13 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Kept | Non
     return add
 
 
-async def session_of(keeper: ResponseKeeper, response_id: str, caller: Caller) -> str:
-    """The session of a response, '' where this caller has none of that id."""
+async def place_of(keeper: ResponseKeeper, gateway: Gateway, response_id: str, caller: Caller) -> SessionKey | None:
+    """Where a response was answered; None where this caller has none of that id, or its session was deleted."""
     stored = await keeper.load(response_id)
-    return stored.session_id if stored is not None and _is_visible(stored, caller) else ""
+    if stored is None or not _is_visible(stored, caller):
+        return None
+    tail = await gateway.db.read(_tail, stored, SessionNames(stored.session_id, True, person=caller.person).key)
+    return None if tail.is_lost else tail.key
 
 
 def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
@@ -196,14 +200,14 @@ class Responses:
             raise bad_request(message, code="session_mismatch", param=SESSION_ID_HEADER)
         standing = "\n\n".join(text for text in (previous.standing, asked.said.system) if text)
         answers_calls = asked.said.messages[0].role is Role.TOOL
-        tail = await self._gateway.db.read(_tail, previous, str(names.key), with_lines=answers_calls)
+        tail = await self._gateway.db.read(_tail, previous, names.key, with_lines=answers_calls)
         if tail.is_lost and not asked.conversation:
             raise _no_previous(asked.previous, "Its session was deleted")
         is_newest = tail.is_newest and not self._keeper.is_taken(previous.session_id, previous.event_id)
         if is_newest or tail.is_open or is_said or asked.conversation:
             hold.session_id = names.session_id
             _check_results_follow(tail.messages, asked)
-            return Place(names, (), standing)
+            return Place(replace(names, person=tail.key.person), (), standing)
         branch = tuple(await self._gateway.db.read(_up_to, previous))
         _check_results_follow(branch, asked)
         return Place(replace(names, session_id=new_id("s")), branch, standing)
@@ -223,9 +227,8 @@ class Responses:
         before = asked.history.messages
         if before and names.is_named and await has_transcript(self._gateway, names):
             before = ()
-        if names.is_named and not before and asked.said.messages[0].role is Role.TOOL:
-            before_input = await self._gateway.db.read(_newest_lines, str(names.key))
-            _check_results_follow(tuple(before_input), asked)
+        if names.is_named and not before:
+            await check_answers(self._gateway, names, asked.said.messages, "input")
         else:
             check_results(before, asked.said)
         standing = "\n\n".join(text for text in (asked.history.system, asked.said.system) if text)
@@ -336,7 +339,8 @@ class Responses:
         """The response goes; the session it belongs to, and a turn that still runs in it, do not."""
         stored = await self._find(request, Action.CHANGE_ALL)
         if not may(request[CALLER].role, Action.CHANGE_OWN):
-            raise ApiError(403, "The role of this key may not delete.", code="not_allowed", kind="permission_error")
+            message = "The role of this key may not delete. Ask with one of a user, an admin or the owner."
+            raise ApiError(403, message, code="role_not_enough", kind="permission_error")
         await self._keeper.delete(stored.id)
         return json_response(shapes.deleted(stored.id))
 
@@ -409,26 +413,33 @@ def _page_of(request: web.Request) -> tuple[int, str, str]:
 class _Tail:
     """The end of a session, and whether a response is the newest thing in it.
 
+    ``key`` is where it was answered: an admin may go on from what somebody else asked, and a key may change its role.
     ``is_open``: it is still on its way, so there is nothing to branch from; what goes on from it waits behind it.
     ``is_lost``: it has ended, and its session was deleted since.
     """
 
+    key: SessionKey
     is_newest: bool
     messages: tuple[ChatMessage, ...] = ()
     is_open: bool = False
     is_lost: bool = False
 
 
-def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
-    """The lines are read only for who needs them: a long chain is not to cost more than a short one."""
-    messages = tuple(_newest_lines(tx, lane)) if with_lines else ()
+def _tail(tx: Tx, previous: Stored, key: SessionKey, *, with_lines: bool = False) -> _Tail:
+    """``key`` counts where nothing else is known of it.
+
+    The lines are read only for who needs them: a long chain is not to cost more than a short one.
+    """
     row = inbox.get(tx, previous.event_id)
+    key = SessionKey.parse(row.lane) if row is not None else key
+    lane = str(key)
+    messages = tuple(newest_lines(tx, lane)) if with_lines else ()
     if row is not None and row.settled_at is None:
-        return _Tail(is_newest=True, messages=messages, is_open=True)
+        return _Tail(key, is_newest=True, messages=messages, is_open=True)
     if _is_lost(tx, row, lane):
-        return _Tail(is_newest=False, is_lost=True)
+        return _Tail(key, is_newest=False, is_lost=True)
     if row is None:
-        return _Tail(is_newest=True, messages=messages)
+        return _Tail(key, is_newest=True, messages=messages)
     later = tx.value(
         """
         SELECT 1 FROM inbox
@@ -438,7 +449,7 @@ def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
         seq=row.seq,
     )
     if later is not None:
-        return _Tail(is_newest=False, messages=messages)
+        return _Tail(key, is_newest=False, messages=messages)
     last: Any = tx.value(
         """
         SELECT turn_id FROM transcript
@@ -447,7 +458,7 @@ def _tail(tx: Tx, previous: Stored, lane: str, *, with_lines: bool) -> _Tail:
         """,
         lane=lane,
     )
-    return _Tail(last is None or last == row.turn_id, messages)
+    return _Tail(key, last is None or last == row.turn_id, messages)
 
 
 def _is_lost(tx: Tx, row: InboxRow | None, lane: str) -> bool:
@@ -457,11 +468,6 @@ def _is_lost(tx: Tx, row: InboxRow | None, lane: str) -> bool:
     session_id = tx.value("SELECT session_id FROM turns WHERE id = :id", id=row.turn_id) if row is not None else None
     session_id = session_id or tx.value("SELECT session_id FROM lanes WHERE key = :lane", lane=lane)
     return not tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id or "")
-
-
-def _newest_lines(tx: Tx, lane: str) -> list[ChatMessage]:
-    session_id = tx.value("SELECT session_id FROM lanes WHERE key = :lane", lane=lane)
-    return sessions.history(tx, str(session_id), limit=TAIL_ROWS) if session_id else []
 
 
 def _up_to(tx: Tx, previous: Stored) -> list[ChatMessage]:

@@ -106,8 +106,9 @@ def approval_required(asked: ApprovalAsked, names: SessionNames) -> ApiError:
     """A synchronous call cannot wait for a person. Its turn does, and goes on when somebody answers."""
     return ApiError(
         409,
-        f"The agent needs an approval before it goes on: {asked.question} Answer it with the code {asked.code}; the "
-        "turn is waiting and its answer will be in the session.",
+        f"The agent needs an approval before it goes on: {asked.question} Answer it by POST /api/approvals/"
+        f"{asked.approval_id}, or with the code {asked.code}: `hermes approvals approve {asked.code}`. The turn is "
+        "waiting, and its answer will be in the session.",
         code="approval_required",
         kind="approval_required",
         headers={**names.headers(), COMPLETED_HEADER: "false", PARTIAL_HEADER: "false"},

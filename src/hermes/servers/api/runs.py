@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import hdrs, web
 
 from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.text import storable
@@ -30,11 +31,11 @@ from hermes.servers.api.parts import (
     ApiParts,
     Caller,
     SessionNames,
-    has_transcript,
     session_names,
 )
 from hermes.servers.api.run_events import RUN, SNAPSHOT, RunFeed, RunFeeds, Told, run_id_of
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.talks import check_answers, has_transcript
 from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, told
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import PLATFORM, RequestState
@@ -55,15 +56,15 @@ LARGEST_TRANSCRIPT = 256 * 1024
 BEGINNING = 1000
 _MODEL_ERROR = re.compile(r"model (\w+): ")
 
-SessionOfResponse = Callable[[str, Caller], Awaitable[str]]
-"""The session id of an earlier response, or '' where this caller has none of that id."""
+PlaceOfResponse = Callable[[str, Caller], Awaitable[SessionKey | None]]
+"""Where an earlier response was answered, or None where this caller has none of that id."""
 
 
 def routes(
-    parts: ApiParts, limits: InputLimits = INPUT_LIMITS, session_of_response: SessionOfResponse | None = None
+    parts: ApiParts, limits: InputLimits = INPUT_LIMITS, place_of_response: PlaceOfResponse | None = None
 ) -> RouteAdder:
     def add(app: web.Application) -> None:
-        runs = Runs(parts, feeds_of(app, parts.gateway), limits, session_of_response)
+        runs = Runs(parts, feeds_of(app, parts.gateway), limits, place_of_response)
         app.router.add_post("/v1/runs", runs.create)
         app.router.add_get("/v1/runs/{run_id}", runs.read)
         app.router.add_get("/v1/runs/{run_id}/events", runs.events, allow_head=False)
@@ -290,14 +291,14 @@ class Runs:
         parts: ApiParts,
         feeds: RunFeeds,
         limits: InputLimits,
-        session_of_response: SessionOfResponse | None,
+        place_of_response: PlaceOfResponse | None,
     ) -> None:
         self._gateway = parts.gateway
         self._door = parts.gateway.door
         self._feeds = feeds
         self._reader = RunReader(parts.gateway, feeds)
         self._limits = limits
-        self._session_of_response = session_of_response
+        self._place_of_response = place_of_response
         self._stopping: dict[str, asyncio.Task[None]] = {}
 
     async def close(self, _: web.Application) -> None:
@@ -316,6 +317,8 @@ class Runs:
         messages = whole
         if names.is_named and body.get("conversation_history") and await has_transcript(self._gateway, names):
             messages, _ = read_request({**body, "conversation_history": None}, self._limits, is_whole=False)
+        if names.is_named:
+            await check_answers(self._gateway, names, messages, "input")
         asked = AgentRequest(RequestKind.RUN, names.key, caller.sender_id, messages, options)
         event_id, key = new_id("ev"), request.headers.get(IDEMPOTENCY_KEY, "")
         self._feeds.open(event_id, names.session_id, str(asked.session_key)).begin()
@@ -345,20 +348,22 @@ class Runs:
 
     async def _names(self, request: web.Request, body: Mapping[str, Any], caller: Caller) -> SessionNames:
         """The body's session id wins, then the header's, then that of the response before."""
-        previous = await self._session_before(parse.read_string(body, "previous_response_id"), caller)
-        names = session_names(request, session_id=previous)
+        previous = await self._place_before(parse.read_string(body, "previous_response_id"), caller)
+        names = session_names(request, session_id=previous.chat if previous is not None else "")
+        if previous is not None and names.session_id == previous.chat:
+            names = replace(names, person=previous.person)
         named = parse.read_string(body, "session_id", longest=LONGEST_NAME).strip()
         if named and not named.isprintable():
             raise bad_request(
                 "session_id holds characters that cannot be seen.", code="invalid_value", param="session_id"
             )
-        return replace(names, session_id=named, is_named=True) if named else names
+        return replace(names, session_id=named, is_named=True, person=caller.person) if named else names
 
-    async def _session_before(self, response_id: str, caller: Caller) -> str:
+    async def _place_before(self, response_id: str, caller: Caller) -> SessionKey | None:
         if not response_id:
-            return ""
-        found = await self._session_of_response(response_id, caller) if self._session_of_response is not None else ""
-        if not found:
+            return None
+        found = await self._place_of_response(response_id, caller) if self._place_of_response is not None else None
+        if found is None:
             message = f"There is no response {response_id[:80]!r} to go on from."
             raise ApiError(404, message, code="previous_response_not_found", param="previous_response_id")
         return found
@@ -375,7 +380,8 @@ class Runs:
         name = request.match_info["run_id"]
         run = await self._reader.find(name.removeprefix(RUN), request[CALLER]) if name.startswith(RUN) else None
         if run is None:
-            raise not_found(f"There is no run {name[:80]!r}.", code="run_not_found")
+            message = f"There is no run {name[:80]!r} for this key. POST /v1/runs tells the id of the one it began."
+            raise not_found(message, code="run_not_found")
         return run
 
     def _status(self, run: Run) -> str:

@@ -30,6 +30,7 @@ from hermes.servers.api.parts import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.run_events import run_id_of
 from hermes.servers.api.runs import Run, RunReader, feeds_of, read_request
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.talks import check_answers
 from hermes.servers.api.transcripts import told
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import PLATFORM
@@ -238,6 +239,7 @@ class SessionRoutes:
             )
             raise ApiError(409, message, code="session_not_of_api", kind="conflict_error")
         names = SessionNames(key.chat, is_named=True, person=key.person)
+        await check_answers(self._gateway, names, messages, "input")
         return names, AgentRequest(RequestKind.CHAT, key, request[CALLER].sender_id, messages, options)
 
     async def _run(self, event_id: str, asked: AgentRequest) -> Run:
@@ -250,9 +252,12 @@ class SessionRoutes:
         name, caller = storable(request.match_info["id"]), request[CALLER]
         shown = await self._db.read(_find, name, caller)
         if shown is None:
-            raise not_found(f"There is no session {name[:80]!r}.", code="session_not_found")
+            message = f"There is no session {name[:80]!r} for this key. GET /api/sessions lists those there are."
+            raise not_found(message, code="session_not_found")
         if not may(caller.role, action):
-            message = f"A key with the role {caller.role} may not do this."
+            message = (
+                f"A key with the role {caller.role} may not do this. Ask with one of a user, an admin or the owner."
+            )
             raise ApiError(403, message, code="role_not_enough", kind="permission_error")
         return shown
 
