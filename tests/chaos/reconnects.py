@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from tests.fakes.telegram import UNPACED, FakeTelegram
 
 QUICK = Pace(backoff_seconds=(0.0,), conflict_seconds=0.0, watch_seconds=0.005)
 WAIT_SECONDS = 20.0
+PUT_OFF_SECONDS = 0.05  # every other pause is shorter
 STEADY = 15  # so many looks in a row saw the same
 HALF_OPEN_SHARE = 10  # a half-open connection is waited for, so it gets every tenth part of the tries only
 
@@ -138,6 +140,7 @@ class Account:
     def __init__(self, site: TroubledSite, configs: Sequence[Config], manifest: Manifest = MANIFEST) -> None:
         self.site = site
         self.attempts = 0
+        self._seen, self._seen_at = 0, 0.0
         self._configs = configs
         self._which = 0
         self._manifest = manifest
@@ -162,6 +165,16 @@ class Account:
         self._which = 1 - self._which
         self.supervisor.reconcile()
 
+    def _take_care(self) -> None:
+        """A platform that does not know us, or asked us to come back much later, is signed in to anew."""
+        now = time.monotonic()
+        if self.attempts != self._seen:
+            self._seen, self._seen_at = self.attempts, now
+        is_put_off = self.state == Link.UNREACHABLE and now - self._seen_at > PUT_OFF_SECONDS
+        if self.state == Link.SIGNED_OUT or is_put_off:
+            self._seen_at = now
+            self.sign_in_again()
+
     async def fail(self, trouble: Trouble, times: int) -> int:
         """Let so many attempts fail; how many did."""
         before = self.attempts
@@ -171,8 +184,7 @@ class Account:
         self.site.drop_connection()
         async with asyncio.timeout(WAIT_SECONDS + times * 0.2):
             while self.attempts - before < times:
-                if self.state == Link.SIGNED_OUT:
-                    self.sign_in_again()
+                self._take_care()
                 self.site.clock.advance(0.05)  # a connection caught between two troubles may hang, but not for long
                 await asyncio.sleep(0.002)
         if trouble is Trouble.REFUSED:
@@ -183,8 +195,7 @@ class Account:
         self.site.trouble = Trouble.NONE
         async with asyncio.timeout(WAIT_SECONDS):
             while self.state != Link.CONNECTED:
-                if self.state == Link.SIGNED_OUT:
-                    self.sign_in_again()
+                self._take_care()
                 await asyncio.sleep(0.002)
 
 
