@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from hermes.bootstrap import Setting, open_gateway
+from hermes.hosting import control
 from hermes.hosting.heartbeat import Heartbeat
 from hermes.hosting.worker import StopRequest, WorkerOptions
 from hermes.servers.api.models import routes
@@ -99,7 +101,7 @@ async def _names(client: TestClient[web.Request, web.Application], path: str) ->
         return [each["name"] for each in (await response.json())["data"]]
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(40)
 async def test_a_door_that_takes_long_to_open_keeps_no_account_waiting(
     tmp_path: Path, telegram: FakeTelegram, model: FakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,7 +110,7 @@ async def test_a_door_that_takes_long_to_open_keeps_no_account_waiting(
 
     def slow(host: Any, *args: Any, **more: Any) -> Any:
         if host == "slow.test":
-            answer.wait(15)
+            answer.wait(30)
             raise socket.gaierror(socket.EAI_AGAIN, "try again")
         return resolve(host, *args, **more)
 
@@ -123,11 +125,26 @@ async def test_a_door_that_takes_long_to_open_keeps_no_account_waiting(
     try:
         await telegram.wait_for(lambda: telegram.polls > 0, 8)
         assert not serving.done()
+        told = await _status(home)
+        assert [trouble for trouble in told["troubles"] if "slow.test" in trouble and "is not open yet" in trouble]
+        answer.set()
+        while "is not open yet" in str(told["troubles"]):
+            told = await _status(home)
+        assert "cannot be used" in str(told["troubles"])
     finally:
         answer.set()
         stop.ask()
         await asyncio.wait({serving}, timeout=8)
     assert serving.result() == 0
+
+
+async def _status(home: Path) -> dict[str, Any]:
+    """What the control socket tells, as soon as there is one."""
+    while True:
+        with suppress(control.GatewayIsDownError, control.GatewayIsStalledError):
+            told: dict[str, Any] = await asyncio.to_thread(control.call, home, "status")
+            return told
+        await asyncio.sleep(0.05)
 
 
 async def _serve_alone(options: WorkerOptions) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -28,6 +29,8 @@ IDLE_SECONDS = 20.0
 LINGERING_SECONDS = 2.0
 """How long the rest of a refused body is read and thrown away, so that its sender gets to read the refusal."""
 TRY_AGAIN_SECONDS = 5.0
+LOOKING_UP_SECONDS = 2.0
+"""How long the start waits for the address of a host that is a name."""
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +112,7 @@ class HttpServer:
 
     A port that another program holds stops nothing else: ``trouble`` says so, and it is tried again until it is
     free; ``bound`` is set from then on. Port 0 takes any free one; ``port`` then tells which. The same goes for a
-    port that must not open: ``why_closed`` is asked each time, and says why.
+    port that must not open (``why_closed`` is asked each time, and says why) and for a host whose name nobody resolves.
     """
 
     def __init__(
@@ -144,24 +147,28 @@ class HttpServer:
             logger=_unheard(),
         )
         await runner.setup()
-        trying: asyncio.Task[None] | None = None
+        tasks: list[asyncio.Task[Any]] = []
         try:
-            if not await self._bind(runner):
-                trying = asyncio.create_task(self._keep_trying(runner), name="http port")
+            tasks.append(first := asyncio.create_task(self._bind(runner)))
+            await asyncio.wait({first}, timeout=None if is_address(self.host) else LOOKING_UP_SECONDS)
+            if not first.done():
+                self.trouble = f"port {self.port} is not open yet: {self.host} is being looked up, and nobody answers"
+            if not first.done() or not first.result():
+                tasks.append(asyncio.create_task(self._keep_trying(runner, first), name="http port"))
             yield
         finally:
-            if trying is not None:
-                trying.cancel()
-                await asyncio.gather(trying, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await runner.cleanup()
 
-    async def _keep_trying(self, runner: web.AppRunner) -> None:
+    async def _keep_trying(self, runner: web.AppRunner, first: asyncio.Task[bool]) -> None:
         log.error("HTTP port is closed", extra={"reason": self.trouble})
-        while True:
+        is_open = await first
+        while not is_open:
             await asyncio.sleep(TRY_AGAIN_SECONDS)
-            if await self._bind(runner):
-                log.info("HTTP port is open", extra={"url": self.url})
-                return
+            is_open = await self._bind(runner)
+        log.info("HTTP port is open", extra={"url": self.url})
 
     async def _bind(self, runner: web.AppRunner) -> bool:
         if self._why_closed is not None and (reason := await self._why_closed()):
@@ -188,6 +195,15 @@ def _unheard() -> logging.Logger:
     logger = logging.getLogger(f"{__name__}.bytes")
     logger.setLevel(logging.CRITICAL)
     return logger
+
+
+def is_address(host: str) -> bool:
+    """Whether nobody has to be asked for the address."""
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _reason(error: OSError) -> str:

@@ -13,6 +13,7 @@ from aiohttp import hdrs, web
 from hermes.config import ApiConfig
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.parts import SESSION_ID_HEADER, SESSION_KEY_HEADER
+from hermes.servers.app import is_address
 
 RESOLVE_SECONDS = 3.0
 BODY_SECONDS = 30.0
@@ -63,21 +64,13 @@ def is_network_accessible(host: str, resolve: Resolve = _resolve) -> bool:
     Blocks for a name: call it in a thread.
     """
     bare = host.strip().strip("[]")
-    if _is_address(bare):
+    if is_address(bare):
         return not is_loopback(bare)
     try:
         found = list(resolve(bare)) if bare else []
     except (OSError, UnicodeError):
         return True
     return not found or not all(is_loopback(address) for address in found)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return False
-    return True
 
 
 async def why_closed(api: ApiConfig, resolve: Resolve = _resolve) -> str:
@@ -119,7 +112,7 @@ def is_our_host(header: str, api: ApiConfig) -> bool:
     if is_loopback(bound) or bound in _OURS:
         return is_loopback(host)
     # An address cannot be rebound; a name without a dot is one of the local network (a service of Docker Compose).
-    return _is_address(host) or "." not in host
+    return is_address(host) or "." not in host
 
 
 def _is_listed(host: str, allowed: Iterable[str]) -> bool:
