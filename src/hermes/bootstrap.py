@@ -54,13 +54,13 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         stack.push_async_callback(gateway.embedded.aclose)
         stack.push_async_callback(gateway.fetcher.aclose)
         tasks = [
-            asyncio.create_task(kept_up(name, run, ground.troubles), name=name)
+            asyncio.create_task(kept_up(name, run, ground.troubles.texts), name=name)
             for name, run in wiring.background().items()
         ]
         stack.push_async_callback(_end, tasks)
         if not setting.doors_first:
             gateway.begin()
-        await gateway.intake.resume()
+        await gateway.intake.take_up()
         try:
             yield gateway
         finally:

@@ -175,6 +175,7 @@ class Wiring:
         return {
             "menus": self._menus.run,
             "config": self._watch.run,
+            "intake": self._intake.run,
             "lanes": self._lanes.run,
             "delivery": self._delivery.run,
             "presenter": self._presenter.run,

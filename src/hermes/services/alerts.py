@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from hermes.config import Config
 from hermes.core.errors import StoreIsDownError
@@ -89,15 +88,6 @@ class Troubles:
         if trouble.kind == "owner":
             self._on_owner_lost(trouble.text)
         self._tell(trouble.text)
-
-    @contextmanager
-    def standing(self, text: str) -> Iterator[None]:
-        """In status as long as the block lasts; nobody is written to."""
-        self.texts.append(text)
-        try:
-            yield
-        finally:
-            self.texts.remove(text)
 
     def tell_through(self, alerts: Alerts) -> None:
         """From now on, and of all that was noted before there was this way."""

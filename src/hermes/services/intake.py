@@ -146,7 +146,6 @@ class Intake:
         self._in_hand: set[str] = set()  # events that are being acted on
         self._newest: dict[str, asyncio.Future[None]] = {}  # the last command of each chat that is at it
         self._acting: set[asyncio.Future[None]] = set()
-        self._looking: asyncio.Task[None] | None = None
 
     def emit_for(self, account: AccountKey, adapter: Adapter) -> Emit:
         """The ``emit`` that this adapter is handed."""
@@ -474,24 +473,22 @@ class Intake:
         self._letters.due(rows)
         self._lanes.wake(lane)
 
-    async def resume(self) -> None:
-        """Act on what was stored and had not acted when the last process ended; then look again now and then.
+    async def run(self) -> None:
+        """Look, now and then, for what has not acted: until closed or cancelled.
 
         An event whose COMMIT was unknown, or whose store was down when it was to act, is open and in nobody's hand.
         """
-        await self.take_up()
-        self._looking = asyncio.create_task(self._look_again(), name="acting")
-
-    async def _look_again(self) -> None:
         while True:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            if self._is_closed:
+                return
             try:
                 await self.take_up(LOOK_AGAIN_SECONDS)
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "looking for commands", "reason": str(error)})
 
     async def take_up(self, age_seconds: float = 0.0) -> None:
-        """Act on what is open, that old and in nobody's hand."""
+        """Act on what is open, that old and in nobody's hand; at a start, on all that the last process left."""
         before = self._clock.now() - age_seconds
         for row in await self._db.read(inbox.acting):
             if row.id in self._in_hand or row.received_at > before:
@@ -505,8 +502,6 @@ class Intake:
 
     async def close(self) -> None:
         self._is_closed = True
-        if self._looking is not None:
-            self._looking.cancel()
         if self._acting:
             await asyncio.wait(self._acting, timeout=2)
         for task in self._acting:

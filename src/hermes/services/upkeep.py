@@ -6,8 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from hermes.services.alerts import Troubles
-
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = (1.0, 5.0, 30.0, 60.0)
@@ -16,9 +14,9 @@ STEADY_SECONDS = 600.0
 
 
 async def kept_up(
-    name: str, run: Callable[[], Awaitable[None]], troubles: Troubles, pauses: Sequence[float] = PAUSE_SECONDS
+    name: str, run: Callable[[], Awaitable[None]], troubles: list[str], pauses: Sequence[float] = PAUSE_SECONDS
 ) -> None:
-    """Run it until it is done or cancelled. While it rests after a break, status says so."""
+    """Run it until it is done or cancelled. While it rests after a break, ``troubles`` say so, and with them status."""
     loop = asyncio.get_running_loop()
     breaks = 0
     while True:
@@ -33,8 +31,11 @@ async def kept_up(
             breaks += 1
             log.exception("A part broke", extra={"part": name, "again_in": pause})
             text = f"{name} broke ({type(error).__name__}) and begins again: hermes logs --level error"
-        with troubles.standing(text):
+        troubles.append(text)
+        try:
             await asyncio.sleep(pause)
+        finally:
+            troubles.remove(text)
 
 
 def _is_cancelled() -> bool:

@@ -7,25 +7,18 @@ import logging
 
 import pytest
 
-from hermes.services.alerts import Troubles
 from hermes.services.upkeep import kept_up
 
 
-@pytest.fixture
-def troubles() -> Troubles:
-    return Troubles(lambda _: None)
-
-
-async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(
-    troubles: Troubles, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(caplog: pytest.LogCaptureFixture) -> None:
+    troubles: list[str] = []
     seen: list[list[str]] = []
     is_back = asyncio.Event()
 
     async def run() -> None:
-        seen.append(list(troubles.texts))
+        seen.append(list(troubles))
         if len(seen) < 3:
-            asyncio.get_running_loop().call_soon(lambda: seen.append(list(troubles.texts)))
+            asyncio.get_running_loop().call_soon(lambda: seen.append(list(troubles)))
             raise ValueError("a row that cannot be read")
         is_back.set()
         await asyncio.Event().wait()
@@ -42,18 +35,19 @@ async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(
         await part
 
 
-async def test_a_part_that_is_done_is_not_begun_again(troubles: Troubles) -> None:
+async def test_a_part_that_is_done_is_not_begun_again() -> None:
     times = []
 
     async def run() -> None:
         times.append(1)
 
-    await kept_up("tools", run, troubles)
+    await kept_up("tools", run, [])
     assert times == [1]
 
 
-async def test_one_that_breaks_while_it_is_ended_ends(troubles: Troubles) -> None:
+async def test_one_that_breaks_while_it_is_ended_ends() -> None:
     has_begun = asyncio.Event()
+    troubles: list[str] = []
 
     async def run() -> None:
         has_begun.set()
@@ -68,4 +62,4 @@ async def test_one_that_breaks_while_it_is_ended_ends(troubles: Troubles) -> Non
     async with asyncio.timeout(10):
         with pytest.raises(ValueError, match="while it tidied up"):
             await part
-    assert troubles.texts == []
+    assert troubles == []

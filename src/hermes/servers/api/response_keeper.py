@@ -26,6 +26,7 @@ from hermes.servers.api.errors import ApiError
 from hermes.services.door import RequestState
 from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
+from hermes.services.upkeep import kept_up
 from hermes.store import codec, inbox, responses, sessions
 from hermes.store.db import Database, Limits, Tx
 from hermes.store.responses import NewResponse, Stored
@@ -89,7 +90,8 @@ class ResponseKeeper:
             # One broken file stops nothing else: it is tried again with every request that needs it.
             self._gateway.troubles.append(error.message)
         async with self._stack:
-            settling = asyncio.create_task(self._settle_forever(), name="settling responses")
+            upkeep = kept_up("settling responses", self._settle_forever, self._gateway.troubles)
+            settling = asyncio.create_task(upkeep, name="settling responses")
             try:
                 with self._gateway.bus.watch(self._saw):
                     yield
