@@ -56,7 +56,7 @@ async def test_what_waited_is_sent_as_soon_as_the_platform_is_back(
         await answers_made_while_away(gateway, telegram, model)
         await telegram.start()
         # The clock stands still: nothing here waits for a retry's time to come.
-        await telegram.wait_for(lambda: len(telegram.sent) == len(CHATS), WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= len(CHATS), WAIT_SECONDS)
     assert {sent.text for sent in telegram.sent} == {f"echo: hello from {chat}" for chat in CHATS}
 
 

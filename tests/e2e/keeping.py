@@ -19,7 +19,7 @@ STAND_IN = Path(__file__).parent / "workers" / "stand_in.py"
 T = TypeVar("T")
 
 
-def until(ask: Callable[[], T], seconds: float = 5.0) -> T:
+def until(ask: Callable[[], T], seconds: float = 20.0) -> T:
     """Ask until the answer is yes; the answer."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
@@ -54,7 +54,7 @@ class Kept:
         is_ours = seen is not None and processes.parent_of(seen.pid) == self.process.pid
         mark = processes.start_mark(seen.pid) if seen else ""
         self.process.kill()
-        self.process.wait(5)
+        self.process.wait(20)
         if seen and is_ours and not processes.wait_until_gone(seen.pid, mark, 2):
             processes.send_signal(seen.pid, mark, signal.SIGKILL)
         if self.process.stdout:
@@ -72,7 +72,7 @@ class Kept:
                 return 0
             return seen.pid
 
-        return until(ask, 8.0)
+        return until(ask, 25.0)
 
     def lives(self) -> list[str]:
         file = self.home / "lives"

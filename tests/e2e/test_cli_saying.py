@@ -170,7 +170,7 @@ async def test_a_dead_letter_is_listed_and_offered_again(client: Client) -> None
     assert (dead["id"], dead["reason"], dead["text"]) == (letter_id, "too long", "late")
     async with client.gateway.hub.listen("cli") as heard:
         assert (await client.ask("outbox.retry", id=letter_id))["id"] == letter_id
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             assert (await heard.get()).text == "late"
     with pytest.raises(GatewayError, match="no dead letter"):
         await client.ask("outbox.retry", id="ob_nobody")

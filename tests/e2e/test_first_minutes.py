@@ -160,7 +160,7 @@ class Window:
                 self.process.wait(12)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait(5)
+                self.process.wait(20)
         os.close(self._ours)
         self._reader.join(2)
 

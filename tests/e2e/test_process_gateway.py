@@ -50,7 +50,7 @@ def typed(environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[s
 
 def health(environ: dict[str, str]) -> object:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{environ['API_SERVER_PORT']}/health", timeout=2) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{environ['API_SERVER_PORT']}/health", timeout=10) as answer:
             return json.load(answer)
     except OSError:
         return None

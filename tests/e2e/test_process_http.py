@@ -22,7 +22,7 @@ async def get(url: str) -> AsyncIterator[aiohttp.ClientResponse]:
 
 async def test_health_says_ok() -> None:
     server = HttpServer(make_app(health=lambda: {"version": "1"}), "127.0.0.1", 0)
-    async with asyncio.timeout(5), server.listening(), get(f"{server.url}/health") as answer:
+    async with asyncio.timeout(20), server.listening(), get(f"{server.url}/health") as answer:
         assert answer.status == 200
         assert await answer.json() == {"status": "ok", "version": "1"}
 
@@ -35,7 +35,7 @@ async def test_refusals_and_bugs_are_json_and_end_one_request_only() -> None:
         app.router.add_get("/broken", broken)
 
     server = HttpServer(make_app([add]), "127.0.0.1", 0)
-    async with asyncio.timeout(5), server.listening():
+    async with asyncio.timeout(20), server.listening():
         for path, status in (("/broken", 500), ("/nowhere", 404), ("/health", 200)):
             async with get(server.url + path) as answer:
                 assert answer.status == status
@@ -48,7 +48,7 @@ async def test_a_taken_port_is_told_and_used_once_it_is_free(monkeypatch: pytest
         other.bind(("127.0.0.1", 0))
         other.listen()
         server = HttpServer(make_app(), "127.0.0.1", other.getsockname()[1])
-        async with asyncio.timeout(5), server.listening():
+        async with asyncio.timeout(20), server.listening():
             assert "cannot be used" in server.trouble
             other.close()
             await server.bound.wait()

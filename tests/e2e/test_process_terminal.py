@@ -54,7 +54,7 @@ class Terminal:
             os.close(self.master)
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(5)
+            self.process.wait(20)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def test_ctrl_c_drains_and_says_so(terminal: Terminal) -> None:
     terminal.press(b"\x03")
-    assert terminal.process.wait(6) == 0
+    assert terminal.process.wait(20) == 0
     screen = terminal.text()
     assert "Stopping. What is unfinished goes on after the next start." in screen
     assert "INFO" not in screen  # the log is in its file; a person's screen stays quiet
@@ -79,7 +79,7 @@ def test_a_closed_window_ends_both(terminal: Terminal) -> None:
     worker = locks.holder(paths.owner_lock(str(terminal.home)))
     assert worker is not None
     os.close(terminal.master)
-    assert terminal.process.wait(6) == 0
+    assert terminal.process.wait(20) == 0
     assert not processes.is_alive(worker.pid, worker.mark)
 
 
@@ -99,4 +99,4 @@ def test_systemd_hears_ready_alive_and_stopping(tmp_path: Path) -> None:
             until(lambda: has(b"WATCHDOG=1"))
             kept.process.terminate()
             until(lambda: has(b"STOPPING=1"))
-            assert kept.process.wait(5) == 0
+            assert kept.process.wait(20) == 0

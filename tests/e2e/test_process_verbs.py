@@ -45,7 +45,7 @@ def test_status_after_both_were_killed(tmp_path: Path) -> None:
         worker = kept.worker()
         kept.process.kill()
         os.kill(worker, signal.SIGKILL)
-        kept.process.wait(5)
+        kept.process.wait(20)
         told = gateway(tmp_path, "status")
         assert told.returncode == 3
         assert "✗ Gateway is not running: killed " in told.stdout
@@ -58,7 +58,7 @@ def test_stop_then_status_then_stop_again(tmp_path: Path) -> None:
         told = gateway(tmp_path, "stop")
         assert told.returncode == 0
         assert "✓ Gateway stopped as asked" in told.stdout
-        assert kept.process.wait(2) == 0
+        assert kept.process.wait(20) == 0
     told = gateway(tmp_path, "status")
     assert told.returncode == 3
     assert "as asked" in told.stdout

@@ -20,7 +20,7 @@ SECONDS = 20.0
 
 
 def health(port: int) -> object:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as answer:
         return json.load(answer)
 
 
@@ -102,7 +102,7 @@ async def test_on_a_disk_that_is_full_the_gateway_stays_up_and_messages_wait_wit
         assert full_at is not None
         await until(lambda: heart_beats_since(world, full_at), 5)
         ballast.unlink()
-        await world.telegram.wait_for(lambda: world.telegram.texts().count("echo: still there?") == 10, SECONDS)
+        await world.telegram.wait_for(lambda: world.telegram.texts().count("echo: still there?") >= 10, SECONDS)
         await is_answered(world, "and now?")
         await until(lambda: not troubles(world), SECONDS)
         assert world.gateway.worker() == worker

@@ -25,7 +25,7 @@ from tests.fakes.speech import FakeSpeech
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
 ANA, BEN, EVE = 5550142, 5550188, 66
-SECONDS = 15.0
+SECONDS = 30
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 

@@ -55,9 +55,9 @@ async def test_a_voice_note_comes_in_is_understood_and_answered_aloud(
     model.says("Turn **left**.")
     async with start(TTS_PROVIDER="command", TTS_COMMAND=SPEAKS, STT_PROVIDER="command", STT_COMMAND=listens):
         telegram.user_says("/voice on")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, SECONDS)
         telegram.user_speaks(await spoken("go backward two meters"))
-        await telegram.wait_for(lambda: len(telegram.sent) == 3, SECONDS * 2)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 3, SECONDS * 2)
     heard = [message["content"] for message in model.last_request["messages"] if message["role"] == "user"][-1]
     assert heard.endswith("go backward two meters")
     _, text, voice = telegram.sent

@@ -96,7 +96,7 @@ def notes(folder: Path, name: str) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-async def until(is_so: Callable[[], object], seconds: float = 10.0) -> None:
+async def until(is_so: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait for something that another process does."""
     async with asyncio.timeout(seconds):
         while not is_so():  # noqa: ASYNC110 - there is no event between processes

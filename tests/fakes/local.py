@@ -79,7 +79,7 @@ class FakeLocal(Unplayed):
     def open_connections(self) -> int:
         return 0
 
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
+    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 20.0) -> None:
         await self._changes.wait_for(predicate, deadline)
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:

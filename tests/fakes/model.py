@@ -210,12 +210,12 @@ class FakeModel:
         self._released.set()
         self._let_go.set()
 
-    async def is_holding(self, within_seconds: float = 5.0) -> None:
+    async def is_holding(self, within_seconds: float = 30.0) -> None:
         """Wait until an answer is being held."""
         async with asyncio.timeout(within_seconds):
             await self._holding.wait()
 
-    async def is_hung_up_on(self, within_seconds: float = 5.0) -> None:
+    async def is_hung_up_on(self, within_seconds: float = 30.0) -> None:
         """Wait until a client has closed its connection in the middle of an answer."""
         async with asyncio.timeout(within_seconds):
             await self._gone.wait()

@@ -59,7 +59,7 @@ class Hold:
         self._reached = asyncio.Event()
         self._released = asyncio.Event()
 
-    async def reached(self, deadline: float = 5.0) -> None:
+    async def reached(self, deadline: float = 20.0) -> None:
         """Return once a request has been taken and its answer is being kept back."""
         async with asyncio.timeout(deadline):
             await self._reached.wait()
@@ -178,4 +178,4 @@ class FakeServer(Protocol):
     @property
     def typings(self) -> int: ...
 
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None: ...
+    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 20.0) -> None: ...

@@ -159,7 +159,7 @@ class Site(Unplayed):
     def open_connections(self) -> int:
         return len(self._server.connections) if self._server else 0
 
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
+    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 20.0) -> None:
         await self._changes.wait_for(predicate, deadline)
 
 

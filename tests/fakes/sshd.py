@@ -73,7 +73,7 @@ class RealSshd:
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._process.terminate()
-        self._process.wait(5)
+        self._process.wait(20)
         self._log.close()
 
     def log(self) -> str:

@@ -460,7 +460,7 @@ class FakeWhatsApp:
         self._retries[number] = answered
         key = {"remoteJid": chat, "fromMe": True, "id": message_id}
         self._each(lambda line: line.tell("retry", {"number": number, "key": key}))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             return await answered
 
     @property
@@ -476,7 +476,7 @@ class FakeWhatsApp:
         """How many messages WhatsApp still keeps because no receipt came."""
         return len(self._waiting)
 
-    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 5.0) -> None:
+    async def wait_for(self, predicate: Callable[[], bool], deadline: float = 20.0) -> None:
         await self._changes.wait_for(predicate, deadline)
 
     # ---- the server ----------------------------------------------------------------------------------------

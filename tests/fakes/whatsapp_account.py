@@ -129,10 +129,10 @@ class LongLived:
             if pipe is not None:
                 pipe.close()
         try:
-            process.wait(5)
+            process.wait(20)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(5)
+            process.wait(20)
         shutil.rmtree(self.folder / "session", ignore_errors=True)
 
     def close(self) -> None:

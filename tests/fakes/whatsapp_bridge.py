@@ -163,7 +163,7 @@ class RunningBridge:
 
     async def _ended(self) -> None:
         assert self.process is not None
-        async with asyncio.timeout(5):  # it gives itself two seconds, of a machine that is not busy
+        async with asyncio.timeout(20):  # it gives itself two seconds, of a machine that is not busy
             await self.process.wait()
         self.process = None
         if self._http is not None:
@@ -207,7 +207,7 @@ class RunningBridge:
         assert answer.status == 200, answer
         return answer.body
 
-    async def becomes(self, status: str, deadline: float = 5.0) -> Json:
+    async def becomes(self, status: str, deadline: float = 20.0) -> Json:
         """Wait for this status; the health that shows it."""
         async with asyncio.timeout(deadline):
             health = await self.get("/health")
@@ -215,7 +215,7 @@ class RunningBridge:
                 health = await self.get(f"/health?not={health['status']}&wait=5")
             return health
 
-    async def items(self, count: int, after: int = 0, deadline: float = 5.0) -> list[Json]:
+    async def items(self, count: int, after: int = 0, deadline: float = 20.0) -> list[Json]:
         """Wait for so many items after the cursor; none is acked."""
         found: list[Json] = []
         async with asyncio.timeout(deadline):
@@ -223,7 +223,7 @@ class RunningBridge:
                 found += (await self.get(f"/messages?after={found[-1]['cursor'] if found else after}&wait=5"))["items"]
         return found
 
-    async def has_waiting(self, count: int, deadline: float = 5.0) -> None:
+    async def has_waiting(self, count: int, deadline: float = 20.0) -> None:
         """Wait until so many items are there, readable or not."""
         async with asyncio.timeout(deadline):
             while (await self.get("/health?not=none&wait=0"))["waiting"] < count:  # noqa: ASYNC110 - another process

@@ -473,7 +473,7 @@ async def test_of_two_people_at_once_one_wins_and_the_other_is_told_who(
         await gateway.db.write(name, "p_telegram_8", "Bo")
         telegram.user_presses(asked, "Approve", user=7)
         telegram.user_presses(asked, "Deny", user=8, name="Bo")
-        await telegram.wait_for(lambda: len(telegram.answered_presses) == 2, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.answered_presses) >= 2, SECONDS)
         await answered(telegram, "Did one.")
     told = sorted(telegram.answered_presses.values())
     assert told in (
@@ -497,7 +497,7 @@ async def test_an_answer_from_the_command_line_and_one_from_the_chat_meet(
             command_line(gateway, "approvals.answer", id=code_in(asked), allow=True), return_exceptions=True
         )
         await answered(telegram, "Did one.")
-        await telegram.wait_for(lambda: len(telegram.answered_presses) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.answered_presses) >= 1, SECONDS)
     [pressed] = telegram.answered_presses.values()
     by_command = outcomes[0]["text"] if isinstance(outcomes[0], dict) else str(outcomes[0])
     assert {pressed, by_command} in (
@@ -538,7 +538,7 @@ async def test_what_takes_an_admin_is_put_into_the_home_channel_too(
     async with start(TELEGRAM_ALLOWED_USERS="7,8", TELEGRAM_HOME_CHANNEL="8") as gateway:
         await make(gateway, 8, PersonRole.ADMIN)
         await ask(gateway, telegram, model, role=PersonRole.USER)
-        await telegram.wait_for(lambda: len([sent for sent in telegram.sent if sent.buttons]) == 2, SECONDS)
+        await telegram.wait_for(lambda: len([sent for sent in telegram.sent if sent.buttons]) >= 2, SECONDS)
         asked, copy = sorted((sent for sent in telegram.sent if sent.buttons), key=lambda sent: sent.chat)
         assert (asked.chat, copy.chat) == ("7", "8")
         assert "an admin or the owner must answer" in asked.text

@@ -66,7 +66,7 @@ async def test_a_button_lets_the_call_run_once(
         telegram.user_presses(asked, "Approve")
         telegram.user_presses(asked, "Approve")
         await answered(telegram, "All done.")
-        await telegram.wait_for(lambda: len(telegram.answered_presses) == 2, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.answered_presses) >= 2, SECONDS)
         assert a_model_accepts(await transcript(gateway))
     assert dangers(tmp_path) == ["bang"]
     assert sorted(telegram.answered_presses.values()) == ["Approved, going on.", "It was already allowed by Ana."]
@@ -79,11 +79,11 @@ async def test_who_pressed_in_vain_is_told_at_the_button_and_the_chat_is_not_tol
         await ask(gateway, telegram, model)
         asked = replace(await question(telegram))  # as a client shows it that was not told of the edit
         telegram.user_presses(asked, "Approve", user=8, name="Bo")
-        await telegram.wait_for(lambda: len(telegram.answered_presses) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.answered_presses) >= 1, SECONDS)
         telegram.user_presses(asked, "Approve")
         await answered(telegram, "All done.")
         telegram.user_presses(asked, "Approve")
-        await telegram.wait_for(lambda: len(telegram.answered_presses) == 3, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.answered_presses) >= 3, SECONDS)
         await until(lambda: _all_answered(gateway))
         letters = [row.body for row in await outbox_rows(gateway)]
     told = list(telegram.answered_presses.values())
@@ -332,7 +332,7 @@ async def test_a_message_while_a_question_waits_queues_and_is_told_so_once(
     async with start() as gateway:
         await ask(gateway, telegram, model)
         telegram.user_says("are you there?")
-        await telegram.wait_for(lambda: len(telegram.sent) == 2, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2, SECONDS)
         telegram.user_says("hello?")
         await telegram.wait_for(lambda: telegram.unconfirmed == 0, SECONDS)
     async with start() as gateway:

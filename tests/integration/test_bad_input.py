@@ -34,7 +34,7 @@ def inbox_rows(tx: Tx) -> list[tuple[str, str, str]]:
     return tx.all("SELECT kind, state, reason FROM inbox ORDER BY received_at", lambda *row: row)
 
 
-async def all_ended(gateway: Gateway, seconds: float = 8.0) -> list[tuple[str, str, str]]:
+async def all_ended(gateway: Gateway, seconds: float = 30.0) -> list[tuple[str, str, str]]:
     """Every stored event, once each has come to its end."""
     deadline = time.monotonic() + seconds
     while True:
@@ -46,7 +46,7 @@ async def all_ended(gateway: Gateway, seconds: float = 8.0) -> list[tuple[str, s
         await asyncio.sleep(0.02)
 
 
-async def still_answers(telegram: FakeTelegram, seconds: float = 8.0) -> None:
+async def still_answers(telegram: FakeTelegram, seconds: float = 30.0) -> None:
     text = f"still there {telegram.polls}?"
     telegram.user_says(text, chat=WITNESS, user=WITNESS)
     await telegram.wait_for(lambda: f"echo: {text}" in telegram.texts(WITNESS), seconds)
@@ -236,7 +236,7 @@ async def test_nul_and_half_surrogates_are_stored_and_answered_wherever_they_sta
             **{"from": {**PERSON, "first_name": odd, "username": odd}},
         )
         deliver(telegram, {"message": message})
-        await telegram.wait_for(lambda: len(telegram.texts(7)) == 1)
+        await telegram.wait_for(lambda: len(telegram.texts(7)) >= 1)
         named = {**FILE, "file_name": f"{odd}.txt", "mime_type": odd, "file_id": odd}
         deliver(telegram, {"message": {**_message(document=named, caption=f"two {odd}"), "message_id": 6}})
         await telegram.wait_for(lambda: len(telegram.texts(7)) >= 2)  # a file that did not come is told besides
@@ -272,7 +272,7 @@ async def test_a_huge_batch_is_stored_and_every_message_in_it_answered(start: St
         if number % 10 == 0:
             telegram.something_broken_arrives()
     async with start(TELEGRAM_ALLOW_ALL_USERS="true", HERMES_BUSY_MODE="queue") as gateway:
-        await telegram.wait_for(lambda: len(telegram.sent) == 300, 20)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 300, 20)
         rows = await all_ended(gateway)
     assert sorted(telegram.texts()) == sorted(f"echo: message {number}" for number in range(300))
     assert sum(kind == "unreadable" for kind, _, _ in rows) == 30
@@ -315,7 +315,7 @@ async def test_a_bad_model_address_is_told_and_the_key_goes_nowhere_else(start: 
     # The guard of the test suite fails this test if api.openai.com is even looked up.
     async with start(OPENAI_BASE_URL="not an address") as gateway:
         telegram.user_says("hello")
-        await telegram.wait_for(lambda: len(telegram.texts(7)) == 1)
+        await telegram.wait_for(lambda: len(telegram.texts(7)) >= 1)
         problems = [str(problem) for problem in gateway.watch.loaded.problems]
     assert any("OPENAI_BASE_URL: is an address with a blank" in problem for problem in problems)
     assert "base_url" in telegram.texts(7)[0]
@@ -328,7 +328,7 @@ async def test_a_wrong_model_name_is_told_in_the_chat_with_its_cure(
     model.fails_next(404, {"error": {"code": "model_not_found", "message": "The model `gpt-9` does not exist"}})
     async with start(HERMES_MODEL="gpt-9") as gateway:
         telegram.user_says("hello")
-        await telegram.wait_for(lambda: len(telegram.texts(7)) == 1)
+        await telegram.wait_for(lambda: len(telegram.texts(7)) >= 1)
         telegram.user_says("again")
         await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: again")
         await all_ended(gateway)

@@ -15,7 +15,7 @@ from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 
 FIVE = [f"word {number}" for number in range(1, 6)]
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 30
 
 
 async def outcomes(gateway: Gateway) -> list[tuple[str, str]]:
@@ -67,7 +67,7 @@ async def test_messages_that_keep_interrupting_are_all_seen_by_the_model_in_orde
         for number, text in enumerate(FIVE, start=1):
             await telegram.wait_for(lambda asked=number: len(model.requests) == asked, WAIT_SECONDS)  # type: ignore[misc]
             telegram.user_says(text)
-        await telegram.wait_for(lambda: len(model.requests) == 6, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(model.requests) >= 6, WAIT_SECONDS)
         model.release()
         await telegram.wait_for(lambda: bool(telegram.sent), WAIT_SECONDS)
         settled = await outcomes(gateway)
@@ -81,7 +81,7 @@ async def test_queue_answers_each_in_a_turn_of_its_own(start: Start, telegram: F
     async with start(HERMES_BUSY_MODE="queue") as gateway:
         await say_five_during_a_turn(telegram, model)
         model.release()
-        await telegram.wait_for(lambda: len(telegram.sent) == 6, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 6, WAIT_SECONDS)
         settled = await outcomes(gateway)
     assert telegram.texts(7) == [f"echo: {text}" for text in ["first", *FIVE]]
     assert [state for state, _ in settled] == ["answered"] * 6
@@ -127,9 +127,9 @@ async def test_what_waits_is_told_once_for_each_turn_and_comes_next(
         await say_five_during_a_turn(telegram, model)
         await telegram.wait_for(lambda: telegram.texts(7) == [ENGLISH.WAITS_IN_LINE], WAIT_SECONDS)
         telegram.user_says("/status")  # stored after all of them: none of them says anything more
-        await telegram.wait_for(lambda: len(telegram.sent) == 2, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2, WAIT_SECONDS)
         model.release()
-        await telegram.wait_for(lambda: len(telegram.sent) == 8, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 8, WAIT_SECONDS)
     assert telegram.texts(7)[2:] == [f"echo: {text}" for text in ["first", *FIVE]]
 
 
@@ -148,7 +148,7 @@ async def test_a_message_that_was_begun_meanwhile_is_not_told_that_it_waits(
     async with start(HERMES_BUSY_MODE="queue", pace=Pace(told_it_waits_seconds=0.2)):
         await say_five_during_a_turn(telegram, model)
         model.release()
-        await telegram.wait_for(lambda: len(telegram.sent) == 6, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 6, WAIT_SECONDS)
         telegram.user_says("last")
         await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: last", WAIT_SECONDS)
     assert ENGLISH.WAITS_IN_LINE not in telegram.texts(7)
@@ -164,7 +164,7 @@ async def test_one_message_can_be_queued_in_a_chat_that_interrupts(
         telegram.user_says("/queue and then this")
         await telegram.wait_for(lambda: telegram.texts(7) == [ENGLISH.WAITS_IN_LINE], WAIT_SECONDS)
         model.release()
-        await telegram.wait_for(lambda: len(telegram.sent) == 3, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 3, WAIT_SECONDS)
         settled = await outcomes(gateway)
     assert telegram.texts(7)[1:] == ["echo: first", "echo: and then this"]
     assert len({turn for _, turn in settled}) == 2
@@ -182,9 +182,9 @@ async def test_one_message_can_steer_in_a_chat_that_queues(
         await model.is_holding(WAIT_SECONDS)
         telegram.user_says("later")
         telegram.user_says("/steer in Swedish")
-        await telegram.wait_for(lambda: len(telegram.sent) == 2, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2, WAIT_SECONDS)
         model.release()
-        await telegram.wait_for(lambda: len(telegram.sent) == 4, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 4, WAIT_SECONDS)
         settled = await outcomes(gateway)
     assert sorted(telegram.texts(7)[:2]) == sorted([ENGLISH.WAITS_IN_LINE, ENGLISH.TAKEN_INTO_ACCOUNT])
     assert telegram.texts(7)[2:] == ["echo: in Swedish", "echo: later"]
@@ -196,5 +196,5 @@ async def test_without_a_text_they_say_what_they_do(start: Start, telegram: Fake
     async with start():
         telegram.user_says("/queue")
         telegram.user_says("/steer")
-        await telegram.wait_for(lambda: len(telegram.sent) == 2, WAIT_SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2, WAIT_SECONDS)
     assert telegram.texts(7) == [ENGLISH.QUEUE_USAGE, ENGLISH.STEER_USAGE]

@@ -47,7 +47,7 @@ async def test_a_person_is_let_in_and_shut_out_by_an_edit(start: Start, telegram
     telegram.private_chat(9)
     async with start(TELEGRAM_ALLOWED_USERS="", TELEGRAM_DM_POLICY="allowlist") as gateway:
         telegram.user_says("hello", chat=9, user=9)
-        await telegram.wait_for(lambda: len(telegram.texts(9)) == 1)
+        await telegram.wait_for(lambda: len(telegram.texts(9)) >= 1)
         assert "I don't recognize you yet" in telegram.texts(9)[0]
         assert "add your id 9 to TELEGRAM_ALLOWED_USERS" in telegram.texts(9)[0]
 
@@ -101,7 +101,7 @@ async def test_a_key_changed_in_env_is_used_by_the_next_call(start: Start, teleg
     async with FakeModel(key="sk-new-0123456789") as strict:
         async with start(OPENAI_API_KEY="", OPENAI_BASE_URL=strict.url) as gateway:
             telegram.user_says("one")
-            await telegram.wait_for(lambda: len(telegram.texts(7)) == 1)
+            await telegram.wait_for(lambda: len(telegram.texts(7)) >= 1)
             assert "does not accept the key" in telegram.texts(7)[0]
             assert "sk-old" not in telegram.texts(7)[0]
 

@@ -46,7 +46,7 @@ async def test_letters_to_one_chat_arrive_in_order(start: Start, telegram: FakeT
     async with start() as gateway:
         telegram.limit_next_send(0)
         await write(gateway, *(f"letter {number}" for number in range(30)))
-        await telegram.wait_for(lambda: len(telegram.sent) == 30, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 30, SECONDS)
     assert telegram.texts(7) == [f"letter {number}" for number in range(30)]
 
 
@@ -103,7 +103,7 @@ async def test_a_send_whose_outcome_is_unknown_is_repeated_once_and_marked(
         telegram.release_all()
         await until(lambda: _waits(gateway))
         clock.advance(5)
-        await telegram.wait_for(lambda: len(telegram.sent) == 2, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2, SECONDS)
         await state_is(gateway, "sent")
     assert telegram.texts(7) == ["hello", "↻ hello"]
 

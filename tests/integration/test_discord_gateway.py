@@ -41,7 +41,7 @@ async def test_a_direct_message_is_answered_and_its_repetition_is_not(start: Sta
         await discord.wait_for(lambda: discord.texts(7) == ["echo: hello"], SECONDS)
         discord.redeliver(said)
         discord.user_says("more")
-        await discord.wait_for(lambda: len(discord.sent) == 2, SECONDS)
+        await discord.wait_for(lambda: len(discord.sent) >= 2, SECONDS)
     assert discord.texts(7) == ["echo: hello", "echo: more"]
 
 
@@ -52,9 +52,9 @@ async def test_a_mention_is_answered_in_its_thread_and_the_talk_goes_on_there(
         await listens(discord)
         discord.user_says("lunch?", chat=GROUP)
         asked = discord.user_says_in_group("hello", to_us=True)
-        await discord.wait_for(lambda: len(discord.sent) == 1, SECONDS)
+        await discord.wait_for(lambda: len(discord.sent) >= 1, SECONDS)
         discord.user_says("and more", chat=asked.message_id)
-        await discord.wait_for(lambda: len(discord.sent) == 2, SECONDS)
+        await discord.wait_for(lambda: len(discord.sent) >= 2, SECONDS)
     assert [sent.text.endswith(words) for sent, words in zip(discord.sent, ("hello", "and more"), strict=True)] == [
         True
     ] * 2
@@ -69,7 +69,7 @@ async def test_what_was_written_while_it_was_down_is_answered_in_order(
     async with start(**environ(discord)):
         await listens(discord)
         discord.user_says("first")
-        await discord.wait_for(lambda: len(discord.sent) == 1, SECONDS)
+        await discord.wait_for(lambda: len(discord.sent) >= 1, SECONDS)
     await discord.wait_for(lambda: discord.sockets == 0, SECONDS)
     if is_forgotten:
         discord.forget_sessions()
@@ -106,7 +106,7 @@ async def test_the_menu_is_the_commands_of_the_gateway_and_a_slash_command_runs(
     async with start(**environ(discord)):
         await discord.wait_for(lambda: "status" in discord.menus.get("", {}), SECONDS)
         discord.user_types("whoami")
-        await discord.wait_for(lambda: len(discord.sent) == 1, SECONDS)
+        await discord.wait_for(lambda: len(discord.sent) >= 1, SECONDS)
         await discord.wait_for(lambda: discord.unacked == 0, SECONDS)
     assert {"new", "stop", "help"} <= set(discord.menus[""])
     assert [echo["content"] for echo in discord.echoes] == ["`/whoami`"]

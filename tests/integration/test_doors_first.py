@@ -57,7 +57,7 @@ def setting(tmp_path: Path, model: FakeModel) -> Setting:
     return Setting(tmp_path / "home", environ, tmp_path, tools=(NAME,), doors_first=True)
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(60)
 async def test_a_request_before_the_tools_are_there_waits_for_them_and_holds_up_nobody(
     tmp_path: Path, model: FakeModel, gate: threading.Event
 ) -> None:
@@ -79,7 +79,7 @@ async def _ask(door: Door, session: str) -> str:
         return (await ticket.result()).text
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(60)
 async def test_a_list_of_what_there_is_waits_until_it_is_there(
     tmp_path: Path, model: FakeModel, gate: threading.Event
 ) -> None:
@@ -101,7 +101,7 @@ async def _names(client: TestClient[web.Request, web.Application], path: str) ->
         return [each["name"] for each in (await response.json())["data"]]
 
 
-@pytest.mark.timeout(40)
+@pytest.mark.timeout(60)
 async def test_a_door_that_takes_long_to_open_keeps_no_account_waiting(
     tmp_path: Path, telegram: FakeTelegram, model: FakeModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ async def test_a_document_is_in_the_workspace_before_the_model_reads(
 ) -> None:
     async with start():
         telegram.user_sends(b"dear diary", "notes.txt", caption="read this")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1)
     found = list((tmp_path / "work" / "hermes-files").rglob("*notes.txt"))
     assert [file.read_bytes() for file in found] == [b"dear diary"]
     told = [message["content"] for message in model.last_request["messages"] if message["role"] == "user"]
@@ -28,7 +28,7 @@ async def test_a_file_that_cannot_be_fetched_is_told_to_the_model(
     telegram.refuse_next("getFile", 400, "Bad Request: file is too big")
     async with start():
         telegram.user_sends(b"x", "film.mp4", kind="video", mime="video/mp4")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1)
     told = [message["content"] for message in model.last_request["messages"] if message["role"] == "user"]
     assert "could not be fetched" in told[-1]
     assert "file is too big" in told[-1]
@@ -41,7 +41,7 @@ async def test_a_link_in_the_workspace_does_not_lead_a_file_out(
     async with start():
         (tmp_path / "work" / "hermes-files").symlink_to(tmp_path / "elsewhere")
         telegram.user_sends(b"dear diary", "notes.txt", caption="read this")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1)
     assert list((tmp_path / "elsewhere").iterdir()) == []
     told = [message["content"] for message in model.last_request["messages"] if message["role"] == "user"]
     assert "could not be fetched" in told[-1]

@@ -30,7 +30,7 @@ async def test_an_account_out_of_credit_is_told_in_words(
     async with start():
         model.fails_next(429, {"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}})
         telegram.user_says("hello")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1)
     assert "out of credit" in telegram.texts(7)[0]
     assert "no fallback" in telegram.texts(7)[0]
 
@@ -77,9 +77,9 @@ async def test_an_answer_that_was_cut_short_is_told_as_such(
     model.says("Half of", finish=reason)
     async with start():
         telegram.user_says("tell me all")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1)
         telegram.user_says("go on")
-        await telegram.wait_for(lambda: len(telegram.sent) == 2)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2)
     assert telegram.texts(7)[0] == f"Half of\n\n{told}"
     said = [each["content"] for each in model.last_request["messages"] if each["role"] == "assistant"]
     assert said == ["Half of"], "the model itself reads only what it said"
@@ -92,5 +92,5 @@ async def test_a_model_that_says_nothing_is_told_in_words(
         model.says("")
     async with start():
         telegram.user_says("hello")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, 15)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, 15)
     assert "answered with nothing" in telegram.texts(7)[0]

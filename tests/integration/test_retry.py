@@ -103,7 +103,7 @@ async def test_a_retry_that_a_crash_makes_come_twice_asks_once(start: Start, tel
         await ask(telegram, "only this")
         await gateway.db.write(inbox.accept, [command], now=1_000.0)
         await gateway.intake.take_up()
-        await telegram.wait_for(lambda: telegram.texts().count("echo: only this") == 2, SECONDS)
+        await telegram.wait_for(lambda: telegram.texts().count("echo: only this") >= 2, SECONDS)
         await act_again(gateway)
         assert await ask(telegram, "and now?") == "echo: and now?"
         assert len(await all_turns(gateway)) == 3
@@ -155,5 +155,5 @@ async def test_what_was_taken_up_from_another_chat_is_asked_again_here(
         [session] = await newest(gateway)
         assert (await say(telegram, f"/resume {session.id}", USER)).startswith("Taken up:")
         assert await say(telegram, "/retry", USER) == "Once more: “from the private chat”"
-        await telegram.wait_for(lambda: len(telegram.texts(GROUP)) == 3, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.texts(GROUP)) >= 3, SECONDS)
         assert heard(model) == ["Ana: from the private chat"]

@@ -41,7 +41,7 @@ async def test_the_shipped_skills_are_there_and_the_prompt_names_them(
     (tmp_path / "home/skills/code/git-work/SKILL.md").write_text(GOOD.format(name="git-work") + "my own way\n")
     async with start() as gateway:
         telegram.user_says("hello again")  # at once: what was known before the restart is known now
-        await telegram.wait_for(lambda: len(telegram.sent) == 2, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2, SECONDS)
         await synced(gateway)
         assert gateway.skills.synced.kept == ("code/git-work",)
     assert "my own way" in (tmp_path / "home/skills/code/git-work/SKILL.md").read_text()
@@ -137,7 +137,7 @@ async def test_people_see_what_there_is_and_only_admins_change_it(
     async with start() as gateway:
         await synced(gateway)
         telegram.user_says("/skills")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, SECONDS)
         assert "git-work: Commit, branch" in telegram.texts()[0]
         for number, text in enumerate((f"/skills install {place}", "/skills disable git-work"), 2):
             telegram.user_says(text)
@@ -176,7 +176,7 @@ async def test_switching_off_counts_at_once_and_only_there(
         telegram.user_says("/skills disable git-work telegram")
         await answered(telegram, "git-work is off for telegram.")
         telegram.user_says("hello")
-        await telegram.wait_for(lambda: len(telegram.sent) == 2, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 2, SECONDS)
         assert "git-work" not in system_of(model)
         assert "debugging" in system_of(model)
         telegram.user_says("/git-work")

@@ -47,9 +47,9 @@ async def test_a_mention_that_slack_tells_twice_is_answered_once_in_its_thread_a
         slack.user_says("lunch?", chat=GROUP)
         asked = slack.user_mentions("hello")
         slack.redeliver(asked)
-        await slack.wait_for(lambda: len(slack.sent) == 1, SECONDS)
+        await slack.wait_for(lambda: len(slack.sent) >= 1, SECONDS)
         slack.user_answers(slack.sent[0], "and more")
-        await slack.wait_for(lambda: len(slack.sent) == 2, SECONDS)
+        await slack.wait_for(lambda: len(slack.sent) >= 2, SECONDS)
         await slack.wait_for(lambda: slack.unacked == 0, SECONDS)
     assert [sent.text.endswith(words) for sent, words in zip(slack.sent, ("hello", "and more"), strict=True)] == [
         True
@@ -60,14 +60,14 @@ async def test_a_mention_that_slack_tells_twice_is_answered_once_in_its_thread_a
 async def test_what_was_written_while_it_was_down_is_answered_in_order(start: Start, slack: FakeSlack) -> None:
     async with start(**environ(slack)):
         slack.user_says("first")
-        await slack.wait_for(lambda: len(slack.sent) == 1, SECONDS)
+        await slack.wait_for(lambda: len(slack.sent) >= 1, SECONDS)
     await slack.wait_for(lambda: slack.sockets == 0, SECONDS)
     slack.user_says("second")
     slack.user_says("from somebody new", chat=42)
     slack.user_says("<@U0BOT> in a channel", chat=GROUP)
     assert slack.nowhere == 3
     async with start(**environ(slack)):
-        await slack.wait_for(lambda: len(slack.sent) == 4, SECONDS)
+        await slack.wait_for(lambda: len(slack.sent) >= 4, SECONDS)
     assert slack.texts(7) == ["echo: first", "echo: second"]
     assert slack.texts(42) == ["echo: from somebody new"]
 
@@ -97,7 +97,7 @@ async def test_a_token_that_is_revoked_while_the_socket_stays_is_told_once_and_s
         slack.refuse_next("chat.postMessage", "token_revoked", times=2)
         slack.user_says("hello")
         await slack.wait_for(lambda: link(gateway)["state"] == "signed out", SECONDS)
-        await telegram.wait_for(lambda: len(telegram.texts(7)) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.texts(7)) >= 1, SECONDS)
         for tries in (2, 3):
             age = link(gateway)["since"]
             assert isinstance(age, float)

@@ -17,5 +17,5 @@ async def test_two_hundred_chats_are_all_answered(start: Start, telegram: FakeTe
         for chat in range(100, 300):
             telegram.private_chat(chat)
             telegram.user_says(f"hi {chat}", chat=chat, user=chat)
-        await telegram.wait_for(lambda: len(telegram.sent) == 200, 20)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 200, 20)
     assert {(sent.chat, sent.text) for sent in telegram.sent} == {(str(c), f"echo: hi {c}") for c in range(100, 300)}

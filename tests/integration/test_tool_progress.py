@@ -31,10 +31,10 @@ async def test_a_chat_keeps_its_choice_over_a_restart(
         telegram.user_says("/verbose")
         telegram.user_says("/verbose loud")
         telegram.user_says("/verbose off")
-        await telegram.wait_for(lambda: len(telegram.sent) == 3)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 3)
     async with start(pace=AT_ONCE):
         telegram.user_says("/verbose")
-        await telegram.wait_for(lambda: len(telegram.sent) == 4)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 4)
         assert "read_file" not in await read_twice(telegram, model, tmp_path)
         telegram.user_says("/verbose default")
         await telegram.wait_for(lambda: telegram.texts(7)[-1] == ENGLISH.TOOL_PROGRESS_NEW)

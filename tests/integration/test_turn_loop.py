@@ -139,7 +139,7 @@ async def test_a_model_that_repeats_one_call_is_warned_and_then_stopped(
     model.default = calls_tools(("read_file", {"path": "same.txt"}))
     async with start() as gateway:
         telegram.user_says("go")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, SECONDS)
         made = await calls(gateway)
         turn = await turn_is(gateway, "failed")
         assert a_model_accepts(await transcript(gateway))
@@ -154,7 +154,7 @@ async def test_an_empty_answer_is_told_in_words(start: Start, telegram: FakeTele
     model.default = Reply(text="")
     async with start():
         telegram.user_says("hello")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, SECONDS)
     assert telegram.texts()[0].strip()
 
 
@@ -164,7 +164,7 @@ async def test_a_model_that_fails_is_told_in_the_chat_and_the_next_message_is_an
     model.fails_next(401, "Incorrect API key", code="invalid_api_key")
     async with start() as gateway:
         telegram.user_says("hello")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, SECONDS)
         turn = await turn_is(gateway, "failed")
         assert (await inbox_states(gateway))[0][0] == "set_aside"
         telegram.user_says("again")
@@ -326,7 +326,7 @@ async def test_a_turn_in_hand_at_three_deaths_is_set_aside_and_its_person_told(
             await crash(gateway)
         model.release()
     async with start() as gateway:
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, SECONDS)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, SECONDS)
         turn = await turn_is(gateway, "set_aside")
         telegram.user_says("hello")
         await answered(telegram, "echo: hello")

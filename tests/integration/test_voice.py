@@ -59,7 +59,7 @@ async def test_a_voice_message_is_answered_aloud_where_the_chat_wants_it(
         telegram.user_says("/voice on")
         await answered(telegram, "on: a voice message is answered aloud too.")
         telegram.user_speaks(OPUS)
-        await telegram.wait_for(lambda: len(telegram.sent) == 3, 10)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 3, 10)
         telegram.user_says("and now?")
         await answered(telegram, "Still noon.")
         assert [asked["input"] for asked in speech.spoken] == ["It is noon."]
@@ -76,10 +76,10 @@ async def test_an_answer_that_could_not_be_said_still_comes_in_writing(
     model.says("Noon.")
     async with FakeSpeech() as speech, start(**speaking(speech)):
         telegram.user_says("/voice on")
-        await telegram.wait_for(lambda: len(telegram.sent) == 1, 10)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 1, 10)
         speech.sound = b"no sound at all"
         telegram.user_speaks(OPUS)
-        await telegram.wait_for(lambda: len(telegram.sent) == 3, 10)
+        await telegram.wait_for(lambda: len(telegram.sent) >= 3, 10)
     assert telegram.texts()[1:] == [
         "Noon.",
         "(I could not say this aloud: The speech server gave something that is no sound.)",

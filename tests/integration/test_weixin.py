@@ -68,7 +68,7 @@ async def test_a_message_is_answered_with_the_context_it_came_with(start: Start,
         weixin.user_says("hello")
         await weixin.wait_for(lambda: weixin.texts() == ["echo: hello"], SECONDS)
         weixin.user_says("and now")
-        await weixin.wait_for(lambda: len(weixin.sent) == 2, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 2, SECONDS)
     contexts = [body["msg"]["context_token"] for body in weixin.bodies["sendmessage"]]
     assert contexts == [f"CK-{ANA}-1", f"CK-{ANA}-2"]
 
@@ -78,11 +78,11 @@ async def test_after_a_restart_the_place_in_the_stream_and_the_context_are_known
 ) -> None:
     async with start(**environ(weixin)):
         weixin.user_says("hello")
-        await weixin.wait_for(lambda: len(weixin.sent) == 1, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 1, SECONDS)
     polls = len(weixin.bodies["getupdates"])
     async with start(**environ(weixin)) as gateway:
         await write(gateway, "good morning")
-        await weixin.wait_for(lambda: len(weixin.sent) == 2, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 2, SECONDS)
     assert weixin.bodies["getupdates"][polls]["get_updates_buf"] == "Ck-1"
     assert weixin.bodies["sendmessage"][-1]["msg"]["context_token"] == f"CK-{ANA}-1"
 
@@ -90,7 +90,7 @@ async def test_after_a_restart_the_place_in_the_stream_and_the_context_are_known
 async def test_a_text_that_is_handed_out_twice_is_answered_once(start: Start, weixin: FakeWeixin) -> None:
     async with start(**environ(weixin)) as gateway:
         said = weixin.user_says("hello")
-        await weixin.wait_for(lambda: len(weixin.sent) == 1, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 1, SECONDS)
         weixin.tells_twice(said)
         weixin.user_says("goodbye")
         await weixin.wait_for(lambda: weixin.texts() == ["echo: hello", "echo: goodbye"], SECONDS)
@@ -103,7 +103,7 @@ async def test_thirty_answers_behind_twenty_minutes_of_refusals_all_arrive_in_or
 ) -> None:
     async with start(clock=clock, **environ(weixin)) as gateway:
         weixin.user_says("hello")
-        await weixin.wait_for(lambda: len(weixin.sent) == 1, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 1, SECONDS)
         await rests(gateway)
         weixin.is_throttled = True
         tries = weixin.counts["sendmessage"]
@@ -150,7 +150,7 @@ async def test_the_ninth_bubble_says_that_more_is_waiting_and_the_rest_comes_wit
     model.says(story)
     async with start(**environ(weixin)) as gateway:
         weixin.user_says("tell me")
-        await weixin.wait_for(lambda: len(weixin.sent) == 9, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 9, SECONDS)
         await rests(gateway)
         assert (await states(gateway))[9:] == ["parked"] * 3
         weixin.user_says("go on")
@@ -166,7 +166,7 @@ async def test_a_refusal_that_was_only_a_burst_is_tried_again_after_half_a_minut
 ) -> None:
     async with start(clock=clock, **environ(weixin)) as gateway:
         weixin.user_says("hello")
-        await weixin.wait_for(lambda: len(weixin.sent) == 1, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 1, SECONDS)
         weixin.is_throttled = True
         await write(gateway, "answer 1")
         await rests(gateway)
@@ -221,7 +221,7 @@ async def test_a_dead_sign_in_is_told_in_another_chat_and_nothing_more_is_asked_
     telegram.any_chat = True
     async with start(**environ(weixin, TELEGRAM_HOME_CHANNEL="7", WEIXIN_HOME_CHANNEL=ANA)) as gateway:
         weixin.user_says("hello")
-        await weixin.wait_for(lambda: len(weixin.sent) == 1, SECONDS)
+        await weixin.wait_for(lambda: len(weixin.sent) >= 1, SECONDS)
         weixin.refuse_credentials()
         await write(gateway, "answer 1")
         await telegram.wait_for(lambda: any("hermes weixin login" in text for text in telegram.texts(7)), SECONDS)

@@ -19,7 +19,7 @@ from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.tools import DONE
 
-SECONDS = 10.0
+SECONDS = 30
 
 
 async def until(is_so: Callable[[], Awaitable[bool]], within: float = SECONDS) -> None:

@@ -119,7 +119,7 @@ async def test_an_event_that_cannot_be_read_is_kept_and_the_next_one_arrives(ser
 
 async def test_a_connection_without_news_is_alive(server: FakeServer, inbox: Inbox) -> None:
     seen = asyncio.Event()
-    async with asyncio.timeout(5), server.adapter(alive=seen.set) as adapter, receiving(adapter, inbox):
+    async with asyncio.timeout(20), server.adapter(alive=seen.set) as adapter, receiving(adapter, inbox):
         await seen.wait()
     assert inbox.events == []
 

@@ -31,7 +31,7 @@ def test_a_person_can_answer_what_it_asks(manifest: Manifest) -> None:
 
 
 async def test_it_tells_who_it_is_without_running(server: FakeServer) -> None:
-    async with asyncio.timeout(5), server.adapter() as adapter:
+    async with asyncio.timeout(20), server.adapter() as adapter:
         if not isinstance(adapter, Describes):
             pytest.skip(f"{server.platform} has no name of its own")
         name = await adapter.describe()
@@ -42,7 +42,7 @@ async def test_it_tells_who_it_is_without_running(server: FakeServer) -> None:
 @pytest.mark.plays("credentials")
 async def test_credentials_that_are_refused_are_told_as_such_when_it_is_tried(server: FakeServer) -> None:
     server.refuse_credentials()
-    async with asyncio.timeout(5), server.adapter() as adapter:
+    async with asyncio.timeout(20), server.adapter() as adapter:
         assert isinstance(adapter, Describes), "a token is tried at once when it is typed"
         with pytest.raises(CredentialsError) as refused:
             await adapter.describe()
@@ -53,7 +53,7 @@ async def test_credentials_that_are_refused_are_told_as_such_when_it_is_tried(se
 async def test_in_a_group_a_mention_and_a_reply_are_for_us_and_nothing_else_is(
     server: FakeServer, inbox: Inbox
 ) -> None:
-    async with asyncio.timeout(5), server.adapter() as adapter, receiving(adapter, inbox):
+    async with asyncio.timeout(20), server.adapter() as adapter, receiving(adapter, inbox):
         server.user_says_in_group("lunch?", to_us=False)
         server.user_says_in_group("what do you think?", to_us=True)
         apart, mention = await inbox.message(), await inbox.message()

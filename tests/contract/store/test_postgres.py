@@ -181,7 +181,7 @@ async def test_a_hold_on_the_database_is_taken_again_after_a_lost_connection(
         await store.own()
         [pid] = await store.read(lambda tx: tx.all(HOLDERS, int))
         await asyncio.to_thread(end_backend, url, pid)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while await store.read(lambda tx: tx.all(HOLDERS, int)) == []:  # noqa: ASYNC110 - nothing tells us
                 await asyncio.sleep(0.01)
     finally:
@@ -239,7 +239,7 @@ async def test_a_silent_server_does_not_keep_the_owner_from_closing(
     os.kill(owner, signal.SIGSTOP)
     try:
         await asyncio.sleep(0.1)  # it is asked meanwhile whether the lock is still ours
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(20):
             await store.close()
     finally:
         os.kill(owner, signal.SIGCONT)

@@ -74,7 +74,7 @@ def count_events(tx: Tx) -> int:
 
 async def ended(api: Api, event_id: str = "") -> RequestState:
     """Wait until the newest request, or this one, is in a final state."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while True:
             state = await api.gateway.door.state_of(event_id or await api.gateway.db.read(last_event))
             if state is not None and state.row.state not in (inbox.InboxState.QUEUED, inbox.InboxState.TAKEN):
@@ -177,7 +177,7 @@ async def test_two_talks_that_open_alike_stay_apart(api: Api, model: FakeModel) 
 async def test_two_equal_requests_at_the_same_time_are_both_answered_side_by_side(api: Api, model: FakeModel) -> None:
     model.hold()
     both = [asyncio.create_task(api.post(CHAT, ask("hello"))) for _ in range(2)]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while model.open_now < 2:  # noqa: ASYNC110 - the fake counts, and tells nobody
             await asyncio.sleep(0.01)
     model.release()
@@ -573,7 +573,7 @@ async def test_a_request_stopped_while_it_waits_in_line_is_answered(api: Api, mo
     first = asyncio.create_task(api.post(CHAT, ask("one"), X_Hermes_Session_Id="talk"))
     await model.is_holding()
     second = asyncio.create_task(api.post(CHAT, ask("two", stream=streams), X_Hermes_Session_Id="talk"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while await api.gateway.db.read(count_events) < 2:  # noqa: ASYNC110 - a row tells nobody
             await asyncio.sleep(0.01)
     await api.gateway.door.stop(await api.gateway.db.read(last_event))
@@ -610,7 +610,7 @@ async def test_a_gateway_that_stops_ends_its_calls_in_words(start_api: StartApi,
 
     async with start_api() as api:
         reading = asyncio.create_task(read_both(f"{api.url}{CHAT}"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while model.open_now < 2:  # noqa: ASYNC110 - the fake counts, and tells nobody
                 await asyncio.sleep(0.01)
     streamed, whole = await reading

@@ -143,7 +143,7 @@ async def test_a_port_that_must_not_open_says_why_and_opens_once_it_may(monkeypa
         """No routes of its own."""
 
     server = HttpServer(make_app([add]), "127.0.0.1", 0, why)
-    async with asyncio.timeout(5), server.listening():
+    async with asyncio.timeout(20), server.listening():
         assert server.trouble == "there is no key"
         assert not server.bound.is_set()
         reasons[0] = ""

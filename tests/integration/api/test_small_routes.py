@@ -105,7 +105,7 @@ async def test_the_store_being_down_is_told_as_such() -> None:
         app.router.add_get("/broken", broken)
 
     server = HttpServer(make_app([add]), "127.0.0.1", 0)
-    async with asyncio.timeout(5), server.listening(), aiohttp.request("GET", f"{server.url}/broken") as answer:
+    async with asyncio.timeout(20), server.listening(), aiohttp.request("GET", f"{server.url}/broken") as answer:
         assert answer.status == 503
         assert (await answer.json())["error"]["code"] == "store_is_down"
         assert answer.headers["Retry-After"] == "5"

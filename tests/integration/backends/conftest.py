@@ -129,8 +129,11 @@ def mark() -> Iterator[str]:
 
 
 def patience(command: str) -> float:
-    """How soon an interrupted command must be gone; one that ignores SIGTERM has a second before that counts."""
-    return 2.5 if "trap" in command else 1.5
+    """How soon an interrupted command must be gone; one that ignores SIGTERM has a second before that counts.
+
+    Ten times as long as it takes: machines stand still at times.
+    """
+    return 25 if "trap" in command else 15
 
 
 async def until_running(mark: str) -> None:

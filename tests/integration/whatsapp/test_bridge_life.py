@@ -80,7 +80,7 @@ async def is_shown_a_code_with_a_new_secret(bridge: RunningBridge, whatsapp: Fak
     [ack] = whatsapp.nodes
     assert (ack["tag"], ack["attrs"]["id"], ack["attrs"]["class"]) == ("ack", "700", "notification")
     whatsapp.renew_qr()  # the library's own next code still has the old secret in it
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while (shown := await bridge.get("/qr"))["n"] < 4:  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.01)
     old, new = whatsapp.qr_codes[-1].split(","), shown["qr"].split(",")
@@ -197,7 +197,7 @@ async def ends_on_a_signal(bridge: RunningBridge) -> None:
     waiting = asyncio.create_task(bridge.ask("GET /health?not=connected&wait=30"))
     assert bridge.process is not None
     bridge.process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert await bridge.process.wait() == 0
         with pytest.raises(aiohttp.ClientError):
             await waiting

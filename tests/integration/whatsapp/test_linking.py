@@ -276,7 +276,7 @@ async def test_a_running_gateway_goes_on_with_the_new_link_and_the_old_one_is_ke
     with patched_environ({**os.environ, **phone.bridge_environ}):
         async with start(**wanted):
             phone.user_says("/status", **own)
-            await phone.wait_for(lambda: len(phone.sent) == 1, 15)
+            await phone.wait_for(lambda: len(phone.sent) >= 1, 15)
             assert phone.sent[0].text.startswith("⚕ *Hermes Agent*\n")
             signed = await linked(phone, folder, Screen())
             assert set_aside(folder) == [], "the gateway still uses it"
@@ -284,5 +284,5 @@ async def test_a_running_gateway_goes_on_with_the_new_link_and_the_old_one_is_ke
             (folder.parent / "config.yaml").write_text(f"platforms: {{whatsapp: {{linked_at: '{stamp}'}}}}\n")
             await phone.wait_for(lambda: any(line.device == "device-1" for line in phone._lines), 15)
             phone.user_says("/status", **own)
-            await phone.wait_for(lambda: len(phone.sent) == 2, 15)
+            await phone.wait_for(lambda: len(phone.sent) >= 2, 15)
     assert len(set_aside(folder)) == 1

@@ -32,7 +32,7 @@ class Watching:
         )
 
     async def change(self) -> Loaded:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             return await self._told.get()
 
     @property

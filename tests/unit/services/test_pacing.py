@@ -90,7 +90,7 @@ async def test_a_final_goes_before_edits_that_have_waited_longer() -> None:
     tasks.append(asyncio.create_task(final(C)))
     await settled()
     first.end()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         await asyncio.gather(*tasks)
     assert order == ["final 3", "edit 1", "edit 2"]
 
@@ -101,7 +101,7 @@ async def test_an_edit_that_would_be_overtaken_in_its_chat_is_dropped() -> None:
     edit = asyncio.create_task(paced.edit(A))
     await settled()
     final = asyncio.create_task(paced.final(A))
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         assert await edit is None
         first.end()
         assert await final
@@ -120,7 +120,7 @@ async def test_finals_get_their_places_in_the_order_in_which_they_asked() -> Non
     tasks = [asyncio.create_task(final(number)) for number in range(10)]
     await settled()
     first.end()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         await asyncio.gather(*tasks)
     assert order == list(range(10))
 
@@ -138,7 +138,7 @@ async def test_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:
     await settled()
     gone.cancel()
     first.end()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         assert await patient
 
 
@@ -158,7 +158,7 @@ async def test_a_refusal_holds_its_chat_and_a_second_one_the_whole_account() -> 
     assert paced.at_once(B) is not None
     paced.hold(B, 0.05)
     assert paced.at_once(C) is None
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         assert await paced.final(C)
 
 

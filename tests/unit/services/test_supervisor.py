@@ -106,7 +106,7 @@ async def test_where_the_login_is_right_the_cure_is_the_platforms_own_and_not_to
     supervisor.connect(lambda *_: _emit, _nobody)
     supervisor.reconcile()
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not told:  # noqa: ASYNC110 - the supervisor tells no event of it
                 await asyncio.sleep(0.01)
     finally:
@@ -129,7 +129,7 @@ async def test_where_something_is_to_be_installed_the_cure_is_that_command(tmp_p
     supervisor.connect(lambda *_: _emit, _nobody)
     supervisor.reconcile()
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while supervisor.status()[0]["state"] != Link.INCOMPLETE:  # noqa: ASYNC110 - the same
                 await asyncio.sleep(0.01)
     finally:
@@ -153,7 +153,7 @@ from tests.unit.services.test_supervisor import Brief as Pager
 """
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 async def test_a_second_account_does_not_hold_up_the_loop_while_the_first_is_importing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

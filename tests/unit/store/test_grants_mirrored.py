@@ -19,7 +19,7 @@ async def test_grants_come_back_as_they_were(tmp_path: Path) -> None:
     await database.write(grants.give, STANDS)
     await database.write(grants.give, ENDED)
     await database.write(grants.revoke, ENDED.id, now=3.0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while (mirror.read(folder).rows.get(("grants", ENDED.id)) or {}).get("revoked_at") != 3.0:  # noqa: ASYNC110
             await asyncio.sleep(0.02)  # a file gives no signal
     await database.close()

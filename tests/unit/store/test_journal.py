@@ -54,7 +54,7 @@ async def test_what_is_stored_stands_in_the_sessions_file_in_order(database: Dat
 async def test_the_file_follows_while_the_store_is_open(database: Database, folder: Path) -> None:
     await database.write(talk, "s_1", "hello")
     path = folder / "sessions" / "s_1.jsonl"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not path.exists() or len(lines(path)) < 2:  # noqa: ASYNC110 - a file gives no signal
             await asyncio.sleep(0.02)
 
@@ -91,7 +91,7 @@ async def test_a_session_whose_deletion_was_undone_keeps_its_file(database: Data
 
     path = folder / "sessions" / "s_1.jsonl"
     await database.write(talk, "s_1", "hello")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not path.exists() or len(lines(path)) < 2:  # noqa: ASYNC110 - a file gives no signal
             await asyncio.sleep(0.02)
     with pytest.raises(LookupError):
@@ -184,7 +184,7 @@ async def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_written_la
         in_the_way.mkdir(parents=True)
         await database.write(talk, "s_1", "hello")
         await database.write(talk, "s_2", "hello")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not (folder / "mirror.jsonl").exists():  # noqa: ASYNC110 - a file gives no signal
                 await asyncio.sleep(0.02)
         in_the_way.rmdir()

@@ -40,7 +40,7 @@ def lose_the_file(folder: Path) -> None:
 
 
 async def written(folder: Path, person: str) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while ("people", person) not in mirror.read(folder).rows:  # noqa: ASYNC110 - a file gives no signal
             await asyncio.sleep(0.02)
 

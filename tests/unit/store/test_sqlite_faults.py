@@ -433,7 +433,7 @@ async def test_writers_wait_for_a_recovery_and_are_told_when_it_takes_too_long(s
         with pytest.raises(StoreIsDownError, match="being recovered"):
             await database.write(put, "a")
         go_on.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while True:
                 try:
                     await database.write(put, "b")
@@ -515,7 +515,7 @@ async def test_a_large_file_is_checked_after_the_start_and_healed(
     await store.plant(300)
     overwrite(store.path, store.path.stat().st_size // PAGE // 2 * PAGE, b"\xa5" * PAGE)
     async with store.open(limits=Limits(checked_at_open_bytes=0)) as database:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not store.told("damage"):  # noqa: ASYNC110 - the check has no caller to answer
                 await asyncio.sleep(0.01)
         await database.write(put, "new")

@@ -181,7 +181,7 @@ async def test_a_home_that_cannot_be_written_is_told_and_stops_nothing(tmp_path:
     library = SkillLibrary(tmp_path)
     library.may_begin.set()
     running = asyncio.create_task(library.run())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await library.is_synced.wait()
     assert "could not be written" in str(library.synced)
     assert not running.done()

@@ -103,7 +103,7 @@ async def test_search_that_takes_for_ever_is_stopped_and_its_process_is_recorded
         groups.append(group)
 
     endless = walk("text", "(a+)+b", "trap.*", library, ())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         found, end = await collect(replace(context, started_group=note), endless, 10, seconds=0.3)
     assert found == []
     assert end.startswith("[Stopped after 0.3 s: not everything was searched.")

@@ -18,7 +18,7 @@ from hermes.platforms.discord.places import Places
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.discord import GROUP, SERVER, FakeDiscord, direct
 
-SECONDS = 10
+SECONDS = 30
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.discord import GROUP, FakeDiscord
 from tests.fakes.files import OPUS
 
-SECONDS = 10
+SECONDS = 30
 IN_GROUP = Target("discord", GROUP)
 
 

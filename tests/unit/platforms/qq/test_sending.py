@@ -558,7 +558,7 @@ async def test_a_query_of_settings_and_a_broken_press_are_acknowledged_too(qq: F
         for press_id, data in (("q-1", {"type": 2001}), ("q-2", {"type": 11})):
             qq.expect_ack(press_id)
             qq.deliver("INTERACTION_CREATE", {"id": press_id, "data": data})
-        await qq.wait_for(lambda: len(qq.acks) == 2)
+        await qq.wait_for(lambda: len(qq.acks) >= 2)
     assert qq.acks == {"q-1": 0, "q-2": 1}
 
 

@@ -19,7 +19,7 @@ from hermes.platforms.slack.reading import Place
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.slack import GROUP, FakeSlack
 
-SECONDS = 10
+SECONDS = 30
 
 
 @asynccontextmanager

@@ -45,7 +45,7 @@ from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.slack import GROUP, FakeSlack
 from tests.unit.platforms.slack.test_reading import SAMPLES, mutated
 
-SECONDS = 10
+SECONDS = 30
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ async def test_events_of_kinds_nobody_knows_are_acknowledged_too(inbox: Inbox) -
         slack.something_unknown_happens()
         slack.deliver("workflow_step", {"x": 1})
         slack.deliver("interactive", {"type": "view_submission"})
-        await slack.wait_for(lambda: len(slack.acked) == 3)
+        await slack.wait_for(lambda: len(slack.acked) >= 3)
     assert inbox.events == []
 
 
@@ -126,11 +126,11 @@ async def test_nobody_waits_while_a_socket_is_replaced_and_being_told_twice_chan
         await hold.reached()
         slack.disconnect("refresh_requested")
         slack.user_says("while it moves")
-        await slack.wait_for(lambda: len(slack.acked) == 1)
+        await slack.wait_for(lambda: len(slack.acked) >= 1)
         slack.release_all()
         await slack.wait_for(lambda: slack.connections == 2 and slack.sockets == 1)
         slack.user_says("after")
-        await slack.wait_for(lambda: len(slack.acked) == 2)
+        await slack.wait_for(lambda: len(slack.acked) >= 2)
         assert not running.done()
     assert slack.connections == 2
     assert slack.late_acks == []
@@ -149,7 +149,7 @@ async def test_where_there_is_no_next_socket_it_ends_with_the_reason(
 async def test_what_is_said_between_two_sockets_is_caught_up_with(inbox: Inbox) -> None:
     async with connected(inbox) as (slack, _, running):
         slack.user_says("before")
-        await slack.wait_for(lambda: len(slack.acked) == 1)
+        await slack.wait_for(lambda: len(slack.acked) >= 1)
         hold = slack.hold("apps.connections.open")
         slack.disconnect("refresh_requested")
         await hold.reached()
@@ -200,7 +200,7 @@ async def test_what_waits_for_its_history_outlives_the_socket_it_came_over(inbox
     async with asyncio.timeout(SECONDS), FakeSlack() as slack:
         async with slack.adapter() as adapter, receiving(adapter, inbox):
             slack.user_says("before")
-            await slack.wait_for(lambda: len(slack.acked) == 1)
+            await slack.wait_for(lambda: len(slack.acked) >= 1)
         await slack.wait_for(lambda: slack.sockets == 0)
         hold = slack.hold("conversations.history")
         async with slack.adapter() as adapter, receiving(adapter, inbox) as running:
@@ -259,7 +259,7 @@ async def test_a_farewell_ends_it_with_words(inbox: Inbox, reason: str, kind: ty
 async def test_a_close_frame_ends_it_and_what_is_said_meanwhile_is_caught_up(inbox: Inbox, code: int) -> None:
     async with connected(inbox) as (slack, _, running):
         slack.user_says("before")
-        await slack.wait_for(lambda: len(slack.acked) == 1)
+        await slack.wait_for(lambda: len(slack.acked) >= 1)
         await slack.close_sockets(code)
         assert isinstance(await ends(running), UnreachableError)
         await slack.wait_for(lambda: slack.sockets == 0)

@@ -35,7 +35,7 @@ from tests.fakes.weixin import ANA, BOT, STALE, STALE_CONTEXT, Answer, FakeWeixi
 from tests.unit.platforms.weixin import samples
 from tests.unit.platforms.weixin.test_reading import mutated
 
-SECONDS = 5
+SECONDS = 30
 
 
 @asynccontextmanager

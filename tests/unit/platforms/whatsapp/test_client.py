@@ -30,7 +30,7 @@ class Answering(Site):
     [(b"<html>", 200), (b"[]", 200), (b"{}", 200), (b"\xff\x00", 200), (b"{}", 500), (b"", 502)],
 )
 async def test_an_answer_of_no_use_is_a_reason_to_start_it_anew(body: bytes, status: int) -> None:
-    async with asyncio.timeout(5), Answering(body, status) as site, aiohttp.ClientSession() as http:
+    async with asyncio.timeout(20), Answering(body, status) as site, aiohttp.ClientSession() as http:
         bridge = Client(http, Address(site.port, Secret("token")))
         with pytest.raises(HangsError):
             await bridge.health()
@@ -39,13 +39,13 @@ async def test_an_answer_of_no_use_is_a_reason_to_start_it_anew(body: bytes, sta
 
 
 async def test_what_became_of_a_send_is_unknown_after_an_answer_of_no_use() -> None:
-    async with asyncio.timeout(5), Answering(b"<html>") as site, aiohttp.ClientSession() as http:
+    async with asyncio.timeout(20), Answering(b"<html>") as site, aiohttp.ClientSession() as http:
         with pytest.raises(OutcomeUnknownError):
             await Client(http, Address(site.port, Secret("token"))).send("send", {})
 
 
 async def test_a_bridge_that_is_gone_is_told_as_gone() -> None:
-    async with asyncio.timeout(5), aiohttp.ClientSession() as http:
+    async with asyncio.timeout(20), aiohttp.ClientSession() as http:
         async with Answering(b"{}") as site:
             pass
         with pytest.raises(LostError):

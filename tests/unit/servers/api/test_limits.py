@@ -49,7 +49,7 @@ async def test_the_rest_wait_in_order() -> None:
         await asyncio.sleep(0)
         slots.give_back(1)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await asyncio.gather(*(work(number) for number in range(5)))
     assert order == [0, 1, 2, 3, 4]
     assert (slots.in_use, slots.waiting) == (0, 0)
