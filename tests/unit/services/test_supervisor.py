@@ -148,7 +148,7 @@ MANIFEST = Manifest("pager", "Pager", (Setting("token", "PAGER_TOKEN"),), build)
 ITS_ADAPTER = """
 import slow_pager
 slow_pager.begun.set()
-slow_pager.gate.wait(20)
+slow_pager.gate.wait(100)
 from tests.unit.services.test_supervisor import Brief as Pager
 """
 
