@@ -31,7 +31,7 @@ from tests.integration.test_door import request
 NAME = "tools_that_take_long"
 SLOW = f"""
 import sys
-sys.modules["{NAME}.gate"].wait(20)
+sys.modules["{NAME}.gate"].wait(90)
 from hermes.agent.toolkit import tool
 @tool(toolset="files")
 async def late_tool(ctx) -> str:
