@@ -63,9 +63,7 @@ async def test_a_newer_message_ends_the_command_and_its_group(
         began = time.monotonic()
         telegram.user_says("stop that")
         await until(mark, is_there=False)
-        assert (
-            time.monotonic() - began < 20.0
-        )  # ten times the promise; a second of it is for who ignores SIGTERM
+        assert time.monotonic() - began < 20.0  # ten times the promise; a second of it is for who ignores SIGTERM
         await answered(telegram, "Never mind.")
         assert not running(mark)
         first, second = await calls(gateway)

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from tests.integration.conftest import Start
 from tests.unit.platforms.weixin.test_login import Screen
 
 NUMBER = ME.partition("@")[0]
-QUICK = Pace(link_seconds=15.0, reach_seconds=0.5, look_seconds=0.1, settle_seconds=0.1)
+QUICK = Pace(link_seconds=60.0, reach_seconds=20.0, look_seconds=0.1, settle_seconds=0.1)
 
 Ran = tuple[int, str]
 Typed = Callable[..., Coroutine[Any, Any, Ran]]
@@ -99,10 +100,10 @@ async def test_a_code_can_be_typed_on_the_phone_in_place_of_being_scanned(phone:
     phone.is_at_hand = False
     screen = Screen()
     linking_now = asyncio.create_task(linked(phone, folder, screen, pair_with="+49 1555 0000001"))
-    await phone.wait_for(lambda: NUMBER in phone.pairing_codes, 15)
+    await phone.wait_for(lambda: NUMBER in phone.pairing_codes, 50)
     phone.pairing_codes.clear()
     phone.close_with(408)  # nobody typed it in time: the next connection has a code of its own
-    await phone.wait_for(lambda: NUMBER in phone.pairing_codes, 15)
+    await phone.wait_for(lambda: NUMBER in phone.pairing_codes, 50)
     phone.scan()
     assert (await linking_now).owner == NUMBER
     assert "ABCD-EFGH" in " ".join(screen.said)
@@ -129,7 +130,7 @@ async def test_a_link_whose_keys_the_disk_does_not_take_is_none(phone: Phone, fo
 async def test_without_a_network_it_says_so(phone: Phone, folder: Path) -> None:
     await phone.stop()
     with pytest.raises(UnreachableError, match="WhatsApp cannot be reached"):
-        await linked(phone, folder, Screen())
+        await linked(phone, folder, Screen(), replace(QUICK, reach_seconds=0.5))
 
 
 def test_a_link_counts_until_its_keys_are_gone_and_again_from_the_next_one_on(tmp_path: Path) -> None:
