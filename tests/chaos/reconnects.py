@@ -199,6 +199,17 @@ class Account:
                 await asyncio.sleep(0.002)
 
 
+def _nowhere(_account: AccountKey, _adapter: Adapter) -> Emit:
+    async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        return
+
+    return emit
+
+
+async def _nobody(_account: str) -> None:
+    return
+
+
 @asynccontextmanager
 async def connected(folder: Path) -> AsyncIterator[Account]:
     async with TroubledTelegram(FakeClock()) as telegram:
@@ -217,13 +228,19 @@ async def supervised(account: Account, folder: Path) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def supervising(
-    manifests: Mapping[str, Manifest], config: Callable[[], Config], clock: Clock, folder: Path
+    manifests: Mapping[str, Manifest],
+    config: Callable[[], Config],
+    clock: Clock,
+    folder: Path,
+    *,
+    emit_for: Callable[[AccountKey, Adapter], Emit] = _nowhere,
+    pace: Pace = QUICK,
 ) -> AsyncIterator[Supervisor]:
-    """A real supervisor that has begun to connect; whatever arrives is forgotten."""
+    """A real supervisor that has begun to connect. Whatever arrives is forgotten, where nobody else takes it."""
     db = await open_database(folder / "state.db")
     try:
-        supervisor = Supervisor(manifests, db, config, clock, {}, pace=QUICK)
-        supervisor.connect(_nowhere, _nobody)
+        supervisor = Supervisor(manifests, db, config, clock, {}, pace=pace)
+        supervisor.connect(emit_for, _nobody)
         supervisor.reconcile()
         try:
             yield supervisor
@@ -239,17 +256,6 @@ def _config(folder: Path, telegram: FakeTelegram, path: str) -> Config:
     url = telegram.url + ("/" if path else "")
     environ = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": url, **UNPACED}
     return load(folder, environ, folder, (MANIFEST,)).config
-
-
-def _nowhere(_account: AccountKey, _adapter: Adapter) -> Emit:
-    async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
-        return
-
-    return emit
-
-
-async def _nobody(_account: str) -> None:
-    return
 
 
 Connect = Callable[[Path], AbstractAsyncContextManager[Account]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -18,8 +17,8 @@ from hermes.core.ports import Adapter, Emit
 from hermes.platforms.whatsapp import MANIFEST
 from hermes.services.clock import SystemClock
 from hermes.services.supervisor import Link, Pace, Supervisor
-from hermes.store.db import open_database
-from tests.chaos.reconnects import Grown, steady
+from tests.chaos.reconnects import Grown, steady, supervising
+from tests.chaos.world import until
 from tests.e2e.terminal import patched_environ
 from tests.fakes.whatsapp import FakeWhatsApp
 from tests.fakes.whatsapp_account import bridges, free_port
@@ -65,9 +64,7 @@ class Account:
         os.kill(before, how)
         said = self.whatsapp.user_says("are you there?").key
         self.said.append(said)
-        async with asyncio.timeout(WAIT_SECONDS):
-            while self.pid in (0, before) or not self.is_connected or said not in self.arrived:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await until(lambda: self.pid not in (0, before) and self.is_connected and said in self.arrived, WAIT_SECONDS)
 
     @property
     def lost(self) -> list[str]:
@@ -81,25 +78,12 @@ async def connected(folder: Path) -> AsyncIterator[Account]:
         whatsapp.link_session(folder / "whatsapp" / "session")
         environ = {"WHATSAPP_ENABLED": "true", "WHATSAPP_MODE": "bot", "WHATSAPP_BRIDGE_FOLDER": str(bridges())}
         config = load(folder, environ, folder, (MANIFEST,)).config
-        db = await open_database(folder / "state.db")
-        supervisor = Supervisor({"whatsapp": MANIFEST}, db, lambda: config, SystemClock(), {}, pace=QUICK)
-        account.supervisor = supervisor
-        supervisor.connect(account.emit_for, _nobody)
-        try:
-            with patched_environ({**os.environ, **whatsapp.bridge_environ}):
-                supervisor.reconcile()
-                async with asyncio.timeout(WAIT_SECONDS):
-                    while not account.is_connected:  # noqa: ASYNC110 - the supervisor tells nobody
-                        await asyncio.sleep(0.005)
+        with patched_environ({**os.environ, **whatsapp.bridge_environ}):
+            async with supervising(
+                {"whatsapp": MANIFEST}, lambda: config, SystemClock(), folder, emit_for=account.emit_for, pace=QUICK
+            ) as account.supervisor:
+                await until(lambda: account.is_connected, WAIT_SECONDS)
                 yield account
-        finally:
-            await supervisor.stop_intake()
-            await supervisor.close()
-            await db.close()
-
-
-async def _nobody(_account: str) -> None:
-    return
 
 
 async def restart_again_and_again(folder: Path, restarts: int) -> tuple[Grown, list[str]]:

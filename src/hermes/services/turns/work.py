@@ -127,7 +127,7 @@ class Previews(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnParts:
-    """What turns need, put together once by bootstrap."""
+    """What turns need, put together once by wiring."""
 
     db: Database
     clock: Clock

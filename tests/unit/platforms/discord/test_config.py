@@ -15,10 +15,7 @@ from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
 from hermes.platforms.discord import MANIFEST
 from hermes.platforms.discord.config import DEFAULT_BASE_URL, DEFAULT_GATEWAY_URL, DiscordConfig
-from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Supervisor
-from hermes.store.db import open_database
-from tests.chaos.world import until
+from tests.unit.platforms.starting import why_not_configured
 
 TOKEN = "MTA5OTk5OTk5OTk5.GabcDE.secretsecretsecretsecret"
 
@@ -93,17 +90,7 @@ async def test_without_the_sdk_it_is_one_line_with_the_command_that_installs_it(
     for name in [name for name in sys.modules if name.split(".")[0] == "discord" or name in users]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "discord", None)
-    loaded = load(tmp_path, {"DISCORD_BOT_TOKEN": TOKEN}, tmp_path, (MANIFEST,))
-    db = await open_database(tmp_path / "state.db")
-    supervisor = Supervisor({"discord": MANIFEST}, db, lambda: loaded.config, SystemClock(), {})
-    supervisor.connect(lambda *_: None, lambda _: None)  # type: ignore[arg-type,return-value]
-    try:
-        supervisor.reconcile()
-        await until(lambda: supervisor.status()[0]["state"] == "not configured", 5)
-        [account] = supervisor.status()
-    finally:
-        await supervisor.close()
-        await db.close()
-    assert "\n" not in account["note"]
-    assert account["note"].startswith("Discord needs a package that is missing (discord")
-    assert account["note"].endswith(f"Install it: {sys.executable} -m pip install 'discord.py>=2.7,<2.8'")
+    note = await why_not_configured(MANIFEST, {"DISCORD_BOT_TOKEN": TOKEN}, tmp_path)
+    assert "\n" not in note
+    assert note.startswith("Discord needs a package that is missing (discord")
+    assert note.endswith(f"Install it: {sys.executable} -m pip install 'discord.py>=2.7,<2.8'")

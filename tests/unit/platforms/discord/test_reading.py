@@ -14,6 +14,7 @@ from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Press,
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.places import MOST_BEGUN, MOST_THREADS, Places, Session
 from hermes.platforms.discord.reading import Me, Room, RoomKind, Rules, snowflake_at, when
+from tests.unit.platforms.mutations import mutated
 
 Json = dict[str, Any]
 ID = "1100000000000000001"
@@ -342,32 +343,13 @@ STRANGE: tuple[Any, ...] = (
 )
 
 
-def mutated(chance: random.Random, value: Any) -> Any:
-    """One thing in it is gone or something else."""
-    whole = copy.deepcopy(value)
-    at = whole
-    while True:
-        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
-        if not keys:
-            return whole
-        key = chance.choice(keys)
-        if isinstance(at[key], (dict, list)) and at[key] and chance.random() < 0.8:
-            at = at[key]
-            continue
-        if isinstance(at, dict) and chance.random() < 0.3:
-            del at[key]
-        else:
-            at[key] = chance.choice(STRANGE)
-        return whole
-
-
 def test_ten_thousand_broken_events_are_read_or_kept_and_each_has_a_key_by_which_it_is_known() -> None:
     chance = random.Random(7)
     for number in range(10_000):
         event, sample = SAMPLES[number % len(SAMPLES)]
-        data = mutated(chance, sample)
+        data = mutated(chance, sample, STRANGE)
         if chance.random() < 0.3:
-            data = mutated(chance, data)
+            data = mutated(chance, data, STRANGE)
         room = (CHANNEL, THREAD, DIRECT)[number % 3]
         for known in (wire.understand(event, data, room, me()), wire.past(data, room, me())):
             assert isinstance(known, Ignored) or known.keys

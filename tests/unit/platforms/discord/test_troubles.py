@@ -23,7 +23,8 @@ from hermes.services.http import ProxyRules, make_session
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.discord import BOT, GROUP, ROLE, SERVER, FakeDiscord, Socket
 from tests.fakes.proxy import FakeHttpProxy, FakeSocksProxy
-from tests.unit.platforms.discord.test_reading import SAMPLES, mutated
+from tests.unit.platforms.discord.test_reading import SAMPLES, STRANGE
+from tests.unit.platforms.mutations import mutated
 
 SECONDS = 30
 
@@ -491,7 +492,7 @@ async def test_five_hundred_broken_events_harm_no_neighbour(inbox: Inbox) -> Non
         said = []
         for number in range(500):
             event, data = samples[number % len(samples)]
-            discord.dispatch(event, _sendable(mutated(chance, data)))
+            discord.dispatch(event, _sendable(mutated(chance, data, STRANGE)))
             if number % 10 == 0:
                 said.append(discord.user_says(f"number {number}"))
         last = said[-1].key

@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from hermes.config import load
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
 from hermes.platforms.slack import MANIFEST
 from hermes.platforms.slack.config import DEFAULT_BASE_URL, SlackConfig
-from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Supervisor
-from hermes.store.db import open_database
-from tests.chaos.world import until
+from tests.unit.platforms.starting import why_not_configured
 
 GOOD = {"bot_token": Secret("xoxb-1-secret"), "app_token": Secret("xapp-1-secret")}
 
@@ -56,17 +52,7 @@ async def test_without_the_sdk_it_is_one_line_with_the_command_that_installs_it(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "slack_sdk", None)
     environ = {"SLACK_BOT_TOKEN": "xoxb-1-secret", "SLACK_APP_TOKEN": "xapp-1-secret"}
-    loaded = load(tmp_path, environ, tmp_path, (MANIFEST,))
-    db = await open_database(tmp_path / "state.db")
-    supervisor = Supervisor({"slack": MANIFEST}, db, lambda: loaded.config, SystemClock(), {})
-    supervisor.connect(lambda *_: None, lambda _: None)  # type: ignore[arg-type,return-value]
-    try:
-        supervisor.reconcile()
-        await until(lambda: supervisor.status()[0]["state"] == "not configured", 5)
-        [account] = supervisor.status()
-    finally:
-        await supervisor.close()
-        await db.close()
-    assert "\n" not in account["note"]
-    assert account["note"].startswith("Slack needs a package that is missing (slack_sdk")
-    assert account["note"].endswith(f"Install it: {sys.executable} -m pip install 'slack_sdk>=3.35,<4'")
+    note = await why_not_configured(MANIFEST, environ, tmp_path)
+    assert "\n" not in note
+    assert note.startswith("Slack needs a package that is missing (slack_sdk")
+    assert note.endswith(f"Install it: {sys.executable} -m pip install 'slack_sdk>=3.35,<4'")

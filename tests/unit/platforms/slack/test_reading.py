@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +12,7 @@ from hermes.core.keys import ChatKind
 from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Press, Unreadable
 from hermes.platforms.slack import wire
 from hermes.platforms.slack.reading import Me, Place, place_of
+from tests.unit.platforms.mutations import mutated
 
 Json = dict[str, Any]
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -284,31 +284,12 @@ STRANGE: tuple[Any, ...] = (
 )
 
 
-def mutated(chance: random.Random, value: Any) -> Any:
-    """One thing in it is gone or something else."""
-    whole = copy.deepcopy(value)
-    at = whole
-    while True:
-        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
-        if not keys:
-            return whole
-        key = chance.choice(keys)
-        if isinstance(at[key], (dict, list)) and at[key] and chance.random() < 0.8:
-            at = at[key]
-            continue
-        if isinstance(at, dict) and chance.random() < 0.3:
-            del at[key]
-        else:
-            at[key] = chance.choice(STRANGE)
-        return whole
-
-
 def test_ten_thousand_broken_envelopes_are_read_or_kept_and_each_has_a_key_by_which_it_is_known() -> None:
     chance = random.Random(7)
     for number in range(10_000):
-        envelope = mutated(chance, SAMPLES[number % len(SAMPLES)])
+        envelope = mutated(chance, SAMPLES[number % len(SAMPLES)], STRANGE)
         if chance.random() < 0.3:
-            envelope = mutated(chance, envelope)
+            envelope = mutated(chance, envelope, STRANGE)
         known = wire.understand(envelope, ME, NOW)
         assert isinstance(known, Ignored) or known.keys
         wire.past(envelope.get("payload"), "C1", ME)

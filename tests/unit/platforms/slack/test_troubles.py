@@ -43,7 +43,8 @@ from hermes.platforms.slack.reading import Me
 from hermes.platforms.slack.receiving import Item, Receiver
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.slack import GROUP, FakeSlack
-from tests.unit.platforms.slack.test_reading import SAMPLES, mutated
+from tests.unit.platforms.mutations import mutated
+from tests.unit.platforms.slack.test_reading import SAMPLES, STRANGE
 
 SECONDS = 30
 
@@ -355,7 +356,7 @@ async def test_five_hundred_broken_events_harm_no_neighbour(inbox: Inbox) -> Non
     async with connected(inbox) as (slack, _, running):
         said = []
         for number in range(500):
-            envelope = mutated(chance, SAMPLES[number % len(SAMPLES)])
+            envelope = mutated(chance, SAMPLES[number % len(SAMPLES)], STRANGE)
             slack.deliver(str(_sendable(envelope.get("type"))), _sendable(envelope.get("payload")))
             if number % 10 == 0:
                 said.append(slack.user_says(f"number {number}"))
