@@ -98,3 +98,10 @@ def test_without_a_real_key_nothing_is_served_to_the_network_and_the_rest_runs(t
         assert "the API stays closed: 0.0.0.0 can be reached from the network" in told.stdout
         assert terminal.here("-z", "hello").stdout == "echo: hello\n"
         assert "API stays closed" in (terminal.home / "logs" / "gateway.log").read_text()
+
+
+def test_a_trace_by_the_id_that_a_client_shows_says_what_was_asked(terminal: Terminal) -> None:
+    key = terminal.here("api-key", "show").stdout.strip()
+    body = {"messages": [{"role": "system", "content": "Be short."}, {"role": "user", "content": "what is new?"}]}
+    _, answer = asked(terminal, "/v1/chat/completions", key, body)
+    assert "request from key:default: “what is new?”" in terminal.here("trace", str(answer["id"])).stdout

@@ -178,8 +178,13 @@ def told(life: Life) -> dict[str, Any]:
 
 def _event_told(row: Any) -> dict[str, Any]:
     body = _json(row.body)
-    text = body.get("text", body.get("data", "")) if isinstance(body, dict) else str(body)
-    return {**asdict(row), "body": body, "text": text}
+    return {**asdict(row), "body": body, "text": _text_of(body) if isinstance(body, dict) else str(body)}
+
+
+def _text_of(body: Mapping[str, Any]) -> str:
+    """What was said: by a message, a button, or the last message of a request."""
+    said = body["messages"][-1] if body.get("messages") else body
+    return str(said.get("text", said.get("data", "")))
 
 
 def letter_told(row: OutboxRow) -> dict[str, Any]:

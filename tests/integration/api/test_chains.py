@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
 from tests.integration.api.conftest import Answer
 from tests.integration.api.others import run_is
 from tests.integration.api.serving import Served, served
@@ -187,3 +187,22 @@ async def test_a_result_goes_on_with_the_call_its_session_waits_for(start: Start
             answer = await api.post("/v1/chat/completions", {"messages": [result]}, X_Hermes_Session_Id="ours")
             assert answer.status == status
     assert talk(model.last_request)[-1] == "9 °C"
+
+
+async def test_items_may_be_named_by_their_ids_instead_of_being_sent_again(start: Start, model: FakeModel) -> None:
+    async with served(start) as api, asyncio.timeout(20):
+        model.script([calls_tools(("read_file", {"path": "none"}), text="Let me look."), "There is none."])
+        output = (await respond(api, "look")).json["output"]
+        names = [{"type": "item_reference", "id": item["id"]} for item in output]
+        items = [{"role": "user", "content": "look"}, *names, {"role": "user", "content": "and now?"}]
+        assert (await api.post("/v1/responses", {"input": items})).status == 200
+        told = [message for message in model.last_request["messages"] if message["role"] != "system"]
+        assert [message["role"] for message in told] == ["user", "assistant", "tool", "assistant", "user"]
+        assert (told[1]["content"], told[3]["content"]) == ("Let me look.", "There is none.")
+
+        bob = await api.new_key("bob", "user")
+        for headers, name in ((bob, names[0]["id"]), ({}, "msg_none_0"), ({}, "rs_1"), ({}, None), ({}, [])):
+            unknown = [{"type": "item_reference", "id": name}, items[-1]]
+            refused = await api.post("/v1/responses", {"input": unknown}, **headers)
+            assert (refused.status, refused.error["code"]) == (400, "item_not_found")
+            assert refused.error["param"] == "input[0].id"

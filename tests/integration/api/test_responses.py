@@ -528,7 +528,7 @@ REFUSED: list[tuple[Json, str, str]] = [
     ({"input": ["hello"]}, "invalid_input", "input[0]"),
     ({"input": [{"role": "bird", "content": "x"}]}, "invalid_role", "input[0].role"),
     ({"input": [{"role": "assistant", "content": "x"}]}, "invalid_last_message", "input[-1]"),
-    ({"input": [{"type": "item_reference", "id": "x"}]}, "unsupported_item_type", "input[0].type"),
+    ({"input": [{"type": "computer_call", "id": "x"}]}, "unsupported_item_type", "input[0].type"),
     ({"input": [{"type": ["odd"], "id": "x"}]}, "unsupported_item_type", "input[0].type"),
     ({"input": [{"type": "function_call_output", "output": "x"}]}, "invalid_tool_call_id", "input[0].call_id"),
     ({"input": [{"type": "function_call_output", "call_id": "c"}]}, "invalid_input", "input[0].output"),

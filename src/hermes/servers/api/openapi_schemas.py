@@ -156,6 +156,11 @@ INPUT_ITEM = {
             ("type", "call_id", "output"),
         ),
         thing({"type": {"const": "reasoning"}}, ("type",)),
+        thing(
+            {"type": {"const": "item_reference"}, "id": NAME},
+            ("type", "id"),
+            description="an item of a stored response",
+        ),
     ]
 }
 RESPONSE_REQUEST = thing(

@@ -197,7 +197,8 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> Talk:
             case kind:
                 name = repr(one_line(kind, 40)) if isinstance(kind, str) else "that is no name"
                 message = (
-                    f"Items of type {name} are not taken; send message, function_call and function_call_output items."
+                    f"Items of type {name} are not taken; send message, function_call and function_call_output items, "
+                    "or what came before as previous_response_id."
                 )
                 raise bad_request(message, code="unsupported_item_type", param=f"{where}.type")
     return Talk("\n\n".join(text for text in system if text), tuple(messages))

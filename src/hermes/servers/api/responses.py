@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -40,6 +41,7 @@ from hermes.servers.api.parts import (
 from hermes.servers.api.response_events import ResponseEvents
 from hermes.servers.api.response_input import AskedResponse, check_results, read_asked
 from hermes.servers.api.response_keeper import Hold, Kept, ResponseKeeper
+from hermes.servers.api.response_references import with_items
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript, newest_lines
 from hermes.servers.app import RouteAdder, json_response
@@ -127,7 +129,8 @@ class Responses:
         self.calls = OpenCalls()
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        asked = read_asked(await parse.read_body(request, self._limits), self._limits)
+        body = await parse.read_body(request, self._limits)
+        asked = read_asked(await with_items(body, partial(self._seen_by, request[CALLER])), self._limits)
         response_id = new_id("resp")
         event_id = shapes.event_id_of(response_id)
         with self._keeper.holding(event_id) as hold:
@@ -217,10 +220,14 @@ class Responses:
             return await self._keeper.newest_of(caller.sender_id, asked.conversation)
         if not asked.previous:
             return None
-        stored = await self._keeper.load(asked.previous)
-        if stored is None or not _is_visible(stored, caller):
+        stored = await self._seen_by(caller, asked.previous)
+        if stored is None:
             raise _no_previous(asked.previous, "It was deleted, is older than is kept, or was not stored")
         return stored
+
+    async def _seen_by(self, caller: Caller, response_id: str) -> Stored | None:
+        stored = await self._keeper.load(response_id)
+        return stored if stored is not None and _is_visible(stored, caller) else None
 
     async def _beginning(self, request: web.Request, asked: AskedResponse) -> Place:
         names = session_names(request)
