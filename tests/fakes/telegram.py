@@ -579,7 +579,8 @@ class FakeTelegram(Site):
 
     def _thread_of(self, chat: str, params: Json) -> str:
         thread = str(params.get("message_thread_id") or "")
-        if thread and (thread == "1" or (chat, thread) in self._gone_topics):
+        is_forum = self._chats[chat].get("is_forum")
+        if thread and (not is_forum or thread == "1" or (chat, thread) in self._gone_topics):
             raise Refused(400, "Bad Request: message thread not found")
         return thread
 
