@@ -62,6 +62,25 @@ async def test_a_mention_is_answered_in_its_thread_and_the_talk_goes_on_there(
     assert discord.counts["POST threads"] == 1
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["in time", "too late for its nonce"])
+async def test_an_answer_that_may_have_arrived_is_repeated_under_its_nonce_and_marked_where_that_is_forgotten(
+    start: Start, discord: FakeDiscord, is_late: bool
+) -> None:
+    async with start(**environ(discord)):
+        await listens(discord)
+        hold = discord.hold_sends()
+        discord.user_says("hello")
+        await hold.reached(SECONDS)
+        if is_late:
+            discord._nonces.clear()
+        discord.drop_connection()
+        discord.release_all()
+        await discord.wait_for(lambda: discord.counts["POST messages"] == 2, SECONDS)
+        discord.user_says("and?")
+        await discord.wait_for(lambda: bool(discord.sent) and discord.texts(7)[-1] == "echo: and?", SECONDS)
+    assert discord.texts(7) == ["echo: hello", *(["↻ echo: hello"] if is_late else []), "echo: and?"]
+
+
 @pytest.mark.parametrize("is_forgotten", [False, True], ids=["resumed", "from the history"])
 async def test_what_was_written_while_it_was_down_is_answered_in_order(
     start: Start, discord: FakeDiscord, is_forgotten: bool

@@ -130,7 +130,8 @@ class OutboundMessage:
     ``album`` are further pictures and films that are shown together with the attachment.
 
     ``replaces`` is the platform's id of an earlier message of ours to edit instead of sending anew.
-    ``is_repeat`` asks for the mark ↻: an earlier attempt may already have arrived.
+    ``is_repeat``: an earlier attempt may already have arrived. It is shown with the mark ↻, unless the platform is sure
+    to show one message for one ``idempotency_key`` however late it is repeated.
     """
 
     target: Target

@@ -249,7 +249,7 @@ class Delivery:
             return self._later(sending, NO_ADAPTER_SECONDS, f"{target.platform} is not connected")
         if sending.kind == OutboxKind.EDIT and not adapter.capabilities.edits:
             return self._dead(sending, f"{target.platform} does not edit")
-        is_repeat = sending.repeats > 0 and not adapter.capabilities.idempotent_sends
+        is_repeat = sending.repeats > 0
         message = body
         if (body.replaces, body.is_repeat) != (sending.replaces_message, is_repeat):
             message = replace(body, replaces=sending.replaces_message, is_repeat=is_repeat)

@@ -121,9 +121,12 @@ async def test_a_call_given_up_during_a_limit_on_all_leaves_nobody_waiting(monke
     assert discord.texts() == ["again"]
 
 
-async def test_a_bad_gateway_is_tried_again_by_the_sdk() -> None:
+@pytest.mark.parametrize("status", [500, 502, 504, 524])
+async def test_a_bad_gateway_is_tried_again_by_the_sdk(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleep = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(min(seconds, 0.01)))
     async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
-        discord.refuse_next("POST messages", 502)
+        discord.refuse_next("POST messages", status)
         await adapter.send(replace(saying(discord, "hello"), idempotency_key="ob_1"))
     assert discord.texts() == ["hello"]
     assert discord.counts["POST messages"] == 2

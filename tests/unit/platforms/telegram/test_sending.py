@@ -173,6 +173,16 @@ async def test_an_edit_that_changes_nothing_is_a_success(fake: FakeTelegram, ada
     assert (await adapter.send(text("hi", replaces=receipt.message_id))) == receipt
 
 
+@pytest.mark.parametrize("why", ["message to edit not found", "message can't be edited", "MESSAGE_ID_INVALID"])
+async def test_an_edit_of_what_cannot_be_changed_is_refused_for_good(
+    fake: FakeTelegram, adapter: TelegramAdapter, why: str
+) -> None:
+    fake.refuse_next("editMessageText", 400, f"Bad Request: {why}")
+    with pytest.raises(RejectedError, match=why):
+        await adapter.send(text("hi", replaces="99"))
+    assert fake.sent == []
+
+
 async def test_an_edit_without_buttons_takes_them_away(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
     receipt = await adapter.send(text("May I?", buttons=((Button("Yes", "y"),),)))
     await adapter.send(text("Allowed.", replaces=receipt.message_id))
@@ -186,6 +196,7 @@ async def test_an_edit_without_buttons_takes_them_away(fake: FakeTelegram, adapt
         (404, "Not Found", CredentialsError),
         (409, "Conflict: terminated by other getUpdates request", ConflictError),
         (400, "Bad Request: chat not found", RejectedError),
+        (400, "Bad Request: message is too long", RejectedError),
         (403, "Forbidden: bot was blocked by the user", RejectedError),
         (413, "Request Entity Too Large", RejectedError),
         (429, "Too Many Requests: retry after 3", RateLimitedError),
