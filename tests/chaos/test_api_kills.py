@@ -20,7 +20,7 @@ EACH = 5
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_after_a_kill_every_request_has_an_end_and_says_which(tmp_path: Path) -> None:
     async with calling(tmp_path / "world", seed=3) as callers:
         held = await killed_while_the_model_speaks(callers, EACH, Victim.WORKER)

@@ -42,7 +42,7 @@ async def typed(gateway: GatewayProcess, *words: str) -> Any:
     return json.loads(said)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_a_question_is_answered_after_its_gateway_was_killed(tmp_path: Path) -> None:
     ran = tmp_path / "world" / "work" / RAN
     async with opened(tmp_path / "world", seed=5) as world:

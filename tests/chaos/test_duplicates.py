@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.duplicates import deliver_again
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 async def test_a_message_delivered_four_times_makes_one_turn(tmp_path: Path) -> None:
     counted = await deliver_again(tmp_path, 500, deadline=25)
     assert counted.deliveries == 2000

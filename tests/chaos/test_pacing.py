@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.pacing import FEW, stream_at_once
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 async def test_two_hundred_streaming_chats_keep_to_the_limits_of_the_platform(tmp_path: Path) -> None:
     seen = await stream_at_once(tmp_path, 200, scale=4.0, deadline=30)
     assert seen.incomplete == []

@@ -14,7 +14,7 @@ KILLS = 5
 FAILURES = 200
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_nothing_said_on_qq_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
     killed = await kill_again_and_again(opened(tmp_path / "world", seed=3), KILLS)
     assert killed.is_good, killed.story
@@ -22,7 +22,7 @@ async def test_nothing_said_on_qq_is_lost_or_doubled_by_kills(tmp_path: Path) ->
     assert killed.platform.identified == 1, "each time the session was resumed"
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 def test_connections_to_qq_that_fail_leave_nothing_open(tmp_path: Path) -> None:
     grown = fail_again_and_again(tmp_path, FAILURES)
     assert grown.failures >= FAILURES

@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.reconnects import fail_again_and_again
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_thousand_failed_connections_leave_nothing_open(tmp_path: Path) -> None:
     grown = await fail_again_and_again(tmp_path, 1000)
     assert grown.failures >= 1000

@@ -14,7 +14,7 @@ KILLS = 5
 FAILURES = 200
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_nothing_said_on_slack_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
     killed = await kill_again_and_again(opened(tmp_path / "world", seed=4), KILLS)
     assert killed.is_good, killed.story
@@ -23,7 +23,7 @@ async def test_nothing_said_on_slack_is_lost_or_doubled_by_kills(tmp_path: Path)
     assert killed.platform.late_acks == []
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_connections_to_slack_that_fail_leave_nothing_open(tmp_path: Path) -> None:
     grown = await fail_again_and_again(tmp_path, FAILURES)
     assert grown.failures >= FAILURES

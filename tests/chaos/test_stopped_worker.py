@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.world import opened, until
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_stopped_worker_is_seen_by_status_and_goes_on_when_continued(tmp_path: Path) -> None:
     async with opened(tmp_path / "world", seed=1) as world:
         world.gateway.signal_worker(signal.SIGSTOP)

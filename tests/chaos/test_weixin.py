@@ -14,7 +14,7 @@ KILLS = 5
 FAILURES = 200
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_five_kills_lose_only_what_was_handed_out_and_not_yet_stored(tmp_path: Path) -> None:
     killed = await kill_again_and_again(weixin_kills.opened(tmp_path / "world", seed=3), KILLS)
     verdict, caught = weixin_kills.verdict(killed.series)
@@ -26,7 +26,7 @@ async def test_five_kills_lose_only_what_was_handed_out_and_not_yet_stored(tmp_p
     assert [kill for kill in killed.kills if not kill.was_reached] == []
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_failed_connections_leave_nothing_open(tmp_path: Path) -> None:
     grown = await weixin_reconnects.fail_again_and_again(tmp_path, FAILURES)
     assert grown.failures >= FAILURES

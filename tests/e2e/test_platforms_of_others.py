@@ -34,7 +34,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 # The example and what every adapter promises
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_the_example_keeps_every_promise_and_its_page_gives_a_reason_for_what_it_does_not_play(
     scratch: Scratch,
 ) -> None:
@@ -62,7 +62,7 @@ def test_the_example_keeps_every_promise_and_its_page_gives_a_reason_for_what_it
 # Its whole life
 
 
-@pytest.mark.timeout(60)  # two installations by pip and seven commands
+@pytest.mark.timeout(180)  # two installations by pip and seven commands
 async def test_it_is_found_set_up_spoken_over_and_tested_and_its_removal_costs_one_line(
     scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +137,7 @@ def _extras() -> dict[str, str]:
 # Ones that are broken, and ones whose SDK is missing
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_a_broken_platform_and_a_missing_sdk_are_one_line_each_and_stop_nothing(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "venv")
     scratch.add_module("raises", "raise RuntimeError('no pigeons')", platform="carrier")

@@ -14,7 +14,7 @@ SECONDS = 20.0
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_an_admin_restarts_the_gateway_from_a_chat_and_nobody_else_does(tmp_path: Path) -> None:
     async with opened(tmp_path / "world", seed=6) as world:
         telegram, gateway = world.telegram, world.gateway

@@ -171,7 +171,7 @@ class Scene:
         return found[1]
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("telling", [ENGLISH, CHINESE_TOO], ids=lambda telling: telling.language)
 async def test_the_story_of_a_chat(
     telling: Telling, tmp_path: Path, telegram: FakeTelegram, model: FakeModel, speech: FakeSpeech

@@ -46,7 +46,7 @@ async def tried(terminal: Terminal, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_one_gateway_from_its_first_stranger_to_its_last(tmp_path: Path, telegram: FakeTelegram) -> None:
     environ = {"TELEGRAM_BOT_TOKEN": telegram.token, "TELEGRAM_BASE_URL": telegram.url}
     with Terminal(tmp_path, **environ) as terminal:

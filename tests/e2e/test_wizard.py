@@ -43,7 +43,7 @@ def is_readable(lines: list[str]) -> bool:
     return True
 
 
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path: Path, telegram: FakeTelegram) -> None:
     with Terminal(tmp_path) as terminal, Pane(tmp_path, environ_of(terminal, telegram)) as pane:
         hermes = f"{sys.executable} -m hermes"

@@ -15,7 +15,7 @@ from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.proxy import FakeHttpProxy
 from tests.fakes.telegram import FakeTelegram
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]  # ten processes, on a machine that may be busy
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]  # ten processes, on a machine that may be busy
 
 ROOT = Path(__file__).parents[2]
 WRITTEN_BY_THE_OWNER = {".env", "config.yaml", "notes.txt"}

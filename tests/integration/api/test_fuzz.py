@@ -29,7 +29,7 @@ async def all_ended(api: Served) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_a_fuzzer_finds_no_answer_that_is_not_in_the_contract(start: Start) -> None:
     async with served(start) as api:
         key = default_key(api.gateway).reveal()
@@ -42,7 +42,7 @@ async def test_a_fuzzer_finds_no_answer_that_is_not_in_the_contract(start: Start
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(90)
+@pytest.mark.timeout(180)
 async def test_with_a_broken_model_only_what_may_fail_so_answers_502(start: Start, model: FakeModel) -> None:
     model.default = Refusal(401, "wrong key")
     async with served(start) as api:
