@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.e2e.terminal import ROOT, Terminal
 
-INSTALL_SECONDS = 25.0
+INSTALL_SECONDS = 90.0
 
 # Whatever is imported by any process of this environment stands in the file that IMPORTS_SEEN names.
 _WATCH = """

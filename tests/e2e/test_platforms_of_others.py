@@ -21,7 +21,7 @@ from tests.fakes.server import Said
 from tests.fakes.telegram import FakeTelegram
 
 EXAMPLE = ROOT / "examples" / "hermes-pager"
-SUITE_SECONDS = 28.0
+SUITE_SECONDS = 120.0
 
 
 @pytest.fixture(scope="module")
