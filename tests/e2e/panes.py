@@ -45,7 +45,7 @@ class Pane:
             env=environ,
             capture_output=True,
             text=True,
-            timeout=10,
+            timeout=60,
             check=True,
         )
         return done.stdout

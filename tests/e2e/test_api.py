@@ -28,7 +28,7 @@ def asked(terminal: Terminal, path: str, key: str, body: object = None) -> tuple
         data=None if body is None else json.dumps(body).encode(),
     )
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own port
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - our own port
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as refusal:
         with refusal:

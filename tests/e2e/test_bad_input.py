@@ -47,7 +47,7 @@ def typed(folder: Path, home: Path, *command: str) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         check=False,
-        timeout=25,
+        timeout=60,
     )
 
 

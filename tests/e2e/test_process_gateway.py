@@ -45,12 +45,12 @@ def hermes(environ: dict[str, str], *words: str) -> list[str]:
 
 
 def typed(environ: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(hermes(environ, *words), env=environ, capture_output=True, text=True, timeout=25, check=False)
+    return subprocess.run(hermes(environ, *words), env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
 def health(environ: dict[str, str]) -> object:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{environ['API_SERVER_PORT']}/health", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{environ['API_SERVER_PORT']}/health", timeout=60) as answer:
             return json.load(answer)
     except OSError:
         return None

@@ -16,7 +16,7 @@ from tests.e2e.keeping import ROOT, Kept, until
 def gateway(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "HERMES_HOME": str(home), "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-P", "-m", "hermes", "gateway", *words]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_status_says_running_and_that_nobody_keeps_it_up(tmp_path: Path) -> None:

@@ -69,12 +69,12 @@ class Clone:
 
     def run(self, **environ: str) -> tuple[int, str, str]:
         process = self.start(**environ)
-        out, err = process.communicate(timeout=25)
+        out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
     def installed(self) -> str:
         ask = [str(self.root / ".venv" / "bin" / "python"), "-c", "import tinything; print(tinything.version)"]
-        return subprocess.run(ask, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+        return subprocess.run(ask, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
 
     def package_file(self) -> Path:
         return next((self.root / ".venv" / "lib").glob("python*/site-packages/tinything.py"))
@@ -107,7 +107,7 @@ def test_a_second_start_says_nothing_and_adds_little(clone: Clone) -> None:
 
     def seconds(*command: str) -> float:
         started = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=clone.environ, timeout=10)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=clone.environ, timeout=60)
         assert done.stderr == ""
         return time.perf_counter() - started
 

@@ -63,7 +63,7 @@ def python(code: str, *arguments: str) -> str:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=60,
         check=True,
     )
     return done.stdout

@@ -20,7 +20,7 @@ SECONDS = 20.0
 
 
 def health(port: int) -> object:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=60) as answer:
         return json.load(answer)
 
 

@@ -66,7 +66,7 @@ def typed(folder: Path, environ: dict[str, str], *command: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=60,
     )
     return done.stdout + done.stderr
 

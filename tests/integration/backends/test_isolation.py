@@ -140,7 +140,7 @@ async def test_a_user_does_not_see_or_reach_the_processes_of_this_machine(sandbo
 
 async def test_kill_everything_ends_only_oneself(sandbox: House) -> None:
     bystander = await asyncio.create_subprocess_exec("sleep", "60", start_new_session=True)
-    await sandbox.sh(sandbox.person(), "python3 -c 'import os; os.kill(-1, 15)'", timeout=5)
+    await sandbox.sh(sandbox.person(), "python3 -c 'import os; os.kill(-1, 15)'", timeout=30)
     assert bystander.returncode is None
     bystander.kill()
     assert await bystander.wait() == -9
@@ -205,7 +205,7 @@ async def test_an_interrupt_ends_everything_in_time(sandbox: House, mark: str, c
 
 async def test_nothing_escapes_by_leaving_its_group(sandbox: House, mark: str) -> None:
     """A daemon: it leaves session and group, as `setsid` does."""
-    await sandbox.sh(sandbox.person(), f"setsid -f sleep {mark}; (setsid sleep {mark} &); echo", timeout=5)
+    await sandbox.sh(sandbox.person(), f"setsid -f sleep {mark}; (setsid sleep {mark} &); echo", timeout=30)
     assert not running(mark)
 
 

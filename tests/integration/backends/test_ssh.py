@@ -76,7 +76,7 @@ async def test_when_our_side_is_killed_it_ends_there_too(remote: House, mark: st
 
 
 async def test_what_it_leaves_behind_there_is_ended(remote: House, mark: str) -> None:
-    told = await remote.sh(remote.person(role=OWNER), f"nohup sleep {mark} & echo started", timeout=5)
+    told = await remote.sh(remote.person(role=OWNER), f"nohup sleep {mark} & echo started", timeout=30)
     assert told.endswith("started")
     async with asyncio.timeout(20):
         while running(f"sleep\0{mark}"):  # noqa: ASYNC110 - as above

@@ -30,7 +30,7 @@ def test_verbs_and_options_are_read_from_the_parser() -> None:
 def test_bash_completes_commands_and_verbs() -> None:
     ask = 'COMP_WORDS=(hermes {}); COMP_CWORD={}; _hermes; echo "${{COMPREPLY[*]}}"'
     script = bash(example()) + ask.format("ga", 1) + "\n" + ask.format("gateway st", 2) + "\n"
-    done = subprocess.run(["bash"], input=script, capture_output=True, text=True, check=True, timeout=10)
+    done = subprocess.run(["bash"], input=script, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines() == ["gateway", "status"]
 
 
@@ -41,4 +41,4 @@ def test_other_shells_can_read_their_script(shell: str, write: object) -> None:
     assert all(name in script for name in COMMANDS)
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed; only the words were looked at")
-    subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=True, timeout=10)
+    subprocess.run([shell, "-n"], input=script, capture_output=True, text=True, check=True, timeout=60)

@@ -112,4 +112,4 @@ def test_following_ends_when_its_reader_has_left_though_nothing_is_logged(log: P
         assert following.stdout is not None
         following.stdout.readline()
         following.stdout.close()
-        assert following.wait(timeout=10) == BROKEN_PIPE
+        assert following.wait(timeout=60) == BROKEN_PIPE

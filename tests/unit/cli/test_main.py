@@ -22,7 +22,7 @@ SOURCES = Path(__file__).resolve().parents[3] / "src"
 def python(code: str, **more: str) -> subprocess.CompletedProcess[str]:
     environ = os.environ | {"PYTHONPATH": str(SOURCES)} | more
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20, env=environ
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60, env=environ
     )
 
 
@@ -157,7 +157,7 @@ def test_a_reader_that_left_is_no_error() -> None:
     environ = os.environ | {"PYTHONPATH": str(SOURCES)}
     script = f'"{sys.executable}" -m hermes --help | true; "{sys.executable}" -m hermes version | head -c 1'
     done = subprocess.run(
-        ["/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=20, env=environ
+        ["/bin/sh", "-c", script], capture_output=True, text=True, check=False, timeout=60, env=environ
     )
     assert done.stderr == ""
 
@@ -174,7 +174,7 @@ sys.exit(main(["-z", "-"]))  # waits for a prompt on stdin
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
     ) as process:
-        assert process.wait(timeout=20) == 130
+        assert process.wait(timeout=60) == 130
         assert process.stderr is not None
         assert process.stderr.read() == ""
 

@@ -35,7 +35,7 @@ def test_a_place_where_nothing_can_be_written_is_told_with_what_to_type(
     # No file may grow: what a full disk does to the first one that the gateway writes.
     script = f"ulimit -f 0; exec {sys.executable} -m hermes gateway {verb}"
     environ = os.environ | {"PYTHONPATH": str(SOURCES), "HERMES_HOME": str(tmp_path / "home")}
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=20, env=environ)
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=60, env=environ)
     assert done.returncode == 1, done
     assert words in done.stderr
     assert cure in done.stderr

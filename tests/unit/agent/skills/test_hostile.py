@@ -269,7 +269,7 @@ def repository(tmp_path: Path, *, link: bool = False) -> Path:
     (place / ".gitattributes").write_text("* filter=evil\n")
     words = [["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]]
     for each in words:
-        subprocess.run(["git", *each], cwd=place, check=True, timeout=20, env={**ENVIRON, "HOME": str(tmp_path)})
+        subprocess.run(["git", *each], cwd=place, check=True, timeout=60, env={**ENVIRON, "HOME": str(tmp_path)})
     hook = place / ".git/hooks/post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
