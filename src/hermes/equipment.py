@@ -16,7 +16,7 @@ from hermes.agent.toolkit import Parts, ToolContext
 from hermes.agent.voice.voices import Voices
 from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
 from hermes.core.catalogue import ENGLISH
-from hermes.core.keys import SessionKey, Target
+from hermes.core.keys import LOCAL, SessionKey, Target
 from hermes.core.messages import OutboundMessage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
@@ -164,7 +164,7 @@ class Equipment:
         """
         home = self._home
         workspace = self._config().agent.workspace
-        if key.platform == "local" and role == PersonRole.OWNER and self._may_work_in(folder):
+        if key.platform == LOCAL and role == PersonRole.OWNER and self._may_work_in(folder):
             workspace = Path(folder)
         if workspace is None:
             own = home / "workspaces" / (person_id or "nobody").replace("/", "_")

@@ -31,7 +31,7 @@ from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
 from hermes.core.catalogue import words_of
-from hermes.core.keys import AccountKey, Target
+from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
@@ -250,7 +250,7 @@ class Wiring:
             self._db,
             self._config,
             self._clock,
-            {"local": {"hub": self._hub}},
+            {LOCAL: {"hub": self._hub}},
             self._setting.paused_because,
             on_signed_out=self._tell_signed_out,
         )

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes.core.errors import GatewayError
+from hermes.core.keys import LOCAL
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.servers.api import approvals as api
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.parts import Caller
-from hermes.services.approvals import LOCAL
 from hermes.services.gateway import Gateway
 from hermes.store import approvals, claims, grants, inbox, outbox, people, tool_calls, turn_steps, turns
 from hermes.store.db import Tx, open_database

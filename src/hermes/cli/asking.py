@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hermes.cli.gateway import home_folder
 from hermes.cli.words import command_name
 from hermes.core.errors import ForeignHomeError, GatewayError
+from hermes.core.keys import LOCAL
 from hermes.hosting import beat, control, locks, paths, processes
 from hermes.hosting.control import GatewayIsDownError, OnEvent
 
@@ -216,7 +217,7 @@ async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     make_home(home)
     redactor = Redactor()
     with Logs.open(str(home), redactor, console=False):
-        setting = Setting(home, os.environ, Path.cwd(), redactor=redactor, only=frozenset({"local"}))
+        setting = Setting(home, os.environ, Path.cwd(), redactor=redactor, only=frozenset({LOCAL}))
         async with open_gateway(setting) as gateway:
             yield verbs_of(gateway)
 

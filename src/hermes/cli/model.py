@@ -207,7 +207,10 @@ async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[s
     began = clock.monotonic()
     try:
         reply = await ask_model(models.only(provider, model), request, _unheard, _unheard)
-        told |= {"said": reply.text.strip()[:80], "tokens": [reply.usage.prompt_tokens, reply.usage.completion_tokens]}
+        told |= {
+            "said": reply.text.strip().partition("\n")[0][:80],
+            "tokens": [reply.usage.prompt_tokens, reply.usage.completion_tokens],
+        }
     except ModelError as error:
         is_good = error.kind is ModelErrorKind.EMPTY  # it was reached, and took the key and the name
         told |= {"ok": is_good, "failed": _failed(error), "kind": error.kind.value, "text": str(error)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.asking import home_folder, load_config
 from hermes.cli.words import command_name
 from hermes.core.errors import GatewayError
-from hermes.core.keys import AccountKey, Target
+from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.values import dataclass
 from hermes.hosting import control
 
@@ -68,7 +68,7 @@ def _examine(home: Path, name: str, to: str, report: Report) -> None:
     config: Config = load_config(home).config
     account = config.account(key.platform, key.account)
     if manifest is None or manifest.always_on or account is None:
-        known = ", ".join(sorted(config.platforms.keys() - {"local"}))
+        known = ", ".join(sorted(config.platforms.keys() - {LOCAL}))
         why = found.broken.get(key.platform, f"There is no platform {name!r}. Known: {known}.")
         report.bad(why, code=USAGE_ERROR)
         return

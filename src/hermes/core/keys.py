@@ -14,6 +14,8 @@ from typing import Self
 from hermes.core.values import dataclass
 
 MAIN = "main"
+LOCAL = "local"
+"""The platform of whoever sits at this machine, who is the owner."""
 
 
 class ChatKind(StrEnum):

@@ -12,6 +12,7 @@ from typing import Any
 from hermes.core.approval import Scope
 from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import GatewayError
+from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.hosting.control_server import Handler, Reply
 from hermes.services.approvals import Answer, Approvals
@@ -21,7 +22,6 @@ from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.grants import Grant
 
-LOCAL = "local"
 OWNER = {"platform": LOCAL, "sender_id": LOCAL}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from hermes.config import EMBEDDED
 from hermes.core.access import DmPolicy
 from hermes.core.errors import PlatformError
-from hermes.core.keys import AccountKey, Target
+from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.ports import Describes
 from hermes.hosting import banner
 from hermes.services.gateway import Gateway
@@ -40,7 +40,7 @@ async def adapters_settled(gateway: Gateway) -> None:
 async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
     """One line for each; ``api`` is the one about the API."""
     config = gateway.config
-    accounts = [account for account in gateway.supervisor.status() if account["account"] != "local"]
+    accounts = [account for account in gateway.supervisor.status() if account["account"] != LOCAL]
     chats = [await _chat(gateway, account) for account in accounts]
     model = str(gateway.fetcher.progress) if config.model.provider == EMBEDDED else gateway.models.model_for().label
     warnings = [str(problem) for problem in gateway.watch.loaded.problems] + gateway.troubles

@@ -14,7 +14,7 @@ from typing import Any
 
 from hermes.config import ToolProgress
 from hermes.core.errors import GatewayError
-from hermes.core.keys import ChatKind, SessionKey
+from hermes.core.keys import LOCAL, ChatKind, SessionKey
 from hermes.core.messages import OutboundMessage
 from hermes.core.values import dataclass
 from hermes.hosting.control_server import Reply
@@ -74,7 +74,7 @@ class Saying:
         """``{chat, text, key?, folder?, language?}``. Events on the way; the result says how the message ended."""
         chat, text = _text(args, "chat"), _text(args, "text")
         key = str(args.get("key") or new_id("k"))
-        said = _Said(chat, key, str(SessionKey("local", ChatKind.DM, chat)), is_command=text.lstrip().startswith("/"))
+        said = _Said(chat, key, str(SessionKey(LOCAL, ChatKind.DM, chat)), is_command=text.lstrip().startswith("/"))
         try:
             async with asyncio.timeout(LONGEST_SECONDS), self._watched(said):
                 said.woken = await self._gateway.db.read(_sleeping_turn, said.lane)

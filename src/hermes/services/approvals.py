@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from hermes.core.approval import Scope, may_answer, was_written_after
+from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, may
@@ -25,7 +26,7 @@ from hermes.store.turn_end import Cards, no_cards
 log = logging.getLogger(__name__)
 
 LONGEST_REASON = 1000
-LOCAL, THE_OWNER = "local", "the owner"
+THE_OWNER = "the owner"
 
 
 class Answer(StrEnum):

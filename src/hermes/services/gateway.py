@@ -15,6 +15,7 @@ from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit import Toolbox
 from hermes.config import Config, ConfigWatch
 from hermes.core.errors import StoreIsDownError
+from hermes.core.keys import LOCAL
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
@@ -92,7 +93,7 @@ class Gateway:
             async with asyncio.timeout(STORE_SECONDS):
                 waiting = await self.db.read(_waiting)
         return {
-            "platforms": [state for state in self.supervisor.status() if state["account"] != "local"],
+            "platforms": [state for state in self.supervisor.status() if state["account"] != LOCAL],
             "model": self.models.status(),
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],

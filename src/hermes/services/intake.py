@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from hermes.config import Config
-from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, judge
+from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, Verdict, judge
 from hermes.core.catalogue import words_of
 from hermes.core.command import read_command
 from hermes.core.errors import StoreIsDownError
-from hermes.core.keys import AccountKey, ChatKind, SessionKey
+from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE, BusyMode
 from hermes.core.languages import guess, pick
 from hermes.core.messages import (
@@ -219,7 +219,7 @@ class Intake:
             return Arrival(incoming, message, verdict.reason)
         return None  # a group's talk that is not for us
 
-    def _with_overheard(self, source: Source, message: InboundMessage, verdict: object) -> InboundMessage:
+    def _with_overheard(self, source: Source, message: InboundMessage, verdict: Verdict) -> InboundMessage:
         """In a group where the owner wants it: with what was said there before, or kept for whoever asks next."""
         account = self._config().account(source.account.platform, source.account.account)
         most = account.group_context_lines if account is not None else 0
@@ -252,10 +252,8 @@ class Intake:
         incoming = self._incoming(source, press.keys, lane, "press", press.sender_id, codec.dump(press), state, reason)
         return Arrival(incoming, press if state is InboxState.ACTING else None)
 
-    def _verdict(
-        self, source: Source, key: SessionKey, sender_id: str, *, is_addressed: bool
-    ) -> Allowed | Refused | object:
-        if key.platform == "local":
+    def _verdict(self, source: Source, key: SessionKey, sender_id: str, *, is_addressed: bool) -> Verdict:
+        if key.platform == LOCAL:
             return Allowed(PersonRole.OWNER)
         account = self._config().account(source.account.platform, source.account.account)
         if account is None:
@@ -541,7 +539,7 @@ def _store_batch(
 
 
 def _meet(tx: Tx, platform: str, newcomer: InboundMessage | Press, *, now: float) -> None:
-    role = PersonRole.OWNER if platform == "local" else PersonRole.USER
+    role = PersonRole.OWNER if platform == LOCAL else PersonRole.USER
     people.ensure(
         tx,
         person_id_of(platform, newcomer.sender_id),

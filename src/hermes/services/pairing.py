@@ -11,7 +11,7 @@ from typing import TypeVar
 from hermes.core import pairing as rules
 from hermes.core.catalogue import ENGLISH, words_of
 from hermes.core.errors import GatewayError
-from hermes.core.keys import Target
+from hermes.core.keys import LOCAL, Target
 from hermes.core.languages import guess, pick
 from hermes.core.messages import Button, InboundMessage, OutboundMessage
 from hermes.core.people import PersonRole
@@ -342,7 +342,7 @@ class Pairings:
         return await self._db.read(pairings.get, platform, user_id)
 
 
-NOWHERE = Target("local", "nowhere")
+NOWHERE = Target(LOCAL, "nowhere")
 """Stands in a letter until it is written for each home channel."""
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from hermes.config import AccountConfig, Config
 from hermes.core.access import Allowed, DmPolicy, RefusalReason, Refused, judge
-from hermes.core.keys import AccountKey, ChatKind
+from hermes.core.keys import LOCAL, AccountKey, ChatKind
 from hermes.core.pairing import LIVE_SECONDS
 from hermes.core.values import dataclass
 from hermes.store import inbox, pairings, people
@@ -72,7 +72,7 @@ def standings(
     """One for each account that is set up, or of one platform. ``is_paired`` is the running gateway's own word."""
     found = []
     for name, accounts in config.platforms.items():
-        if name == "local" or platform not in ("", name):
+        if name == LOCAL or platform not in ("", name):
             continue
         for account, settings in accounts.items():
             if settings.is_mentioned and settings.is_ready:

@@ -12,6 +12,7 @@ from hermes.agent.post import MadeFile, Parcel, ParcelPost
 from hermes.agent.toolkit import ToolContext, ToolOutput, tool
 from hermes.agent.voice.voices import Speech, Voices
 from hermes.core.errors import ToolError
+from hermes.core.keys import LOCAL
 from hermes.core.messages import AttachmentKind
 from hermes.core.people import PersonRole
 from hermes.store.db import Tx
@@ -55,7 +56,7 @@ def _storing(parcel: Parcel, post: ParcelPost) -> Callable[[Tx], None]:
 def _keep(ctx: ToolContext, speech: Speech) -> str:
     """Where there is no chat that takes files: in the owner's home at this machine, else in the workspace."""
     name = f"{FOLDER}/{ctx.call_id.replace(':', '-') or 'memo'}{speech.ending}"
-    at_home = ctx.origin.platform == "local" and ctx.role is PersonRole.OWNER
+    at_home = ctx.origin.platform == LOCAL and ctx.role is PersonRole.OWNER
     with place_of(replace(ctx, workspace=Path.home()) if at_home else ctx, name, makes_folders=True) as place:
         place.write(speech.data, token=ctx.call_id, mode=0o600)
         return str(place.target)
