@@ -29,12 +29,17 @@ def test_asking_once_prints_the_answer_and_nothing_else(terminal: Terminal) -> N
     assert stat.S_IMODE(terminal.home.stat().st_mode) == 0o700
 
 
+def test_a_prompt_without_quotes_is_asked_whole(terminal: Terminal) -> None:
+    assert terminal.here("-z", "hello", "there").stdout == "echo: hello there\n"
+
+
 def test_a_prompt_comes_from_stdin_too(terminal: Terminal) -> None:
     assert terminal.here("-z", "-", typed="你好").stdout == "echo: 你好\n"
 
 
-def test_an_empty_prompt_is_refused_with_an_example(terminal: Terminal) -> None:
-    done = terminal.here("-z", "  ")
+@pytest.mark.parametrize("words", [["-z"], ["-z", "  "]], ids=["none", "blank"])
+def test_an_empty_prompt_is_refused_with_an_example(terminal: Terminal, words: list[str]) -> None:
+    done = terminal.here(*words)
     assert done.returncode == 2
     assert "nothing to ask" in done.stderr
 

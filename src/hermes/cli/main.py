@@ -165,10 +165,11 @@ def _one_shot(typed: list[str]) -> int:
     from hermes.cli.words import command_name
 
     parser = argparse.ArgumentParser(prog=command_name(), description="Ask once, print the answer, end.")
-    parser.add_argument("-z", dest="prompt", metavar="PROMPT", required=True, help="what to ask; - reads it from stdin")
+    # As many words as there are, since people forget the quotes; with none at all, chat.one_shot says what to type.
+    parser.add_argument("-z", dest="prompt", metavar="PROMPT", nargs="*", help="what to ask; - reads it from stdin")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     args = parser.parse_args(typed)
-    prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
+    prompt = sys.stdin.read() if args.prompt == ["-"] else " ".join(args.prompt)
     return chat.one_shot(prompt, as_json=args.as_json)
 
 
