@@ -257,7 +257,9 @@ async def test_after_a_restart_a_snapshot_tells_what_was_and_the_rest_is_live(
             model.release()
             rest = await until_kind(events, "run.completed")
         assert rest[-1].data["output"] == "echo: find x"
-        assert kinds(await all_events(api, ended)) == ["run.snapshot", "assistant.completed", "run.completed"]
+        told = await all_events(api, ended)
+        assert kinds(told) == ["run.snapshot", "assistant.completed", "run.completed"]
+        assert told[1].data["message_id"] == told[0].data["transcript"][0]["message_id"]  # one message, one id
         assert (await run_is(api, ended, "completed"))["output"] == "echo: hello"
 
 

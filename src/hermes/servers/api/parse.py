@@ -122,7 +122,7 @@ def read_message(item: Mapping[str, Any], where: str, limits: InputLimits = INPU
             said = read_content(content, f"{where}.content", limits)
             return ChatMessage(Role.USER, said.text, images=said.images, name=name)
         case "assistant":
-            text = read_text(content, f"{where}.content", limits)
+            text = read_text(content, f"{where}.content", limits) or _refused(item, where, limits)
             calls = read_tool_calls(item.get("tool_calls"), f"{where}.tool_calls", limits)
             return ChatMessage(Role.ASSISTANT, text, tool_calls=calls, name=name)
         case "tool":
@@ -132,6 +132,11 @@ def read_message(item: Mapping[str, Any], where: str, limits: InputLimits = INPU
         case _:
             message = "role is one of system, developer, user, assistant, tool."
             raise bad_request(message, code="invalid_role", param=f"{where}.role")
+
+
+def _refused(item: Mapping[str, Any], where: str, limits: InputLimits) -> str:
+    """What a model said that would not answer stands beside the content, which is then null."""
+    return read_text(item.get("refusal"), f"{where}.refusal", limits)
 
 
 def check_turn(messages: Sequence[ChatMessage], param: str = "messages") -> None:

@@ -163,14 +163,17 @@ class RunFeed:
         self.is_left = True
         self._wake()
 
-    def conclude(self, kind: str, told: Json, *, last_words: str = "") -> None:
-        """The last event, once: the calls that were cut off, the last message, then how it ended."""
+    def conclude(self, kind: str, told: Json, *, last_words: str = "", number: int = 0) -> None:
+        """The last event, once: the calls that were cut off, the last message, then how it ended.
+
+        ``number`` is that of the last message; one that stands in the snapshot already keeps its id.
+        """
         if self.is_complete:
             return
         for call_id in list(self._calls):
             self._end_call(call_id, "interrupted")
         if last_words:
-            self._end_segment(last_words)
+            self.tell("assistant.completed", number or self._segment, text=last_words)
         self.tell(kind, **told)
         self.is_complete = True
         self._wake()

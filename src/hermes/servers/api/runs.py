@@ -279,7 +279,7 @@ class RunReader:
         status = run.state.status
         last = run.last_words if status == "completed" else None
         ended = {"status": status, **run.ended(), "transcript": run.transcript()}
-        feed.conclude(f"run.{status}", ended, last_words=last.text if last is not None else "")
+        feed.conclude(f"run.{status}", ended, last_words=last.text if last is not None else "", number=len(run.said))
 
 
 # The routes
