@@ -57,7 +57,13 @@ def test_every_usual_form_of_content_becomes_plain_text(value: Any, text: str) -
 
 
 def test_a_refusal_beside_the_content_is_what_the_model_said() -> None:
-    said = {"role": "assistant", "content": None, "refusal": "I will not.", "annotations": [], "audio": None}
+    said: dict[str, Any] = {
+        "role": "assistant",
+        "content": None,
+        "refusal": "I will not.",
+        "annotations": [],
+        "audio": None,
+    }
     assert parse.read_conversation([said, {"role": "user", "content": "why?"}]).messages[0].text == "I will not."
 
 
