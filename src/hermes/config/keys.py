@@ -330,7 +330,12 @@ GENERAL: tuple[Key, ...] = (
         help="what listens for `command`, with {audio} and {language}; it prints the words",
     ),
     Key(("stt", "timeout_seconds"), Kind.DURATION, 60.0, low=1, high=600, help="the longest that listening may take"),
-    Key(("always_log_local",), Kind.FLAG, True, help="for jobs, which come later: keep a local copy of what they deliver"),
+    Key(
+        ("always_log_local",),
+        Kind.FLAG,
+        True,
+        help="for jobs, which come later: keep a local copy of what they deliver",
+    ),
 )
 
 
