@@ -10,14 +10,14 @@ import pytest
 from hermes.servers.api.metrics import snapshot_of
 from tests.fakes.model import FakeModel
 from tests.integration.api.serving import Served, served
-from tests.integration.conftest import Start
+from tests.integration.conftest import Start, crash
 
 
 def chat(text: str, **more: Any) -> dict[str, Any]:
     return {"model": "hermes", "messages": [{"role": "user", "content": text}], **more}
 
 
-PATH = "/v1/chat/completions"
+PATH, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
 
 async def test_the_same_request_again_gets_the_same_answer_also_after_a_restart(start: Start, model: FakeModel) -> None:
@@ -144,7 +144,7 @@ async def test_a_client_that_left_a_stream_gets_it_whole_by_asking_again(start: 
 
 @pytest.mark.parametrize(
     "path, body",
-    [(PATH, chat("hello", stream=True)), ("/v1/responses", {"input": "hello", "stream": True})],
+    [(PATH, chat("hello", stream=True)), (RESPONSES, {"input": "hello", "stream": True})],
     ids=["chat", "responses"],
 )
 async def test_a_stream_that_failed_is_not_kept(start: Start, model: FakeModel, path: str, body: Any) -> None:
@@ -155,6 +155,39 @@ async def test_a_stream_that_failed_is_not_kept(start: Start, model: FakeModel, 
         again = await api.post(path, body, Idempotency_Key="one")
         assert "Idempotent-Replayed" not in again.headers
         assert b"echo: hello" in again.body
+
+
+async def test_a_stored_response_is_begun_once_also_across_a_restart(start: Start, model: FakeModel) -> None:
+    body = {"input": "hello"}
+    model.hold(silently=True)
+    async with served(start) as api, asyncio.timeout(20):
+        cut = asyncio.create_task(api.post(RESPONSES, body, Idempotency_Key="one"))
+        await model.is_holding()
+        await crash(api.gateway)
+        cut.cancel()
+        await asyncio.wait([cut])
+    async with served(start) as api, asyncio.timeout(20):
+        again = await api.post(RESPONSES, body, Idempotency_Key="one")
+        assert (again.status, again.error["code"]) == (409, "idempotency_in_flight")
+        path = f"{RESPONSES}/{again.error['response_id']}"
+        assert path in again.error["message"]
+        model.release()
+        while (found := (await api.get(path)).json)["status"] == "in_progress":
+            continue
+        last = await api.post(RESPONSES, body, Idempotency_Key="one")
+        assert (last.status, last.json, last.headers["Idempotent-Replayed"]) == (200, found, "true")
+        await api.gateway.db.write(lambda tx: tx.run("DELETE FROM idempotency"))  # as if this one had died, too
+        assert (await api.post(RESPONSES, {"input": "goodbye"}, Idempotency_Key="one")).status == 422
+    assert len(model.requests) == 2  # the call that was cut, and the one that answered
+
+
+async def test_a_stored_response_that_failed_is_begun_anew(start: Start, model: FakeModel) -> None:
+    async with served(start) as api, asyncio.timeout(20):
+        model.fails_next(401, "wrong key")
+        assert (await api.post(RESPONSES, {"input": "hello"}, Idempotency_Key="one")).status == 502
+        for replayed in (None, "true"):
+            again = await api.post(RESPONSES, {"input": "hello"}, Idempotency_Key="one")
+            assert (again.status, again.headers.get("Idempotent-Replayed")) == (200, replayed)
 
 
 async def test_who_left_while_waiting_for_its_turn_is_not_worked_for(start: Start, model: FakeModel) -> None:

@@ -25,6 +25,7 @@ from hermes.store.idempotency import Kept
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
+IN_FLIGHT = "idempotency_in_flight"
 LONGEST_KEY = 255
 LARGEST_KEPT = 4 * 1024 * 1024
 WAIT_SECONDS = 1800.0
@@ -73,7 +74,7 @@ class Repeats:
                 await asyncio.shield(ended)
         except TimeoutError:
             raise ApiError(
-                409, "The first request with this key is still being answered.", code="idempotency_in_flight"
+                409, "The first request with this key is still being answered. Ask again later.", code=IN_FLIGHT
             ) from None
 
     async def _first_or_again(
@@ -88,7 +89,8 @@ class Repeats:
         try:
             response = await handler(request)
         except ApiError as refusal:
-            await self._keep(refusal.response(), key, fingerprint, b"")
+            if refusal.code != IN_FLIGHT:
+                await self._keep(refusal.response(), key, fingerprint, b"")
             raise
         await self._keep(response, key, fingerprint, bytes(recording))
         return response
@@ -119,9 +121,9 @@ def _hash(*parts: bytes) -> str:
 
 def _same(earlier: str, fingerprint: str) -> None:
     if earlier != fingerprint:
-        raise ApiError(
-            422,
-            f"This {HEADER} was used for another request within the last day. Take a new one.",
-            code="idempotency_key_reused",
-            param=HEADER,
-        )
+        raise key_reused()
+
+
+def key_reused() -> ApiError:
+    message = f"This {HEADER} was used for another request within the last day. Take a new one."
+    return ApiError(422, message, code="idempotency_key_reused", param=HEADER)

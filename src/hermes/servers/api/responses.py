@@ -30,6 +30,8 @@ from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.following import follow
+from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
+from hermes.servers.api.idempotency import IN_FLIGHT, REPLAYED, key_reused
 from hermes.servers.api.parts import (
     CALLER,
     SESSION_ID_HEADER,
@@ -45,11 +47,12 @@ from hermes.servers.api.response_references import with_items
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript, newest_lines
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.door import Ticket
+from hermes.services.door import PLATFORM, Ticket
 from hermes.services.events import ApprovalAsked, TurnEnded
 from hermes.services.gateway import Gateway
-from hermes.store import codec, inbox, sessions
+from hermes.store import codec, inbox, sessions, trace
 from hermes.store.db import Tx
+from hermes.store.idempotency import KEPT_SECONDS
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow
 from hermes.store.responses import NewResponse, Stored
@@ -131,19 +134,44 @@ class Responses:
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await parse.read_body(request, self._limits)
         asked = read_asked(await with_items(body, partial(self._seen_by, request[CALLER])), self._limits)
+        key, earlier = await self._begun_before(request, asked)
+        if earlier is not None:
+            return _told_again(earlier, asked)
         response_id = new_id("resp")
         event_id = shapes.event_id_of(response_id)
         with self._keeper.holding(event_id) as hold:
-            async with self._asking(request, asked, response_id, hold) as answering:
+            async with self._asking(request, asked, response_id, hold, key) as answering:
                 if asked.streams:
                     return await self._stream(request, answering)
                 if asked.is_background:
                     return _with_headers(answering.response, answering.names.headers())
                 return await self._answer(answering)
 
+    async def _begun_before(self, request: web.Request, asked: AskedResponse) -> tuple[str, Stored | None]:
+        """A name for this request, '' for none; and the response that it began before the gateway was restarted.
+
+        What the gate remembers of an `Idempotency-Key` ends with the process, and a stored response does not.
+        """
+        given, caller = request.headers.get(IDEMPOTENCY_KEY, ""), request[CALLER]
+        if not given or not asked.is_stored:
+            return "", None
+        key = f"response:{caller.sender_id}:{given}"
+        row = await self._gateway.db.read(trace.event_of_key, f"{PLATFORM}/{key}")
+        if row is None:
+            return key, None
+        stored = await self._keeper.load(shapes.response_id_of(row.id))
+        if stored is None or row.received_at < self._gateway.clock.now() - KEPT_SECONDS:
+            return "", None
+        stored = await self._keeper.settled(stored)
+        if stored.status in ("failed", "cancelled"):
+            return "", None
+        if codec.load_request(row.body).messages[-stored.inputs :] != asked.said.messages:
+            raise key_reused()
+        return "", stored
+
     @asynccontextmanager
     async def _asking(
-        self, request: web.Request, asked: AskedResponse, response_id: str, hold: Hold
+        self, request: web.Request, asked: AskedResponse, response_id: str, hold: Hold, key: str
     ) -> AsyncIterator[Answering]:
         """Store the response and ask for it. Everything that can be refused has been refused before."""
         caller = request[CALLER]
@@ -165,7 +193,7 @@ class Responses:
             (*place.before, *asked.said.messages),
             asked.with_system(place.standing).options,
         )
-        async with self._door.ask(ask, event_id=hold.event_id, role=caller.role) as ticket:
+        async with self._door.ask(ask, key=key, event_id=hold.event_id, role=caller.role) as ticket:
             yield Answering(asked, place.names, response, hold, ticket)
 
     async def _put(self, response: Json, asked: AskedResponse, place: Place, caller: Caller, hold: Hold) -> None:
@@ -375,6 +403,20 @@ class Responses:
 
 def _is_visible(stored: Stored, caller: Caller, action: Action = Action.READ_ALL) -> bool:
     return stored.asked_by == caller.sender_id or may(caller.role, action)
+
+
+def _told_again(earlier: Stored, asked: AskedResponse) -> web.Response:
+    """A response that was begun before a restart: whole if it has ended, else where it is found."""
+    if not asked.streams and (asked.is_background or not earlier.is_open):
+        return _with_headers(earlier.body, {SESSION_ID_HEADER: earlier.session_id, REPLAYED: "true"})
+    raise ApiError(
+        409,
+        f"This was begun as response {earlier.id} before the gateway was restarted, and is not begun again. Read it by "
+        f"GET /v1/responses/{earlier.id}.",
+        code=IN_FLIGHT,
+        param=IDEMPOTENCY_KEY,
+        extras={"response_id": earlier.id},
+    )
 
 
 def _no_previous(response_id: str, why: str) -> ApiError:
