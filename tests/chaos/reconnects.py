@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -27,6 +26,7 @@ from hermes.services.supervisor import Link, Pace, Supervisor
 from hermes.store.db import open_database
 from tests.chaos.world import until
 from tests.fakes.clock import FakeClock
+from tests.fakes.holding import lasting_threads
 from tests.fakes.site import Site
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
@@ -117,7 +117,7 @@ class Held:
     @classmethod
     def now(cls) -> Held:
         gc.collect()
-        return cls(len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), threading.active_count())
+        return cls(len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), lasting_threads())
 
     def is_within(self, other: Held) -> bool:
         return self.descriptors <= other.descriptors and self.tasks <= other.tasks and self.threads <= other.threads

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import os
-import threading
 from pathlib import Path
 from typing import cast
 
@@ -18,6 +17,7 @@ from hermes.core.people import PersonRole
 from hermes.store import approvals, inbox, people, tool_calls, turn_steps, turns
 from hermes.store.db import Tx
 from tests.contract.store import rows
+from tests.fakes.holding import lasting_threads
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.tools import ask_by_kind
@@ -87,7 +87,7 @@ async def settled() -> tuple[float, int, int]:
     """Memory, threads and tasks when nothing is going on."""
     await asyncio.sleep(0.2)
     gc.collect()
-    return resident_megabytes(), threading.active_count(), len(asyncio.all_tasks())
+    return resident_megabytes(), lasting_threads(), len(asyncio.all_tasks())
 
 
 @pytest.mark.slow

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 
 import pytest
 
 from hermes.core.errors import PlatformError
 from tests.contract.adapters.conftest import Inbox, receiving, saying
+from tests.fakes.holding import lasting_threads
 from tests.fakes.server import FakeServer
 
 
@@ -63,7 +63,7 @@ async def test_fifty_failed_starts_leave_no_file_task_or_thread(server: FakeServ
                 await adapter.run(inbox)
 
     await fail_to_start()
-    before = open_files(), len(asyncio.all_tasks()), threading.active_count()
+    before = open_files(), len(asyncio.all_tasks()), lasting_threads()
     for _ in range(50):
         await fail_to_start()
-    assert (open_files(), len(asyncio.all_tasks()), threading.active_count()) == before
+    assert (open_files(), len(asyncio.all_tasks()), lasting_threads()) == before
