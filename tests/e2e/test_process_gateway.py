@@ -106,3 +106,27 @@ def test_a_new_gateway_replaces_the_one_whose_own_terminal_asked_for_it(environ:
         worker = until(lambda: ready_worker(environ), 10)
         assert worker != old
         assert health(environ) == {"status": "ok"}
+
+
+def test_a_folder_that_was_removed_under_it_keeps_nobody_from_starting_again(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    with subprocess.Popen(hermes(environ, "gateway"), env=environ, cwd=folder, stdout=subprocess.DEVNULL) as gateway:
+        worker = until(lambda: ready_worker(environ), 20)
+        folder.rmdir()
+        os.kill(worker, signal.SIGKILL)
+        assert until(lambda: ready_worker(environ) not in (0, worker), 20)
+        gateway.terminate()
+        assert gateway.wait(85) == 0
+
+
+def test_a_command_in_a_folder_that_was_removed_says_what_it_has_to_say(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    script = f'mkdir "{tmp_path}/gone" && cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && exec "$@"'
+    for words, told in ((("gateway", "status"), "Gateway is not running"), (("config", "path"), "config.yaml")):
+        command = ["sh", "-c", script, "sh", *hermes(environ, *words)]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        assert told in done.stdout, done.stderr

@@ -43,7 +43,16 @@ FRESH_SECONDS = 3.0  # a heart beats every second
 LONGEST_TEXT = 5_000_000
 
 
-__all__ = ["NOT_RUNNING", "Alone", "Asker", "home_folder", "is_listening", "load_config", "refuse_foreign"]
+__all__ = [
+    "NOT_RUNNING",
+    "Alone",
+    "Asker",
+    "home_folder",
+    "is_listening",
+    "load_config",
+    "refuse_foreign",
+    "working_folder",
+]
 
 
 class Alone(Enum):
@@ -217,7 +226,7 @@ async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     make_home(home)
     redactor = Redactor()
     with Logs.open(str(home), redactor, console=False):
-        setting = Setting(home, os.environ, Path.cwd(), redactor=redactor, only=frozenset({LOCAL}))
+        setting = Setting(home, os.environ, working_folder(home), redactor=redactor, only=frozenset({LOCAL}))
         async with open_gateway(setting) as gateway:
             yield verbs_of(gateway)
 
@@ -253,7 +262,12 @@ def load_config(home: Path) -> Any:
     from hermes.config import load
     from hermes.services.registry import find_platforms
 
-    return load(home, os.environ, Path.cwd(), tuple(find_platforms().manifests.values()))
+    return load(home, os.environ, working_folder(home), tuple(find_platforms().manifests.values()))
+
+
+def working_folder(home: Path) -> Path:
+    """Whose `.env` counts too."""
+    return Path(paths.working_folder(str(home)))
 
 
 class Inside:

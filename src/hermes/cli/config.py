@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.asking import home_folder, load_config, refuse_foreign, working_folder
 from hermes.cli.words import command_name
 from hermes.core.errors import ConfigError
 
@@ -173,7 +173,7 @@ def _check(loaded: Loaded, *, as_json: bool) -> int:
 def _path(home: Path, *, as_json: bool) -> int:
     from hermes.config import watched_files
 
-    files = watched_files(home, Path.cwd())
+    files = watched_files(home, working_folder(home))
     if as_json:
         print(json.dumps({str(file): file.exists() for file in files}))
     for file in () if as_json else files:

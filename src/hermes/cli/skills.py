@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.asking import home_folder, load_config, refuse_foreign, working_folder
 from hermes.cli.words import command_name
 from hermes.core.text import one_line
 
@@ -93,7 +93,7 @@ def _open(home: Path, loaded: Loaded) -> SkillLibrary:
     from hermes.store.home import make_home
 
     make_home(home)
-    files = EnvFiles((home / ".env", Path.cwd() / ".env"))
+    files = EnvFiles((home / ".env", working_folder(home) / ".env"))
     library = SkillLibrary(
         home,
         lambda: loaded.config.skills,

@@ -8,6 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from hermes.hosting import paths
+
 _CLONE = Path(__file__).resolve().parents[3]
 _INDENT = 3
 
@@ -52,8 +54,8 @@ def _ours() -> list[Path]:
 
 
 def _as_seen_from_here(path: Path) -> str:
-    here = Path.cwd()
-    if path.is_relative_to(here):
+    here = paths.working_folder("")
+    if here and path.is_relative_to(here):
         return f"./{path.relative_to(here)}"
     home = os.path.expanduser("~")
     return f"~{str(path)[len(home) :]}" if str(path).startswith(home + os.sep) else str(path)

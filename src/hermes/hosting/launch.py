@@ -66,4 +66,4 @@ def environ_for(home: str) -> dict[str, str]:
 def _isolation() -> list[str]:
     """``-P`` keeps a file called like one of our modules, in the folder we are started in, from being run instead."""
     package_folder = os.path.dirname(os.path.dirname(os.path.realpath(hermes.__file__)))
-    return [] if package_folder == os.getcwd() else ["-P"]
+    return [] if package_folder == paths.working_folder("") else ["-P"]

@@ -10,6 +10,14 @@ import os
 ROOM_BELOW = 256  # bytes that the names of our own files add to the path of the home
 
 
+def working_folder(home: str) -> str:
+    """The folder that we are in; the home, where it was removed under us."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return home
+
+
 def run_folder(home: str) -> str:
     return os.path.join(home, "run")
 

@@ -19,7 +19,7 @@ from typing import Any
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
 from hermes.core.values import dataclass
-from hermes.hosting import notify, processes
+from hermes.hosting import notify, paths, processes
 from hermes.hosting.heartbeat import Heartbeat
 from hermes.hosting.keeper import who_keeps_us_up
 from hermes.hosting.logs import Logs
@@ -107,6 +107,8 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
     processes.rename_process(PROCESS_NAME)
     redactor = Redactor()
     with Logs.open(str(arguments.home), redactor, console=not arguments.detached and not sys.stdout.isatty()):
+        # Children need a folder that is there, and ours may have gone since the supervisor was started.
+        os.chdir(paths.working_folder(str(arguments.home)))
         if arguments.safe_reason:
             log.error("Platforms are paused", extra={"reason": arguments.safe_reason})
         try:
