@@ -496,6 +496,8 @@ def complaint_about(body: Json) -> str:
         return "[] is too short - 'messages'"
     if not body.get("model"):
         return "you must provide a model parameter"
+    if complaint := complaint_about_form(body.get("response_format"), "response_format", box="json_schema"):
+        return complaint
     open_calls: set[str] = set()
     for number, message in enumerate(messages):
         role = message.get("role")
@@ -516,6 +518,20 @@ def complaint_about(body: Json) -> str:
                 return f"messages.[{number}].tool_calls: arguments must be a string"
             open_calls.add(call["id"])
     return f"tool calls without an answer: {', '.join(sorted(open_calls))}" if open_calls else ""
+
+
+def complaint_about_form(form: Json | None, where: str, *, box: str = "") -> str:
+    """What OpenAI refuses of the form of an answer; its schema stands in a box of its own, or beside its type."""
+    if form is None or form == {"type": "json_object"}:
+        return ""
+    if form.get("type") != "json_schema":
+        return f"Invalid value: {form.get('type')!r}. Supported values are: 'json_object', 'json_schema', and 'text'."
+    held, where = (form.get(box) or {}, f"{where}.{box}") if box else (form, where)
+    if odd := held.keys() - {"name", "schema", "strict", "description", *(() if box else ("type",))}:
+        return f"Unknown parameter: '{where}.{min(odd)}'."
+    if missing := {"name", "schema"} - held.keys():
+        return f"Missing required parameter: '{where}.{min(missing)}'."
+    return ""
 
 
 class ChatSpeech:

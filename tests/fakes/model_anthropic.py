@@ -42,6 +42,8 @@ class AnthropicSpeech:
             return f"{min(odd)}: Extra inputs are not permitted"
         if orjson.dumps(body).count(b'"cache_control"') > 4:
             return "A maximum of 4 blocks with cache_control may be provided. Found 5."
+        if complaint := _complaint_about_form(body.get("output_config", {}).get("format")):
+            return complaint
         return _complaint_about_thinking(body) or _complaint_about_messages(body["messages"])
 
     def whole_body(self, answer: Reply, model: str, call_prefix: str) -> Json:
@@ -73,6 +75,16 @@ class AnthropicSpeech:
         ended = {"stop_reason": STOPPED.get(answer.finish_reason), "stop_sequence": None}
         usage = {"output_tokens": _usage(answer)["output_tokens"]}
         return Prepared(head, pieces, tail + _event("message_delta", delta=ended, usage=usage) + _event("message_stop"))
+
+
+def _complaint_about_form(form: Json | None) -> str:
+    if form is None:
+        return ""
+    if form.keys() != {"type", "schema"} or form["type"] != "json_schema":
+        return "output_config.format: Input should be an object with type 'json_schema' and schema"
+    if form["schema"].get("type") == "object" and form["schema"].get("additionalProperties") is not False:
+        return "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false"
+    return ""
 
 
 def _complaint_about_thinking(body: Json) -> str:

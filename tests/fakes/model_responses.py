@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from tests.fakes.model import Prepared, Reply
+from tests.fakes.model import Prepared, Reply, complaint_about_form
 
 Json = dict[str, Any]
 SEAL = "gAAAA-sealed-"
@@ -30,6 +30,8 @@ class ResponsesSpeech:
             return 'One of "input" or "previous_response_id" must be provided.'
         if 0 < body.get("max_output_tokens", 16) < 16:
             return "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16."
+        if complaint := complaint_about_form((body.get("text") or {}).get("format"), "text.format"):
+            return complaint
         for number, tool in enumerate(body.get("tools") or ()):
             if not tool.get("name"):
                 return f"Missing required parameter: 'tools[{number}].name'."

@@ -324,3 +324,16 @@ class ToolSpec:
     name: str
     description: str
     parameters: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFormat:
+    """The form an answer is asked for in: JSON as ``schema`` says, or any JSON object where that is None.
+
+    ``name`` and ``description`` tell the model what it writes. ``strict`` None leaves it to the provider.
+    """
+
+    schema: Json | None = None
+    name: str = ""
+    description: str = ""
+    strict: bool | None = None

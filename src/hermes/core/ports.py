@@ -15,6 +15,7 @@ from hermes.core.messages import (
     InboundEvent,
     Marks,
     OutboundMessage,
+    OutputFormat,
     Receipt,
     ToolCall,
     ToolSpec,
@@ -113,6 +114,7 @@ class ModelRequest:
 
     ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``; empty leaves it to the model.
     ``language`` is that of whoever asked, for what a model of our own adds to its answer.
+    ``format`` is the form of the answer; a model that cannot be held to one raises a ModelError.
     """
 
     messages: Sequence[ChatMessage]
@@ -125,6 +127,7 @@ class ModelRequest:
     stream: bool = True
     reasoning: str = ""
     language: str = ""
+    format: OutputFormat | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from hermes.core.keys import SessionKey
-from hermes.core.messages import ChatMessage, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, OutputFormat, ToolCall, ToolSpec, Usage
 from hermes.core.values import dataclass
 
 
@@ -26,7 +26,8 @@ class TurnOptions:
     handed back. A tool of the client with the name of ours replaces ours. ``origin`` is the lane of the chat on whose
     behalf a turn without a chat works: its questions are put there. ``depth`` counts errands within errands. ``folder``
     is where the owner asks from on this machine: their tools work there. ``reports``: the answer is told in the chat of
-    ``origin``, below a line that names the task.
+    ``origin``, below a line that names the task. ``format`` is the form of the answer: nothing but that answer is told,
+    whatever the model said on its way there.
     """
 
     instructions: str = ""
@@ -39,6 +40,7 @@ class TurnOptions:
     depth: int = 0
     folder: str = ""
     reports: bool = False
+    format: OutputFormat | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -458,6 +458,7 @@ class Words:
         "The built-in model answers one message at a time, and too many are waiting. Ask again in a minute."
     )
     BUILT_IN_FAILED = "The built-in model failed ({reason}). Ask again, or use a real model."
+    BUILT_IN_NO_FORMAT = "The built-in model cannot answer in a form that was asked for. Use a real model."
     BUILT_IN_MISSING = "The built-in model is not here yet. {reason}"
     BUILT_IN_COMING = "The built-in model is still being fetched: {done} of {total} MB. Ask again in a minute."
 

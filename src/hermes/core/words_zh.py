@@ -490,6 +490,7 @@ class Chinese(Words):
     BUILT_IN_NOTHING = "内置小模型不知道怎么接这句话。"
     BUILT_IN_CROWD = "内置小模型一次只能回答一条消息，现在排队的太多。请一分钟后再问。"
     BUILT_IN_FAILED = "内置小模型出错了（{reason}）。请再问一次，或者接入真正的模型。"
+    BUILT_IN_NO_FORMAT = "内置小模型不能按指定的格式回答。请接入真正的模型。"
     BUILT_IN_MISSING = "内置小模型还没装好。{reason}"
     BUILT_IN_COMING = "内置小模型还在下载：{done} / {total} MB。请一分钟后再问。"
 

@@ -65,6 +65,10 @@ class Models:
             self._built[route] = self._build(config, route)
         return self._built[route]
 
+    def is_embedded(self, key: SessionKey, name: str = "", chosen: str = "") -> bool:
+        """Whether the built-in model answers there, with nobody to stand in for it; asked as ``model_for`` is."""
+        return self.model_for(key, name, chosen) is self._embedded
+
     def named(self, route: str, key: SessionKey | None = None) -> Model:
         """The model that a setting names as ``provider/model``, with the usual fallbacks; unnamed: the chat's own."""
         chats_own = self.model_for(key)

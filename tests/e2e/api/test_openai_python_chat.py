@@ -15,6 +15,7 @@ from openai.types.chat import (
     ChatCompletionMessageFunctionToolCall,
     ChatCompletionMessageParam,
 )
+from pydantic import BaseModel
 
 from tests.e2e.api.conftest import Sdk, StartSdk
 from tests.fakes.model import FakeModel, Refusal, calls_tools
@@ -127,6 +128,45 @@ async def test_a_tool_of_the_client_is_called_by_it(sdk: Sdk, model: FakeModel) 
     last = await sdk.client.chat.completions.create(model=MODEL, messages=[*talk, said, told], tools=[WEATHER])
     assert last.choices[0].message.content == "Rain in Bern."
     assert "rain, 9 °C" in str(model.last_request["messages"][-1])
+
+
+class Weather(BaseModel):
+    """What the client makes of an answer."""
+
+    town: str
+    degrees: int
+
+
+async def test_an_answer_is_parsed_into_the_clients_own_type(sdk: Sdk, model: FakeModel, tmp_path: Path) -> None:
+    (tmp_path / "work" / "weather.txt").write_text("rain, 9 °C\n", encoding="utf-8")
+    look = calls_tools(("read_file", {"path": "weather.txt"}), text="I look it up.")
+    model.script([look, '{"town":"Bern","degrees":9}'] * 2)
+    answer = await sdk.client.chat.completions.parse(model=MODEL, messages=says("weather?"), response_format=Weather)
+    assert answer.choices[0].message.parsed == Weather(town="Bern", degrees=9)
+    async with sdk.client.chat.completions.stream(
+        model=MODEL, messages=says("weather?"), response_format=Weather
+    ) as stream:
+        whole = await stream.get_final_completion()
+    assert whole.choices[0].message.parsed == Weather(town="Bern", degrees=9)
+    for request in model.requests:
+        form = request["response_format"]["json_schema"]
+        assert (form["name"], form["strict"]) == ("Weather", True)
+        assert form["schema"]["required"] == ["town", "degrees"]
+
+
+async def test_an_answer_that_is_cut_off_is_not_parsed(sdk: Sdk, model: FakeModel) -> None:
+    model.says('{"town":"Be', finish="length")
+    with pytest.raises(openai.LengthFinishReasonError):
+        await sdk.client.chat.completions.parse(model=MODEL, messages=says("weather?"), response_format=Weather)
+
+
+async def test_any_json_can_be_asked_for(sdk: Sdk, model: FakeModel) -> None:
+    model.says('{"any": "thing"}')
+    answer = await sdk.client.chat.completions.create(
+        model=MODEL, messages=says("as JSON, please"), response_format={"type": "json_object"}
+    )
+    assert answer.choices[0].message.content == '{"any": "thing"}'
+    assert model.last_request["response_format"] == {"type": "json_object"}
 
 
 async def test_calls_of_a_tool_of_the_client_can_be_streamed(sdk: Sdk, model: FakeModel) -> None:

@@ -11,12 +11,13 @@ from openai.types.responses import (
     FunctionToolParam,
     Response,
     ResponseCompletedEvent,
+    ResponseFormatTextJSONSchemaConfig,
     ResponseFunctionToolCall,
     ResponseOutputMessage,
 )
 
 from tests.e2e.api.conftest import Sdk
-from tests.e2e.api.test_openai_python_chat import MODEL, PIXEL
+from tests.e2e.api.test_openai_python_chat import MODEL, PIXEL, Weather
 from tests.fakes.model import FakeModel, Json, Refusal, calls_tools
 
 WEATHER: FunctionToolParam = {
@@ -90,6 +91,21 @@ async def test_our_tools_are_items_of_the_output(sdk: Sdk, model: FakeModel, tmp
             answer = await sdk.client.responses.create(model=MODEL, input="what to buy?")
         assert [item.type for item in answer.output] == ["function_call", "function_call_output", "message"]
         assert answer.output_text == "Bread and milk."
+
+
+async def test_an_answer_is_parsed_into_the_clients_own_type(sdk: Sdk, model: FakeModel, tmp_path: Path) -> None:
+    (tmp_path / "work" / "weather.txt").write_text("rain, 9 °C\n", encoding="utf-8")
+    look = calls_tools(("read_file", {"path": "weather.txt"}), text="I look it up.")
+    model.script([look, '{"town":"Bern","degrees":9}'] * 2)
+    answer = await sdk.client.responses.parse(model=MODEL, input="weather?", text_format=Weather)
+    assert answer.output_parsed == Weather(town="Bern", degrees=9)
+    assert answer.text is not None
+    assert isinstance(answer.text.format, ResponseFormatTextJSONSchemaConfig)
+    assert (answer.text.format.name, answer.text.format.strict) == ("Weather", True)
+    async with sdk.client.responses.stream(model=MODEL, input="weather?", text_format=Weather) as stream:
+        whole = await stream.get_final_response()
+    assert whole.output_parsed == Weather(town="Bern", degrees=9)
+    assert {request["response_format"]["json_schema"]["name"] for request in model.requests} == {"Weather"}
 
 
 async def test_a_tool_of_the_client_is_called_by_it(sdk: Sdk, model: FakeModel) -> None:

@@ -126,8 +126,6 @@ async def test_what_would_change_the_answer_and_is_not_done_is_never_left_out_in
 ) -> None:
     changes: tuple[tuple[str, Any], ...] = (
         ("n", 2),
-        ("response_format", {"type": "json_object"}),
-        ("response_format", {"type": "json_schema", "json_schema": {"name": "town", "schema": {}}}),
         ("modalities", ["text", "audio"]),
         ("functions", [{"name": "look", "parameters": {}}]),
     )

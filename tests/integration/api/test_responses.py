@@ -558,7 +558,6 @@ REFUSED: list[tuple[Json, str, str]] = [
     ({"input": "x", "tools": [{"type": "web_search"}]}, "unsupported_tool_type", "tools[0].type"),
     ({"input": "x", "tool_choice": "required"}, "invalid_tool_choice", "tool_choice"),
     ({"input": "x", "prompt": {"id": "p"}}, "unsupported_parameter", "prompt"),
-    ({"input": "x", "text": {"format": {"type": "json_object"}}}, "unsupported_parameter", "text.format"),
     ({"input": "x", "instructions": "y" * 70_000}, "content_too_long", "instructions"),
 ]
 

@@ -15,7 +15,7 @@ from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.http_model import HttpModel, new_call_id
 from hermes.agent.models.thoughts import Layout, parts_of
-from hermes.core.messages import ChatMessage, Image, Json, Role, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
 VERSION = "2023-06-01"
@@ -25,6 +25,7 @@ CACHED = {"type": "ephemeral"}
 OPTIONAL = ("temperature", "tool_choice")
 THOUGHTS = "thoughts"
 NOTHING = "…"
+ANY_JSON = "Your answer is one JSON object and nothing else: no words around it, and no code fence."
 TOO_MANY_TOKENS = re.compile(r"max_tokens: \d+ > (\d+)")
 ABOUT_THOUGHTS = re.compile(r"signature|(redacted_)?thinking`? blocks?|expected `thinking`", re.IGNORECASE)
 NUMBERS = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
@@ -73,13 +74,20 @@ class AnthropicDialect:
             body["cache_control"] = CACHED  # moves along with the end of the conversation by itself
         if has_tools:
             body["tools"] = [tool_of(tool) for tool in request.tools]
+        form = request.format
+        if form is not None and form.schema is not None:
+            body["output_config"] = {**body.get("output_config", {}), "format": format_of(form, form.schema)}
         body |= conversation(request.messages, by)
+        if form is not None and form.schema is None:  # there is no field for that, so it is asked for in words
+            body["system"] = [*body.get("system", ()), _text(ANY_JSON)]
         mark(body, without)
         return body
 
     def refused(self, body: Json, said: str) -> str:
         if found := TOO_MANY_TOKENS.search(said):
             return f"max_tokens:{found[1]}"
+        if "format" in body.get("output_config", ()) and render.is_about_format(said):
+            return ""
         if ABOUT_THOUGHTS.search(said) and _has_thoughts(body):
             return THOUGHTS
         thinking = body.get("thinking")
@@ -146,6 +154,12 @@ def mark(body: Json, without: Collection[str]) -> None:
         system[-1]["cache_control"] = CACHED
     if "cache_control" not in body:
         body["messages"][-1]["content"][-1]["cache_control"] = CACHED
+
+
+def format_of(form: OutputFormat, schema: Json) -> Json:
+    """A schema is always kept to here, strict or not. The form has no description of its own: it joins the schema."""
+    told = {"description": form.description} if form.description else {}
+    return {"type": "json_schema", "schema": {**told, **schema}}
 
 
 def conversation(messages: Sequence[ChatMessage], by: str) -> Json:

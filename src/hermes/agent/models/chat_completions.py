@@ -15,7 +15,7 @@ from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.http_model import HttpModel, new_call_id
 from hermes.agent.models.thoughts import Layout, parts_of
-from hermes.core.messages import ChatMessage, Image, Json, Role, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
 __all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
@@ -65,6 +65,8 @@ class ChatDialect:
             if request.tool_choice:
                 body["tool_choice"] = choice_of(request.tool_choice)
             body["tools"] = [tool_of(tool) for tool in request.tools]
+        if request.format is not None:
+            body["response_format"] = format_of(request.format)
         for name in (*OPTIONAL, _effort(body)):
             if name in without:
                 body.pop(name.partition(":")[0], None)
@@ -72,6 +74,8 @@ class ChatDialect:
         return body
 
     def refused(self, body: Json, said: str) -> str:
+        if "response_format" in body and render.is_about_format(said):
+            return ""
         if "reasoning_content" in said:
             return SILENT
         if "reasoning_effort" in body and "reasoning" in said:
@@ -155,6 +159,12 @@ def choice_of(choice: str) -> str | Json:
     if choice in ("auto", "none", "required"):
         return choice
     return {"type": "function", "function": {"name": choice}}
+
+
+def format_of(form: OutputFormat) -> Json:
+    if form.schema is None:
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": render.named_schema(form)}
 
 
 # What comes back

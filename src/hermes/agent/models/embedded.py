@@ -175,6 +175,9 @@ class EmbeddedModel:
         return self._child.pid if self._child else None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        if request.format is not None:
+            reason = Said(lambda words: words.BUILT_IN_NO_FORMAT)
+            raise ModelError(ModelErrorKind.REQUEST, reason, provider=LABEL)
         language = language_of(last_user_text(request.messages))
         if language is not Language.ENGLISH:
             text = only_english(language, self._home)

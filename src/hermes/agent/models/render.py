@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
-from hermes.core.messages import Image, Json, ToolSpec
+from hermes.core.messages import Image, Json, OutputFormat, ToolSpec
 
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w=.+-]+)*;base64,", re.IGNORECASE)
+ABOUT_FORMAT = re.compile(r"response_format|text\.format|output_config\.format|output_format|schema", re.IGNORECASE)
 
 
 def sendable(arguments: str) -> str:
@@ -24,6 +25,22 @@ def sendable(arguments: str) -> str:
 
 def schema_of(tool: ToolSpec) -> Json:
     return tool.parameters or {"type": "object", "properties": {}}
+
+
+def named_schema(form: OutputFormat) -> Json:
+    """A form with its schema as OpenAI writes it; what was left open stays so."""
+    named: Json = {"name": form.name, "schema": form.schema}
+    if form.description:
+        named["description"] = form.description
+    if form.strict is not None:
+        named["strict"] = form.strict
+    return named
+
+
+def is_about_format(said: str) -> bool:
+    """Whether a refusal speaks of the form of the answer. It repeats names out of the schema, which may be those of
+    optional parts of a request: nothing is left out for that."""
+    return ABOUT_FORMAT.search(said) is not None
 
 
 def inline(image: Image) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.http_model import HttpModel, new_call_id
 from hermes.agent.models.thoughts import Layout, parts_of
-from hermes.core.messages import ChatMessage, Image, Json, Role, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
 OPTIONAL = ("temperature", "tool_choice", "max_output_tokens", "store")
@@ -56,6 +56,8 @@ class ResponsesDialect:
             if request.tool_choice:
                 body["tool_choice"] = choice_of(request.tool_choice)
             body["tools"] = [tool_of(tool) for tool in request.tools]
+        if request.format is not None:
+            body["text"] = {"format": format_of(request.format)}
         for name in (*OPTIONAL, "include", _effort(body)):
             if name in without:
                 body.pop(name.partition(":")[0], None)
@@ -63,6 +65,8 @@ class ResponsesDialect:
         return {**body, **conversation(request.messages, by)}
 
     def refused(self, body: Json, said: str) -> str:
+        if "text" in body and render.is_about_format(said):
+            return ""
         folded = said.casefold()
         if "include" in body and ("'include'" in folded or "encrypted content is not supported" in folded):
             return "include"
@@ -147,6 +151,12 @@ def tool_of(tool: ToolSpec) -> Json:
 
 def choice_of(choice: str) -> str | Json:
     return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+def format_of(form: OutputFormat) -> Json:
+    if form.schema is None:
+        return {"type": "json_object"}
+    return {"type": "json_schema", **render.named_schema(form)}
 
 
 # What comes back

@@ -16,7 +16,7 @@ from aiohttp import web
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.values import dataclass
-from hermes.servers.api import parse, results
+from hermes.servers.api import formats, parse, results
 from hermes.servers.api.chunks import Telling
 from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
@@ -67,6 +67,8 @@ class Chat:
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
         asked = self._read(request, await parse.read_body(request, limits), limits)
+        if asked.options.format is not None:
+            await formats.check_model(self._gateway, asked.names.key, asked.options, formats.CHAT_PARAM)
         caller, new = request[CALLER], await self._new_messages(asked)
         ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
@@ -94,6 +96,7 @@ class Chat:
             model=model,
             temperature=parse.read_temperature(body),
             max_tokens=parse.read_max_tokens(body, "max_completion_tokens", "max_tokens"),
+            format=formats.read_response_format(body, limits),
         )
         return Asked(
             talk,
@@ -211,9 +214,6 @@ def _refuse_unsupported(body: Json) -> None:
     if body.get("n") not in (None, 1) or isinstance(body.get("n"), bool):
         message = "Only one choice is given for each request: leave n out, or send 1."
         raise bad_request(message, code="unsupported_parameter", param="n")
-    if parse.read_object(body, "response_format").get("type", "text") != "text":
-        message = "Only text can be asked for: leave response_format out, or send {'type': 'text'}."
-        raise bad_request(message, code="unsupported_parameter", param="response_format")
     if body.get("modalities") not in (None, [], ["text"]):
         message = "Only text can be asked for: leave modalities out, or send ['text']."
         raise bad_request(message, code="unsupported_parameter", param="modalities")

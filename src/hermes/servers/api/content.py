@@ -27,6 +27,7 @@ class InputLimits:
     depth: int = 10
     tools: int = 512
     schema_depth: int = 64
+    schema_bytes: int = 256 * 1024
 
 
 INPUT_LIMITS = InputLimits()

@@ -101,6 +101,30 @@ TOOL_CHOICE = {
         {"type": "null"},
     ]
 }
+SCHEMA_OF_ANSWER: Schema = {
+    "name": TOOL_NAME,
+    "schema": ANYTHING,
+    "strict": maybe(flag()),
+    "description": maybe(text(maxLength=16384)),
+}
+PLAIN_FORMAT = thing({"type": {"enum": ["text", "json_object"]}}, ("type",))
+RESPONSE_FORMAT = {
+    "anyOf": [
+        PLAIN_FORMAT,
+        thing(
+            {"type": {"const": "json_schema"}, "json_schema": thing(SCHEMA_OF_ANSWER, ("name", "schema"))},
+            ("type", "json_schema"),
+        ),
+        {"type": "null"},
+    ]
+}
+TEXT_FORMAT = {
+    "anyOf": [
+        PLAIN_FORMAT,
+        thing({"type": {"const": "json_schema"}, **SCHEMA_OF_ANSWER}, ("type", "name", "schema")),
+        {"type": "null"},
+    ]
+}
 TEMPERATURE = maybe(number(minimum=0, maximum=2))
 MAX_TOKENS = maybe(whole(minimum=1, maximum=2147483647))
 
@@ -129,7 +153,7 @@ CHAT_REQUEST = thing(
         "max_tokens": MAX_TOKENS,
         "max_completion_tokens": MAX_TOKENS,
         "n": {"enum": [1, None]},
-        "response_format": maybe(thing({"type": {"const": "text"}}, ("type",))),
+        "response_format": RESPONSE_FORMAT,
         "modalities": {"enum": [["text"], [], None]},
         "functions": {"enum": [[], None]},
     },
@@ -190,6 +214,7 @@ RESPONSE_REQUEST = thing(
         "tool_choice": TOOL_CHOICE,
         "temperature": TEMPERATURE,
         "max_output_tokens": MAX_TOKENS,
+        "text": maybe(thing({"format": TEXT_FORMAT})),
         "metadata": maybe({"type": "object", "additionalProperties": text(maxLength=512), "maxProperties": 16}),
     },
     ("input",),
@@ -300,6 +325,7 @@ RESPONSE = thing(
         "conversation": maybe(thing({"id": text()}, ("id",))),
         "store": flag(),
         "background": flag(),
+        "text": thing({"format": ANYTHING}, ("format",)),
         "usage": maybe(ANYTHING),
         "metadata": ANYTHING,
         "hermes": ANYTHING,

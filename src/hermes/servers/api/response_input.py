@@ -10,7 +10,7 @@ from hermes.core.messages import ChatMessage, Json, Role, ToolCall
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line
 from hermes.core.values import dataclass
-from hermes.servers.api import parse
+from hermes.servers.api import formats, parse
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request
 
@@ -62,6 +62,7 @@ def read_asked(body: Json, limits: InputLimits = INPUT_LIMITS) -> AskedResponse:
         model=parse.read_string(body, "model"),
         temperature=parse.read_temperature(body),
         max_tokens=parse.read_max_tokens(body, "max_output_tokens"),
+        format=formats.read_text_format(body, limits),
     )
     said = read_input(body.get("input"), limits)
     history = _read_items(body.get("conversation_history") or [], "conversation_history", limits)
@@ -101,10 +102,6 @@ def _refuse_unsupported(body: Mapping[str, Any]) -> None:
     if body.get("prompt") is not None:
         message = "Prompt templates are not kept here; send instructions and input."
         raise bad_request(message, code="unsupported_parameter", param="prompt")
-    form = parse.read_object(parse.read_object(body, "text"), "format")
-    if form.get("type", "text") != "text":
-        message = "Only text can be asked for: leave text.format out, or send {'type': 'text'}."
-        raise bad_request(message, code="unsupported_parameter", param="text.format")
 
 
 def _read_conversation_name(body: Mapping[str, Any]) -> str:
@@ -121,6 +118,7 @@ def _read_conversation_name(body: Mapping[str, Any]) -> str:
 def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
     choice = options.tool_choice
     is_word = choice in ("", "auto", "none", "required")
+    form = {"type": "text"} if options.format is None else formats.shown(options.format)
     return {
         "instructions": options.instructions or None,
         "max_output_tokens": options.max_tokens or None,
@@ -129,6 +127,7 @@ def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
         "prompt_cache_key": parse.read_string(body, "prompt_cache_key", longest=1024) or None,
         "safety_identifier": parse.read_string(body, "safety_identifier", longest=1024) or None,
         "temperature": options.temperature,
+        "text": {"format": form},
         "tool_choice": (choice or "auto") if is_word else {"type": "function", "name": choice},
         "tools": [
             {

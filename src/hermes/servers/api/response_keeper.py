@@ -151,12 +151,12 @@ class ResponseKeeper:
     async def delete(self, response_id: str) -> bool:
         return await (await self.db()).write(responses.delete, response_id)
 
-    async def ended(self, hold: Hold, response_id: str, result: TurnResult) -> tuple[TurnResult, list[Json]]:
+    async def ended(self, hold: Hold, response: Json, result: TurnResult) -> tuple[TurnResult, list[Json]]:
         """The result of a turn that has just ended, for all of it, and its items."""
         messages: Sequence[ChatMessage] = shapes.answer_of(result)
         if hold.has_steps:
             result, messages = await self._whole(await self._gateway.door.state_of(hold.event_id), result)
-        return result, shapes.output_of(messages, shapes.ItemIds(response_id), last_status=_last_status(result))
+        return result, _output(response, messages, result)
 
     async def finish(self, hold: Hold, body: Json) -> None:
         """Store the final state. If that fails now it is done later: the answer goes to its client all the same."""
@@ -178,7 +178,7 @@ class ResponseKeeper:
         if state is not None and state.status not in results.FINAL_STATUS:
             return _as_it_is(stored, state)
         result, messages = await self._whole(state, result)
-        output = shapes.output_of(messages, shapes.ItemIds(stored.id), last_status=_last_status(result))
+        output = _output(stored.body, messages, result)
         now = self._gateway.clock.now()
         body = shapes.finished(stored.body, result, output, now=now)
         if not await (await self.db()).write(responses.finish, body, now=now):
@@ -291,8 +291,10 @@ def _lines_after_input(tx: Tx, row: inbox.InboxRow, turn: Turn) -> list[ChatMess
     return [message for message in found if message is not None]
 
 
-def _last_status(result: TurnResult) -> str:
-    return "completed" if shapes.status_of(result) == "completed" else "incomplete"
+def _output(response: Json, messages: Sequence[ChatMessage], result: TurnResult) -> list[Json]:
+    last_status = "completed" if shapes.status_of(result) == "completed" else "incomplete"
+    ids = shapes.ItemIds(response["id"])
+    return shapes.output_of(messages, ids, last_status=last_status, is_formed=shapes.has_format(response))
 
 
 def _as_it_is(stored: Stored, state: RequestState) -> Stored:

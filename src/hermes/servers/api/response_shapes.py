@@ -52,7 +52,6 @@ def new_response(asked: AskedResponse, names: SessionNames, *, response_id: str,
         "reasoning": {"effort": None, "summary": None},
         "service_tier": "default",
         "store": asked.is_stored,
-        "text": {"format": {"type": "text"}},
         "top_logprobs": 0,
         "top_p": None,
         "truncation": "auto",
@@ -152,10 +151,18 @@ def call_output_item(item_id: str, call_id: str, output: str) -> Json:
     return {"id": item_id, "type": "function_call_output", "status": "completed", "call_id": call_id, "output": output}
 
 
-def output_of(messages: Sequence[ChatMessage], ids: ItemIds, *, last_status: str = "completed") -> list[Json]:
+def has_format(response: Json) -> bool:
+    """Whether its answer was asked for in a form."""
+    return bool(response["text"]["format"]["type"] != "text")
+
+
+def output_of(
+    messages: Sequence[ChatMessage], ids: ItemIds, *, last_status: str = "completed", is_formed: bool = False
+) -> list[Json]:
     """What a turn said and did, as items: each call stands before its result; calls of the client have none.
 
-    ``last_status`` is that of the last message: 'incomplete' where the turn was cut off in it.
+    ``last_status`` is that of the last message: 'incomplete' where the turn was cut off in it. ``is_formed``: words
+    beside a call are no message, since whoever asked for a form reads every message as the answer.
     """
     items: list[Json] = []
     calls: dict[str, ToolCall] = {}
@@ -167,7 +174,7 @@ def output_of(messages: Sequence[ChatMessage], ids: ItemIds, *, last_status: str
         elif message.role is Role.ASSISTANT:
             items += [call_item(ids.call(), call) for call in calls.values()]
             calls = {call.id: call for call in message.tool_calls}
-            if message.text:
+            if message.text and not (is_formed and calls):
                 items.append(message_item(ids.message(), message.text))
     items += [call_item(ids.call(), call) for call in calls.values()]
     if items and items[-1]["type"] == "message":

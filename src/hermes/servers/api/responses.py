@@ -24,7 +24,7 @@ from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import Action, may
 from hermes.core.values import dataclass
-from hermes.servers.api import parse, results
+from hermes.servers.api import formats, parse, results
 from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
@@ -178,6 +178,8 @@ class Responses:
         model = asked.options.model or self._gateway.models.model_for().label
         async with self._one_name_at_a_time(asked):
             place = await self._place(request, asked, hold)
+            if asked.options.format is not None:
+                await formats.check_model(self._gateway, place.names.key, asked.options, formats.RESPONSE_PARAM)
             response = without_secrets(
                 shapes.new_response(
                     asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
@@ -279,7 +281,7 @@ class Responses:
         except ApiError as error:  # it needs an approval, or we stop: the response goes on without this connection
             error.extras["response_id"] = response_id
             raise
-        result, output = await self._keeper.ended(answering.hold, response_id, result)
+        result, output = await self._keeper.ended(answering.hold, answering.response, result)
         body = await self._finished(answering, result, output)
         if body["status"] == "failed" and not result.text:
             failure = results.failure(result, names)
@@ -341,7 +343,7 @@ class Responses:
     async def _tell_end(
         self, stream: EventStream, events: ResponseEvents, answering: Answering, result: TurnResult
     ) -> None:
-        result, output = await self._keeper.ended(answering.hold, answering.response["id"], result)
+        result, output = await self._keeper.ended(answering.hold, answering.response, result)
         is_completed = shapes.status_of(result) == "completed"
         last_events = list(events.rest(output, last_status="completed" if is_completed else "incomplete"))
         body = await self._finished(answering, result, events.output)

@@ -137,14 +137,20 @@ class Asking:
             tool_choice=options.tool_choice if form.tools and work.steps == 0 else "",
             reasoning=work.begun.choices.reasoning,
             language=work.words.LANGUAGE,
+            format=options.format,
         )
-        reply = await ask_model(form.model, request, partial(self._arrived, work), partial(_noticed, work))
+        on_text = self._arrived if options.format is None else self._held_back
+        reply = await ask_model(form.model, request, partial(on_text, work), partial(_noticed, work))
         work.spent = _plus(work.spent, reply.usage)
         return reply
 
     def _arrived(self, work: Work, text: str) -> None:
         work.partial += text
         self._parts.bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
+
+    def _held_back(self, work: Work, text: str) -> None:
+        """Whoever asked for a form reads the answer and nothing else: words before a call would break it."""
+        work.partial += text
 
 
 def _noticed(work: Work, text: str) -> None:

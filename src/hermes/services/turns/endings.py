@@ -61,7 +61,7 @@ class Endings:
         text = reply.text.strip()
         if not text and not reply.tool_calls:
             text = work.words.EMPTY_REPLY
-        shown = "\n\n".join([*work.notices, text, *_cut_off(work, reply, text)]).strip()
+        shown = _shown(work, reply, text)
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
         said = [] if is_stored else [answer]
@@ -138,6 +138,13 @@ class Endings:
             name = work.options.model or work.begun.choices.model
             talk = Talk(work.key, work.turn.session_id, history, work.begun.summary, name, work.was_too_long)
             self._parts.grown(talk)
+
+
+def _shown(work: Work, reply: ModelReply, text: str) -> str:
+    """The answer as it is told. One that was asked for in a form is told bare, and words beside a call are none."""
+    if work.options.format is not None:
+        return "" if reply.tool_calls else text
+    return "\n\n".join([*work.notices, text, *_cut_off(work, reply, text)]).strip()
 
 
 def _cut_off(work: Work, reply: ModelReply, text: str) -> list[str]:

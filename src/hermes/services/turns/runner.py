@@ -162,7 +162,8 @@ class TurnRunner:
         )
         work.step_added()
         work.history.append(message)
-        self._parts.bus.publish(SegmentEnded(work.turn.lane, work.turn.id, reply.text))
+        told = reply.text if work.options.format is None else ""
+        self._parts.bus.publish(SegmentEnded(work.turn.lane, work.turn.id, told))
         self._questions.tell(work, new_calls)
 
 

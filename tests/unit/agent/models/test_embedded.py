@@ -15,7 +15,7 @@ from hermes.agent.models.embedded import EmbeddedModel
 from hermes.agent.models.embedded_words import SYSTEM_PROMPT, hint
 from hermes.agent.models.fetch import Fetcher
 from hermes.core.errors import ModelError, ModelErrorKind
-from hermes.core.messages import ChatMessage, Role
+from hermes.core.messages import ChatMessage, OutputFormat, Role
 from hermes.core.ports import Model, ModelEvent, ModelReply, ModelRequest, TextDelta
 from tests.fakes.embedded import notes, until, write_child, write_pip
 
@@ -185,3 +185,11 @@ async def test_model_that_cannot_be_fetched_says_why(fetcher: Fetcher, tmp_path:
     async with EmbeddedModel(tmp_path / "gateway", fetcher) as model:
         with pytest.raises(ModelError, match="cannot be reached: check the network"):
             await reply_of(model, asking("hello"))
+
+
+async def test_form_of_an_answer_is_refused_in_words_before_anything_is_started(model: EmbeddedModel) -> None:
+    asked = ModelRequest([ChatMessage(Role.USER, "hi")], format=OutputFormat())
+    with pytest.raises(ModelError, match="built-in model cannot answer in a form") as caught:
+        await events_of(model, asked)
+    assert caught.value.kind is ModelErrorKind.REQUEST
+    assert model.child_pid is None

@@ -90,6 +90,13 @@ def test_each_call_stands_before_its_result_and_the_clients_calls_come_last() ->
     assert [item["id"] for item in items] == ["msg_x_0", "fc_x_0", "fco_x_0", "fc_x_1"]
 
 
+def test_of_an_answer_in_a_form_only_that_answer_is_a_message() -> None:
+    messages = [said("Let me see.", ONE), result_of(ONE, "found"), said('{"found":true}')]
+    items = shapes.output_of(messages, shapes.ItemIds("resp_x"), is_formed=True)
+    assert kinds(items) == [("function_call", "c1"), ("function_call_output", "c1"), ("message", "")]
+    assert items[-1]["content"][0]["text"] == '{"found":true}'
+
+
 def test_the_message_that_was_cut_off_says_so() -> None:
     items = shapes.output_of([said("one"), said("tw")], shapes.ItemIds("resp_x"), last_status="incomplete")
     assert [item["status"] for item in items] == ["completed", "incomplete"]
