@@ -77,7 +77,7 @@ async def test_the_form_holds_for_every_call_of_the_turn_and_nothing_but_the_ans
 ) -> None:
     """Our tools run before it, and what the model says beside their calls would not be JSON."""
     async with served(start) as api, asyncio.timeout(20):
-        turn = [calls_tools(("search_files", {"pattern": "x"}), text="One moment."), ANSWER]
+        turn = [calls_tools(("search_files", {"pattern": "x"}), text="One moment."), Reply(ANSWER)]
         model.script(turn)
         assert content(await api.post(CHAT, chat())) == ANSWER
         model.script(turn)
