@@ -33,12 +33,18 @@ class Kept:
     """``with Kept(home, "steady") as kept:`` a supervisor of its own, ended with the block."""
 
     def __init__(
-        self, home: Path, *modes: str, options: tuple[str, ...] = (), environ: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        *modes: str,
+        options: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
+        python: str = sys.executable,
     ) -> None:
+        """``python`` runs the worker."""
         self.home = home
         self._environ = environ or {}
         self._command = [sys.executable, "-P", "-m", "hermes", "supervisor", *options, "--"]
-        self._command += [sys.executable, str(STAND_IN), *modes]
+        self._command += [python, str(STAND_IN), *modes]
 
     def __enter__(self) -> Self:
         environ = {**os.environ, **self._environ, "HERMES_HOME": str(self.home), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}

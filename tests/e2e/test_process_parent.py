@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -25,6 +26,25 @@ def test_a_killed_worker_is_back_at_once(tmp_path: Path) -> None:
         told = json.loads((tmp_path / "run" / "last_exit.json").read_text())
         assert told["kind"] == "killed"
         assert told["restarted"] is True
+
+
+def test_a_system_that_lets_no_process_start_is_waited_for(tmp_path: Path) -> None:
+    python, log = tmp_path / "python", tmp_path / "logs" / "gateway.log"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o700)
+    with Kept(tmp_path, "steady", python=str(python)) as kept:
+        first = kept.worker()
+        python.rename(tmp_path / "being-replaced")
+        os.kill(first, signal.SIGKILL)
+        until(lambda: "Worker cannot be started" in log.read_text())
+        (tmp_path / "being-replaced").rename(python)
+        assert kept.worker(other_than=first)
+        assert log.read_text().count("Worker cannot be started") == 1, "said once, not at every try"
+        python.unlink()
+        os.kill(kept.worker(), signal.SIGKILL)
+        until(lambda: log.read_text().count("Worker cannot be started") == 2)
+        kept.process.terminate()
+        assert kept.process.wait(20) == 0
 
 
 def test_a_worker_dies_with_its_parent_and_frees_the_home(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ WAIT_FOR_LOCK_SECONDS = 3.0
 WAIT_FOR_ORPHAN_SECONDS = 2.0
 WAIT_FOR_REPLACED_SECONDS = 10.0
 POLL_SECONDS = 1.0
+SPAWN_AGAIN_SECONDS = 2.0
 PROCESS_NAME = "hermes-supervis"  # the system keeps 15 bytes
 
 
@@ -112,7 +113,10 @@ class Parent:
     def run(self) -> int:
         ended: Ended | None = None
         while True:
-            worker = self._spawn(ended)
+            worker = self._spawned(ended)
+            if worker is None:
+                self._record(Ended(code=STOP_ASKED), goes_on=False)
+                return STOP_ASKED
             ended = self._wait(worker)
             os.close(worker.leash)
             now = time.monotonic()
@@ -128,6 +132,22 @@ class Parent:
                 self._record(Ended(code=STOP_ASKED), goes_on=False)
                 return STOP_ASKED
 
+    def _spawned(self, before: Ended | None) -> Worker | None:
+        """A worker, as soon as the system lets us have one; None when we are asked to stop before that.
+
+        It may refuse for a while: when memory is short, which may be what killed the last one, or while an update
+        replaces our Python.
+        """
+        told = ""
+        while True:
+            try:
+                return self._spawn(before)
+            except OSError as error:
+                if told != (told := str(error)):
+                    self._say("ERROR", "Worker cannot be started", {"reason": told, "again_in": SPAWN_AGAIN_SECONDS})
+            if not self._pause(SPAWN_AGAIN_SECONDS):
+                return None
+
     def _spawn(self, before: Ended | None) -> Worker:
         ours, theirs = _leash()
         command = [*self._settings.worker, "--parent-fd", str(theirs)]
@@ -138,6 +158,9 @@ class Parent:
             self._say("ERROR", "Starting with platforms paused", {"reason": reason})
         try:
             pid = os.posix_spawn(command[0], command, os.environ)
+        except OSError:
+            os.close(ours)
+            raise
         finally:
             os.close(theirs)
         return Worker(pid, ours, time.monotonic())
