@@ -83,6 +83,20 @@ async def test_a_message_of_ours_is_replaced_in_place(server: FakeServer) -> Non
     assert server.sent[0].edits[0] == "thinking"
 
 
+@pytest.mark.parametrize("letter", ["字", "&", "🙂"], ids=["three bytes", "escaped", "a pair"])
+async def test_a_message_of_ours_is_replaced_by_one_of_full_length(server: FakeServer, letter: str) -> None:
+    if not server.capabilities.edits:
+        pytest.skip("no edits here")
+    async with server.adapter() as adapter:
+        can = adapter.capabilities
+        whole = split(letter * min(can.text_limit, 10_000), can.text_limit, can.text_unit)[0]
+        receipt = await adapter.send(saying(server, "thinking"))
+        await adapter.send(OutboundMessage(server.target(), whole, replaces=receipt.message_id))
+        await server.wait_for(lambda: bool(server.sent) and server.sent[0].text != "thinking")
+    [sent] = server.sent
+    assert "".join(sent.text.split()).endswith(whole)
+
+
 async def test_typing_is_shown_to_whoever_wrote(server: FakeServer, inbox: Inbox) -> None:
     server.user_says("hello")
     async with server.adapter() as adapter, receiving(adapter, inbox):

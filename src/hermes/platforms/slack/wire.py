@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from http import HTTPStatus
@@ -33,13 +34,14 @@ from hermes.core.messages import (
     shown,
     unreadable,
 )
-from hermes.core.text import split, trim
+from hermes.core.text import length, split, trim
 from hermes.platforms.slack import media, reading
 from hermes.platforms.slack.markdown import escape, render
 from hermes.platforms.slack.reading import Me
 
 TEXT_LIMIT = 4000  # what Slack advises; what it takes, with every sign escaped, is ten times that
 LARGEST_TEXT = 40_000
+CHANGED_BYTES = 4000  # of the text that takes an earlier one's place, as it is written
 SECTION_LIMIT = 3000
 SMALL_PART = 500  # of a section: with every sign escaped it fits, however it is written
 MOST_BLOCKS = 50
@@ -69,6 +71,7 @@ CAPABILITIES = Capabilities(
     download_limit_bytes=media.DOWNLOAD_LIMIT,
 )
 
+_HALF_ESCAPED = re.compile(r"&[a-z]{0,3}…$")
 _SIGNED_OUT = frozenset(
     {
         "invalid_auth",
@@ -172,11 +175,19 @@ def post(message: OutboundMessage) -> tuple[str, Json]:
         body["blocks"] = blocks(message.text, message.buttons, _mark(message))
     if message.replaces:
         # Without blocks of its own the new text would stand under the old buttons.
-        return "chat.update", {"blocks": [], **body, "ts": message.replaces}
+        return "chat.update", {"blocks": [], **body, **_changed(message, text), "ts": message.replaces}
     body |= {"unfurl_links": False, "unfurl_media": False}
     if message.target.thread:
         body["thread_ts"] = message.target.thread
     return "chat.postMessage", body
+
+
+def _changed(message: OutboundMessage, text: str) -> Json:
+    """What is too long for a change stands in blocks; in its text, which is then for notifications, how it begins."""
+    if length(text, TextUnit.BYTES) <= CHANGED_BYTES:
+        return {}
+    beginning = _HALF_ESCAPED.sub("…", trim(text, CHANGED_BYTES, TextUnit.BYTES))
+    return {"text": beginning, "blocks": blocks(message.text, message.buttons)}
 
 
 def blocks(text: str, buttons: tuple[tuple[Button, ...], ...], mark: str = "") -> list[Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -96,3 +97,20 @@ def test_a_repeat_carries_the_mark_and_a_repeated_edit_does_not() -> None:
     assert (body["text"], body["blocks"][0]["text"]["text"]) == ("↻ hello", "↻ hello")
     _, body = wire.post(replace(message, replaces="1700000000.000100"))
     assert (body["text"], body["blocks"][0]["text"]["text"]) == ("hello", "hello")
+
+
+@pytest.mark.parametrize("letters", ["字" * 3900, "a&<>b " * 650, "**words & more** and so on. " * 140])
+def test_a_change_that_is_too_long_for_its_text_stands_in_blocks(letters: str) -> None:
+    method, body = wire.post(OutboundMessage(Target("slack", "D1"), letters, replaces="1700000000.000100"))
+    sections = [block["text"]["text"] for block in body["blocks"]]
+    assert method == "chat.update"
+    assert len(body["text"].encode()) <= 4000
+    assert not re.search(r"&(?!(amp|lt|gt);)", body["text"])
+    assert all(len(section) <= wire.SECTION_LIMIT for section in sections)
+    whole = wire.post(OutboundMessage(Target("slack", "D1"), letters))[1]["text"]
+    assert "".join("".join(sections).split()) == "".join(whole.split())
+
+
+def test_a_change_that_fits_stands_in_its_text_alone() -> None:
+    _, body = wire.post(OutboundMessage(Target("slack", "D1"), "字" * 1333, replaces="1700000000.000100"))
+    assert (body["text"], body["blocks"]) == ("字" * 1333, [])
