@@ -15,7 +15,7 @@ from hermes.core.words import Words
 SOURCE = Path(hermes.__file__).parent
 SERVICES = SOURCE / "services"
 
-FOR_OPERATORS = {"http.py", "local_models.py", "models.py", "registry.py", "socks.py", "supervisor.py"}
+FOR_OPERATORS = {"http.py", "local_models.py", "models.py", "registry.py", "socks.py", "supervisor.py", "upkeep.py"}
 """Files whose sentences stand in logs, in `hermes status` and on the command line, which speaks English."""
 
 FILES = sorted(path.relative_to(SERVICES).as_posix() for path in SERVICES.rglob("*.py"))

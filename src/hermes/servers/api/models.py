@@ -136,6 +136,7 @@ def capabilities_of(app: web.Application) -> dict[str, Any]:
         "chat_completions_streaming": has_chat,
         "responses_streaming": has_responses,
         "client_tools": has_chat or has_responses,
+        "structured_outputs": has_chat or has_responses,
         "image_input": has_chat or has_responses,
         "audio_input": False,
         "file_input": False,
