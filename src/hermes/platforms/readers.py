@@ -87,7 +87,7 @@ class Readers:
             self._failures.pop(channel)
             self._give_up(channel)
             return
-        pause = PAUSES_SECONDS[min(tries, len(PAUSES_SECONDS)) - 1]
+        pause = pause_after(tries)
         if tries == 1:
             log.warning("Not caught up yet", extra={**about, "again_in": pause})
         group.create_task(self._again(channel, pause))
@@ -95,6 +95,11 @@ class Readers:
     async def _again(self, channel: str, pause: float) -> None:
         await asyncio.sleep(pause)
         self.add(channel)
+
+
+def pause_after(tries: int) -> float:
+    """How long to wait after so many that failed."""
+    return PAUSES_SECONDS[min(tries, len(PAUSES_SECONDS)) - 1]
 
 
 async def patiently(ask: Callable[[], Awaitable[T]]) -> T:

@@ -363,7 +363,8 @@ class Supervisor:
             done, _ = await asyncio.wait({running}, timeout=self._pace.watch_seconds)
             if done:
                 return None if self._is_stopping else running.result()
-            limit = account.capabilities.silence_seconds if account.capabilities else 30.0
+            # Asked each time: a platform may tell how long it will be silent.
+            limit = account.adapter.capabilities.silence_seconds if account.adapter else 30.0
             heard = account.last_frame if account.frames_this_run else started
             silent = self._clock.monotonic() - (heard or started)
             if silent > limit:

@@ -84,6 +84,35 @@ def test_after_a_connection_that_held_it_is_quick_again(tmp_path: Path) -> None:
     assert waited == pytest.approx([0.5, 1, 2, 0.5, 0.5, 0.5, 1], rel=0.3)
 
 
+class Patient(Brief):
+    """Learns from its platform that nothing will be heard for a while."""
+
+    capabilities = Capabilities(text_limit=100, silence_seconds=10.0)
+
+    async def run(self, emit: Emit) -> None:
+        self.capabilities = Capabilities(text_limit=100, silence_seconds=300.0)
+        await super().run(emit)
+
+
+def test_a_silence_that_the_platform_told_of_is_waited_for(tmp_path: Path) -> None:
+    began: list[float] = []
+    manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: Patient(parts, [], began))
+
+    async def main(loop: JumpingLoop, clock: LoopClock) -> None:
+        db = await open_database(tmp_path / "state.db")
+        loop.watch(db)
+        config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
+        supervisor = Supervisor({"brief": manifest}, db, lambda: config, clock, {})
+        supervisor.connect(lambda *_: _emit, _nobody)
+        supervisor.reconcile()
+        await asyncio.sleep(1000)
+        await supervisor.close()
+        await db.close()
+
+    run_in_jumps(main)
+    assert [round(later - earlier, -1) for earlier, later in pairwise(began)] == [300, 300, 300]
+
+
 class Refused(Brief):
     async def run(self, emit: Emit) -> None:
         raise CredentialsError("The switch is off.", cure="switch it on (pager.test, Settings)")

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from hermes.core.errors import CredentialsError, PlatformError, RejectedError
+from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.values import dataclass
+from hermes.platforms import readers
 from hermes.platforms.readers import Readers, patiently
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.places import Places
@@ -92,16 +93,33 @@ class CatchUp:
         self._put(CaughtUp(channel))
 
     async def _list(self) -> None:
-        """Channels of which nothing is stored: somebody may have written there for the first time."""
-        try:
-            found = await self._pages("users.conversations", "channels", types=_KINDS, exclude_archived="true")
-        except RejectedError as refused:
-            log.warning("Channels not listed", extra={"platform": "slack", "reason": str(refused)})
-            return
+        """Channels of which nothing is stored: somebody may have written there for the first time.
+
+        Slack may fail to list them; those that are known are read and heard meanwhile.
+        """
+        tries = 0
+        found = await self._listed(tries)
+        while found is None:
+            tries += 1
+            await asyncio.sleep(readers.pause_after(tries))
+            found = await self._listed(tries)
         for channel in found:
             name = channel.get("id")
             if isinstance(name, str) and name:
                 self._add(name)
+
+    async def _listed(self, tries: int) -> list[Json] | None:
+        """None when it is to be tried again."""
+        about = {"platform": "slack"}
+        try:
+            return await self._pages("users.conversations", "channels", types=_KINDS, exclude_archived="true")
+        except RejectedError as refused:
+            log.warning("Channels not listed", extra={**about, "reason": str(refused)})
+            return []
+        except UnreachableError as error:
+            if not tries:
+                log.warning("Channels not listed yet", extra={**about, "reason": str(error)})
+            return None
 
     async def _missed(self, channel: str) -> list[Json]:
         mark = max(self._places.mark(channel), f"{self._api.now() - LONGEST_SECONDS:.6f}", key=order)

@@ -24,6 +24,7 @@ _WANTED = ["message", "edited_message", "channel_post", "edited_channel_post", "
 _MOST_TRIES = 5  # one as asked, and one for each thing that can be mended
 # Who answers a poll with nothing, and at once, does not wait for news; without a pause they would be asked for ever.
 _AT_ONCE_SECONDS, _PAUSE_SECONDS = 0.1, 1.0
+_LATE_SECONDS = 5.0  # may pass until the answer to a poll is here
 
 
 class TelegramAdapter:
@@ -49,7 +50,14 @@ class TelegramAdapter:
         self._config = config
         self._alive = alive
         pause = 1 / config.chat_calls_per_second if config.chat_calls_per_second else 1.0
-        self.capabilities = replace(type(self).capabilities, rates=config.rates, edit_pause_seconds=pause)
+        usual = type(self).capabilities
+        self.capabilities = replace(
+            usual,
+            rates=config.rates,
+            edit_pause_seconds=pause,
+            # A poll without news is held for that long, and silent meanwhile.
+            silence_seconds=max(usual.silence_seconds, config.poll_seconds + _LATE_SECONDS),
+        )
         self._bot = wire.Bot(config.token, config.base_url, http)
 
     @property

@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 HOLD_SECONDS = 35.0  # how long Weixin keeps a poll that has no news
 # A poll that is given up while its answer is on the way loses what is in it, so we are the more patient side.
 POLL_GRACE_SECONDS = 8.0
+SILENCE_BESIDES = 2 * POLL_GRACE_SECONDS + 15.0
 NOTIFY_SECONDS = 5.0
 STOP_SECONDS = 1.0
 NOTE_SECONDS = 5.0
@@ -91,7 +92,7 @@ class WeixinAdapter:
         progress_notices=0,  # each bubble counts
         sends_per_inbound=DEFAULT_BUBBLES,
         note_room=wire.NOTE_ROOM,
-        silence_seconds=HOLD_SECONDS + 2 * POLL_GRACE_SECONDS + 15.0,
+        silence_seconds=HOLD_SECONDS + SILENCE_BESIDES,
         upload_limit_bytes=media.UPLOAD_LIMIT,
         download_limit_bytes=media.DOWNLOAD_LIMIT,
     )
@@ -165,7 +166,7 @@ class WeixinAdapter:
                 raise self._failed(error) from None
             self._polls.failed = 0
             self._heard()
-            hold = batch.hold_seconds or HOLD_SECONDS
+            hold = self._held_for(batch.hold_seconds or HOLD_SECONDS)
             events = [self._understand(raw) for raw in batch.messages]
             # Weixin has handed these out and never will again: they are stored, with the place behind them, before
             # anything else happens.
@@ -174,6 +175,13 @@ class WeixinAdapter:
                 await emit(events, marks)
             if not events and loop.time() - asked_at < AT_ONCE_SECONDS:
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    def _held_for(self, seconds: float) -> float:
+        """Weixin tells how long it will keep the next poll: for that long nothing is heard."""
+        silence = max(seconds, HOLD_SECONDS) + SILENCE_BESIDES
+        if silence != self.capabilities.silence_seconds:
+            self.capabilities = replace(self.capabilities, silence_seconds=silence)
+        return seconds
 
     def _failed(self, error: PlatformError) -> PlatformError:
         """Weixin is there and does not hand anything out: whoever goes on asking is asked to leave."""

@@ -248,6 +248,21 @@ async def test_a_channel_whose_history_fails_for_a_while_is_asked_for_again_and_
     assert slack.counts["apps.connections.open"] == opened + 1
 
 
+async def test_channels_that_cannot_be_listed_for_a_while_are_listed_later_and_the_connection_stays(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "PAUSES_SECONDS", (0.01,))
+    async with known(inbox) as slack:
+        slack.user_says("for the first time", chat=42)
+        slack.refuse_next("users.conversations", "internal_error", times=5)
+        opened = slack.counts["apps.connections.open"]
+        async with listening(slack, inbox) as running:
+            await inbox.until(1)
+            assert not running.done()
+    assert texts(inbox) == ["for the first time"]
+    assert slack.counts["apps.connections.open"] == opened + 1
+
+
 async def test_a_channel_that_refuses_stops_no_other_and_what_is_said_there_live_is_heard(inbox: Inbox) -> None:
     async with known(inbox) as slack:
         slack.user_says("in one")

@@ -43,6 +43,13 @@ def test_a_hung_poll_is_noticed_within_half_a_minute() -> None:
     assert config().poll_seconds + wire.POLL_GRACE_SECONDS < 30
 
 
+@pytest.mark.parametrize("seconds", [1, 20, 30, 50])
+def test_a_poll_that_is_held_for_long_is_no_silence(seconds: int) -> None:
+    settings = {"token": Secret("123:abcDEF"), "poll_seconds": seconds}
+    adapter = MANIFEST.build(AdapterParts("main", settings, None, lambda: None, {}))
+    assert adapter.capabilities.silence_seconds == max(25, seconds + 5)
+
+
 def test_spaces_around_a_token_are_forgiven() -> None:
     assert config(token=Secret(" 123:abcDEF\n")).token == Secret("123:abcDEF")
 

@@ -147,6 +147,15 @@ async def test_a_poll_that_nobody_answers_in_time_is_no_failure_and_keeps_its_pl
     assert {body["get_updates_buf"] for body in weixin.bodies["getupdates"][1:3]} == {"Ck-1"}
 
 
+async def test_a_poll_that_weixin_will_hold_for_long_is_waited_for_and_no_silence(inbox: Inbox) -> None:
+    async with connected(inbox) as (weixin, adapter, _):
+        usual = adapter.capabilities.silence_seconds
+        for hold_ms, silence in ((120_000, usual + 85), (None, usual), (200, usual)):
+            weixin.hold_ms = hold_ms
+            await has_written(weixin, inbox)
+            assert adapter.capabilities.silence_seconds == silence
+
+
 def test_a_proxy_that_cuts_every_poll_after_half_a_minute_is_no_trouble() -> None:
     async def story(loop: JumpingLoop, _: LoopClock) -> tuple[int, float, str]:
         inbox, signs = Inbox(), [loop.time()]
