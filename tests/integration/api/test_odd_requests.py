@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
+from io import BytesIO
 from typing import Any
 
+import aiohttp
 import orjson
 import pytest
+from aiohttp import web
 
+from hermes.servers.api import parse
+from hermes.servers.app import HttpServer
 from tests.fakes.model import FakeModel
 from tests.integration.api.serving import Served, default_key, served
 from tests.integration.conftest import Start
@@ -174,3 +180,22 @@ async def test_an_address_that_is_not_there_says_where_they_all_are(start: Start
         assert (without.status, without.error["code"]) == (404, "unknown_url")
         assert "begin with /v1" in without.error["message"]
         assert "/openapi.json" in (await api.post("/v1/embeddings", {})).error["message"]
+
+
+async def test_a_large_body_is_read_beside_the_loop_and_a_small_one_at_once() -> None:
+    seen: list[bool] = []
+
+    async def look(request: web.Request) -> web.Response:
+        here = threading.get_ident()
+        body = await parse.read_body(request)
+        seen.append(await parse.apart(request, lambda: threading.get_ident() == here))
+        return web.json_response({"letters": len(body["text"])})
+
+    app = web.Application(client_max_size=2**20)
+    app.router.add_post("/", look)
+    server = HttpServer(app, "127.0.0.1", 0)
+    async with server.listening(), aiohttp.ClientSession(server.url) as http, asyncio.timeout(20):
+        for letters in (10, parse.LARGE_BODY):
+            async with http.post("/", data=BytesIO(orjson.dumps({"text": "x" * letters}))) as answer:
+                assert await answer.json() == {"letters": letters}
+    assert seen == [True, False]

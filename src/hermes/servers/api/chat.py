@@ -66,7 +66,9 @@ class Chat:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
-        asked = self._read(request, await parse.read_body(request, limits), limits)
+        body = await parse.read_body(request, limits)
+        default = "" if body.get("model") else self._gateway.models.model_for().label
+        asked = await parse.apart(request, _read, request, body, limits, default)
         if asked.options.format is not None:
             await formats.check_model(self._gateway, asked.names.key, asked.options, formats.CHAT_PARAM)
         caller, new = request[CALLER], await self._new_messages(asked)
@@ -82,31 +84,6 @@ class Chat:
         return await (self._stream(request, ticket, asked) if asked.streams else self._answer(ticket, asked))
 
     # Reading
-
-    def _read(self, request: web.Request, body: Json, limits: InputLimits) -> Asked:
-        """Everything is looked at before anything is stored."""
-        _refuse_unsupported(body)
-        talk = parse.read_conversation(body.get("messages"), limits)
-        tools = parse.read_tools(body.get("tools"), limits)
-        model = parse.read_string(body, "model")
-        options = TurnOptions(
-            instructions=talk.instructions,
-            tools=tools,
-            tool_choice=parse.read_tool_choice(body.get("tool_choice"), tools),
-            model=model,
-            temperature=parse.read_temperature(body),
-            max_tokens=parse.read_max_tokens(body, "max_completion_tokens", "max_tokens"),
-            format=formats.read_response_format(body, limits),
-        )
-        return Asked(
-            talk,
-            options,
-            session_names(request),
-            model or self._gateway.models.model_for().label,
-            streams=parse.read_flag(body, "stream"),
-            wants_usage=parse.read_flag(parse.read_object(body, "stream_options"), "include_usage"),
-            stops_when_left=_stops_when_left(request),
-        )
 
     async def _new_messages(self, asked: Asked) -> tuple[ChatMessage, ...]:
         """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
@@ -207,6 +184,32 @@ class Chat:
                 return
             await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
         log.warning("Turn is slow to stop", extra={"turn": ticket.turn_id})
+
+
+def _read(request: web.Request, body: Json, limits: InputLimits, default_model: str) -> Asked:
+    """Everything is looked at before anything is stored. ``default_model`` is named in answers to who names none."""
+    _refuse_unsupported(body)
+    talk = parse.read_conversation(body.get("messages"), limits)
+    tools = parse.read_tools(body.get("tools"), limits)
+    model = parse.read_string(body, "model")
+    options = TurnOptions(
+        instructions=talk.instructions,
+        tools=tools,
+        tool_choice=parse.read_tool_choice(body.get("tool_choice"), tools),
+        model=model,
+        temperature=parse.read_temperature(body),
+        max_tokens=parse.read_max_tokens(body, "max_completion_tokens", "max_tokens"),
+        format=formats.read_response_format(body, limits),
+    )
+    return Asked(
+        talk,
+        options,
+        session_names(request),
+        model or default_model,
+        streams=parse.read_flag(body, "stream"),
+        wants_usage=parse.read_flag(parse.read_object(body, "stream_options"), "include_usage"),
+        stops_when_left=_stops_when_left(request),
+    )
 
 
 def _refuse_unsupported(body: Json) -> None:

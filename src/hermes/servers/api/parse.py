@@ -5,11 +5,12 @@ Shared by chat completions and responses. Nothing here waits or stores, so a ref
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
@@ -20,8 +21,11 @@ from hermes.core.values import dataclass
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import ApiError, bad_request
 
+T = TypeVar("T")
+
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 LONGEST_ID = 256
+LARGE_BODY = 256 * 1024
 SYSTEM_ROLES = ("system", "developer")  # no set: what a client sends as its role may be anything
 
 
@@ -60,7 +64,13 @@ async def read_body(request: web.Request, limits: InputLimits = INPUT_LIMITS) ->
         raise _too_large(limits) from None
     if len(raw) > limits.body_bytes:
         raise _too_large(limits)
-    return parse_object(raw)
+    return await apart(request, parse_object, raw)
+
+
+async def apart(request: web.Request, read: Callable[..., T], *args: Any) -> T:
+    """Read something out of a request; where its body is large, beside the loop, which has others to serve."""
+    is_large = len(await request.read()) > LARGE_BODY  # it is there by now
+    return await asyncio.to_thread(read, *args) if is_large else read(*args)
 
 
 def parse_object(raw: bytes) -> Json:

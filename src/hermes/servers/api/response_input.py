@@ -188,7 +188,7 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> Talk:
             case "message":
                 messages.append(parse.read_message(item, where, limits))
             case "function_call":
-                _add_call(messages, _read_call(item, where, limits))
+                messages.append(ChatMessage(Role.ASSISTANT, tool_calls=(_read_call(item, where, limits),)))
             case "function_call_output":
                 messages.append(_read_call_output(item, where, limits))
             case "reasoning":
@@ -200,7 +200,7 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> Talk:
                     "or what came before as previous_response_id."
                 )
                 raise bad_request(message, code="unsupported_item_type", param=f"{where}.type")
-    return Talk("\n\n".join(text for text in system if text), tuple(messages))
+    return Talk("\n\n".join(text for text in system if text), _joined(messages))
 
 
 def _read_call(item: Json, where: str, limits: InputLimits) -> ToolCall:
@@ -218,13 +218,16 @@ def _read_call_output(item: Json, where: str, limits: InputLimits) -> ChatMessag
     return ChatMessage(Role.TOOL, read_text(item["output"], f"{where}.output", limits), tool_call_id=call_id)
 
 
-def _add_call(messages: list[ChatMessage], call: ToolCall) -> None:
+def _joined(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     """Calls of one answer are items of their own here, and one message with them all everywhere else."""
-    if messages and messages[-1].role is Role.ASSISTANT:
-        last = messages[-1]
-        messages[-1] = replace(last, tool_calls=(*last.tool_calls, call))
-    else:
-        messages.append(ChatMessage(Role.ASSISTANT, tool_calls=(call,)))
+    joined: list[tuple[ChatMessage, list[ToolCall]]] = []
+    for message in messages:
+        is_call = bool(message.tool_calls) and not message.text
+        if is_call and joined and joined[-1][0].role is Role.ASSISTANT:
+            joined[-1][1].extend(message.tool_calls)
+        else:
+            joined.append((message, list(message.tool_calls)))
+    return tuple(replace(message, tool_calls=tuple(calls)) if calls else message for message, calls in joined)
 
 
 def check_results(before: Sequence[ChatMessage], said: Talk) -> None:

@@ -23,6 +23,7 @@ from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import Action, may
+from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.servers.api import formats, parse, results
 from hermes.servers.api import response_shapes as shapes
@@ -133,7 +134,8 @@ class Responses:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await parse.read_body(request, self._limits)
-        asked = read_asked(await with_items(body, partial(self._seen_by, request[CALLER])), self._limits)
+        body = await with_items(body, partial(self._seen_by, request[CALLER]))
+        asked = await parse.apart(request, read_asked, body, self._limits)
         key, earlier = await self._begun_before(request, asked)
         if earlier is not None:
             return _told_again(earlier, asked)
@@ -180,12 +182,10 @@ class Responses:
             place = await self._place(request, asked, hold)
             if asked.options.format is not None:
                 await formats.check_model(self._gateway, place.names.key, asked.options, formats.RESPONSE_PARAM)
-            response = without_secrets(
-                shapes.new_response(
-                    asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
-                ),
-                self._gateway.toolbox.hide,
+            response = shapes.new_response(
+                asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
             )
+            response = await parse.apart(request, without_secrets, response, self._gateway.toolbox.hide)
             if asked.is_stored:
                 await self._put(response, asked, place, caller, hold)
         ask = AgentRequest(
@@ -396,7 +396,7 @@ class Responses:
 
     async def _find(self, request: web.Request, action: Action) -> Stored:
         """The response that the path names. To others than who asked for it, it does not exist."""
-        response_id = request.match_info["id"]
+        response_id = storable(request.match_info["id"])
         stored = await self._keeper.load(response_id)
         if stored is None or not _is_visible(stored, request[CALLER], action):
             raise not_found(f"Response with id {response_id[:80]!r} not found.", code="response_not_found")

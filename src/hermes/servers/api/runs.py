@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from aiohttp import hdrs, web
@@ -313,7 +314,8 @@ class Runs:
         caller = request[CALLER]
         body = await parse.read_body(request, self._limits)
         names = await self._names(request, body, caller)
-        whole, options = read_request(body, self._limits, is_whole=not names.is_named)
+        reading = partial(read_request, is_whole=not names.is_named)
+        whole, options = await parse.apart(request, reading, body, self._limits)
         messages = whole
         if names.is_named and body.get("conversation_history") and await has_transcript(self._gateway, names):
             messages, _ = read_request({**body, "conversation_history": None}, self._limits, is_whole=False)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -229,7 +230,7 @@ class SessionRoutes:
         """Everything is looked at before anything is stored."""
         body = await parse.read_body(request, self._limits)
         known = {**body, "conversation_history": None}  # the session has its own
-        messages, options = read_request(known, self._limits, is_whole=False)
+        messages, options = await parse.apart(request, partial(read_request, is_whole=False), known, self._limits)
         shown = await self._find(request)
         key = shown.key
         if key.platform != PLATFORM:
