@@ -199,3 +199,14 @@ async def test_a_large_body_is_read_beside_the_loop_and_a_small_one_at_once() ->
             async with http.post("/", data=BytesIO(orjson.dumps({"text": "x" * letters}))) as answer:
                 assert await answer.json() == {"letters": letters}
     assert seen == [True, False]
+
+
+async def test_a_fork_behind_the_gate_takes_its_title_and_its_end(start: Start) -> None:
+    """The gate has read the body by then: whoever asks whether there is one left is told that there is none."""
+    async with served(start) as api, asyncio.timeout(20):
+        await api.post("/v1/chat/completions", CHAT, X_Hermes_Session_Id="ours")
+        fork = await api.post("/api/sessions/ours/fork", {"title": "Another way", "up_to": 1})
+        assert (fork.status, fork.json["title"], fork.json["message_count"]) == (201, "Another way", 1)
+        assert (await api.call("POST", "/api/sessions/ours/fork")).json["message_count"] == 2
+        refused = await api.post("/api/sessions/ours/fork", {"up_to": 99})
+        assert (refused.status, refused.error["param"]) == (400, "up_to")

@@ -157,7 +157,7 @@ class SessionRoutes:
 
     async def fork(self, request: web.Request) -> web.Response:
         """A session of the caller's own that begins with the transcript of this one, up to line ``up_to``."""
-        body = await parse.read_body(request, self._limits) if request.can_read_body else {}
+        body = await parse.read_body(request, self._limits) if await request.read() else {}
         title = one_line(parse.read_string(body, "title", longest=LONGEST_TITLE), LONGEST_TITLE)
         shown = await self._find(request, Action.CHANGE_OWN)
         up_to = _up_to(body, shown.session.seq)
