@@ -8,6 +8,7 @@ import { kindOf } from "./log.mjs";
 import { openEdit, openVote } from "./sealed.mjs";
 
 const HISTORY_SLACK_SECONDS = 60;
+const FRESH_SECONDS = 3600; // after a link, in which history comes; later on a clock that was wrong then does no harm
 const SEALED_EDIT = proto.Message.SecretEncryptedMessage.SecretEncType.MESSAGE_EDIT;
 const EDIT = proto.Message.ProtocolMessage.Type.MESSAGE_EDIT;
 
@@ -83,7 +84,8 @@ export class Inbound {
     #isHistory(message, type) {
         const linkedAt = this.#linkedAt();
         const sentAt = number(message?.messageTimestamp);
-        return type === "append" && linkedAt > 0 && sentAt > 0 && sentAt < linkedAt - HISTORY_SLACK_SECONDS;
+        const isFresh = Math.abs(Date.now() / 1000 - linkedAt) < FRESH_SECONDS;
+        return type === "append" && isFresh && sentAt > 0 && sentAt < linkedAt - HISTORY_SLACK_SECONDS;
     }
 
     #context() {

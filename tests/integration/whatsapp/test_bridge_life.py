@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,20 @@ async def test_a_device_is_linked_hears_no_old_news_and_is_removed_again(
     async with bridge:
         await bridge.becomes("waiting_for_scan")
     await prints_nothing_secret(bridge, [*keys, *whatsapp.qr_codes, "news", "away", ANA.partition("@")[0]])
+
+
+@pytest.mark.parametrize(
+    "linked, said", [(86_400, 0), (-7200, -86_400)], ids=["it was mended since", "it is still wrong"]
+)
+async def test_a_clock_that_was_ahead_when_the_device_was_linked_costs_nothing_that_is_said_later(
+    stopped: RunningBridge, whatsapp: FakeWhatsApp, linked: int, said: int
+) -> None:
+    """When it was linked and when something was said, in seconds from now."""
+    now = int(time.time())
+    (stopped.session / "linked.json").write_text(json.dumps({"at": now + linked}))
+    whatsapp.user_says("while you were away", messageTimestamp=now + said)
+    async with stopped as bridge:
+        assert bodies(await bridge.items(1)) == ["while you were away"]
 
 
 async def links_after_a_first_try_that_was_given_up(bridge: RunningBridge, whatsapp: FakeWhatsApp) -> None:
