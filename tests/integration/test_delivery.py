@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,18 @@ async def test_flood_control_is_waited_for(start: Start, telegram: FakeTelegram,
         await telegram.wait_for(lambda: telegram.texts(7) == ["one", "two"], SECONDS)
 
 
+async def test_who_is_told_to_wait_for_no_time_at_all_does_not_ask_in_a_tight_loop(
+    start: Start, telegram: FakeTelegram
+) -> None:
+    for _ in range(4):
+        telegram.limit_next_send(0)
+    async with start() as gateway:
+        await write(gateway, "one")
+        await telegram.wait_for(lambda: telegram.texts(7) == ["one"], SECONDS)
+    tries = [call.at for call in telegram.calls if call.method == "sendMessage"]
+    assert [later - earlier >= 0.15 for earlier, later in pairwise(tries)] == [True] * 4
+
+
 async def test_a_send_whose_outcome_is_unknown_is_repeated_once_and_marked(
     start: Start, telegram: FakeTelegram, clock: FakeClock
 ) -> None:
@@ -114,13 +127,14 @@ async def _waits(gateway: Gateway) -> bool:
 
 
 async def test_a_row_that_cannot_be_read_is_dead_and_the_next_is_sent(start: Start, telegram: FakeTelegram) -> None:
-    def spoil(tx: Tx) -> None:
-        tx.run("UPDATE outbox SET body = '{' WHERE idx = 0 AND seq = 1")
-
     async with start() as gateway:
         rows = gateway.letters.rows(OutboundMessage(Target("telegram", "7"), "x"), OutboxKind.REPLY)
-        await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
-        await gateway.db.write(spoil)
+
+        def plant(tx: Tx) -> None:  # in one go: whoever looks for rows to send finds it spoiled
+            outbox.enqueue(tx, rows, now=gateway.clock.now())
+            tx.run("UPDATE outbox SET body = '{' WHERE idx = 0 AND seq = 1")
+
+        await gateway.db.write(plant)
         await write(gateway, "hello")
         await answered(telegram, "hello")
         [bad, _] = await outbox_rows(gateway)

@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 READERS = 4
 PAUSES_SECONDS = (2.0, 5.0, 15.0, 30.0, 60.0)  # before a channel is asked for again; the last one from then on
 MOST_TRIES = 30  # in about half an hour
+SHORTEST_WAIT_SECONDS = 0.2  # of one that is told to wait for no time at all
 T = TypeVar("T")
 
 
@@ -108,4 +109,4 @@ async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
         try:
             return await ask()
         except RateLimitedError as limited:
-            await asyncio.sleep(limited.retry_after)
+            await asyncio.sleep(max(limited.retry_after, SHORTEST_WAIT_SECONDS))

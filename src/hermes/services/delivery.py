@@ -43,6 +43,7 @@ SEND_SECONDS = 60.0
 SEND_FILE_SECONDS = 330.0  # a large file over a slow line
 NO_ADAPTER_SECONDS = 60.0  # what waits is hastened when the account is connected
 BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+SHORTEST_WAIT_SECONDS = 0.2  # of one that was told to wait for no time at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,8 @@ class Delivery:
         reason = str(error)
         match error:
             case RateLimitedError(retry_after=seconds):
-                return self._later(sending, seconds, f"{outbox.TOLD_TO_WAIT} {seconds:.0f} s: {reason}")
+                told = f"{outbox.TOLD_TO_WAIT} {seconds:.0f} s: {reason}"
+                return self._later(sending, max(seconds, SHORTEST_WAIT_SECONDS), told)
             case OutcomeUnknownError():
                 return self._unknown(sending, reason)
             case WindowClosedError():

@@ -313,7 +313,9 @@ class Supervisor:
             account.cure = error.cure
             return self._broke(account, Link.CONFLICT, str(error), self._pace.conflict_seconds)
         except RateLimitedError as error:
-            return self._broke(account, Link.UNREACHABLE, str(error), error.retry_after)
+            # Whoever says "at once" again and again is not asked in a tight loop.
+            pause = max(error.retry_after, self._backoff(account))
+            return self._broke(account, Link.UNREACHABLE, str(error), pause)
         except (PlatformError, StoreIsDownError) as error:
             state = Link.SILENT if isinstance(error, _SilentError) else Link.UNREACHABLE
             return self._broke(account, state, str(error), self._backoff(account))

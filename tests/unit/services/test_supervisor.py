@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes.config import load
-from hermes.core.errors import ConfigError, CredentialsError, UnreachableError
+from hermes.core.errors import ConfigError, CredentialsError, RateLimitedError, UnreachableError
 from hermes.core.manifest import AdapterParts, Manifest, Setting
 from hermes.core.messages import Capabilities, OutboundMessage, Receipt
 from hermes.core.ports import Emit
@@ -43,11 +43,11 @@ class Brief:
         raise NotImplementedError
 
 
-def pauses(folder: Path, lasts: list[float]) -> list[float]:
-    """How long it waited after each connection."""
+def pauses(folder: Path, lasts: list[float], kind: type[Brief] = Brief, *, adds: float = 1.0) -> list[float]:
+    """How long it waited after each connection, which took ``adds`` times as long as it says."""
     began: list[float] = []
     ended = list(lasts)
-    manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: Brief(parts, lasts, began))
+    manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: kind(parts, lasts, began))
 
     async def main(loop: JumpingLoop, clock: LoopClock) -> None:
         db = await open_database(folder / "state.db")
@@ -65,7 +65,7 @@ def pauses(folder: Path, lasts: list[float]) -> list[float]:
             await db.close()
 
     run_in_jumps(main)
-    return [later - start - lasted for (start, later), lasted in zip(pairwise(began), ended, strict=True)]
+    return [later - start - adds * lasted for (start, later), lasted in zip(pairwise(began), ended, strict=True)]
 
 
 async def _emit(events: object, cursor: object = None) -> None: ...
@@ -82,6 +82,17 @@ def test_a_server_that_greets_and_hangs_up_is_tried_ever_more_slowly(tmp_path: P
 def test_after_a_connection_that_held_it_is_quick_again(tmp_path: Path) -> None:
     waited = pauses(tmp_path, [0.1, 0.1, 0.1, 1800, 1800, 0.1, 0.1])
     assert waited == pytest.approx([0.5, 1, 2, 0.5, 0.5, 0.5, 1], rel=0.3)
+
+
+class SentAway(Brief):
+    async def run(self, emit: Emit) -> None:
+        self._began.append(asyncio.get_running_loop().time())
+        raise RateLimitedError("Come back.", retry_after=self._lasts.pop(0) if self._lasts else 1e6)
+
+
+def test_who_is_told_to_come_back_at_once_comes_back_ever_more_slowly_and_else_when_it_was_told(tmp_path: Path) -> None:
+    waited = pauses(tmp_path, [0.0, 0.0, 0.0, 0.0, 60.0], SentAway, adds=0.0)
+    assert waited == pytest.approx([0.5, 1, 2, 4, 60], rel=0.3)
 
 
 class Patient(Brief):
