@@ -157,6 +157,24 @@ async def test_a_stream_that_failed_is_not_kept(start: Start, model: FakeModel, 
         assert b"echo: hello" in again.body
 
 
+@pytest.mark.parametrize("streams", [False, True])
+async def test_what_was_stopped_because_its_client_left_is_worked_on_anew(
+    start: Start, model: FakeModel, streams: bool
+) -> None:
+    headers = {"Idempotency_Key": "one", "X_Hermes_On_Disconnect": "stop"}
+    async with served(start) as api, asyncio.timeout(20):
+        model.hold()
+        left = asyncio.create_task(api.post(PATH, chat("hello", stream=streams), **headers))
+        await model.is_holding()
+        left.cancel()
+        await asyncio.wait([left])
+        await model.is_hung_up_on(10)
+        model.release()
+        again = await api.post(PATH, chat("hello", stream=streams), **headers)
+        assert "Idempotent-Replayed" not in again.headers
+        assert (b'"finish_reason":"stop"' in again.body, b"interrupted" in again.body) == (True, False)
+
+
 async def test_a_stored_response_is_begun_once_also_across_a_restart(start: Start, model: FakeModel) -> None:
     body = {"input": "hello"}
     model.hold(silently=True)

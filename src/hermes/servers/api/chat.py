@@ -78,7 +78,8 @@ class Chat:
             if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
                 return await self._respond(request, ticket, asked)
             async with self._minding_the_client(request, ticket):
-                return await self._respond(request, ticket, asked)
+                answer = await self._respond(request, ticket, asked)
+            return web.Response(status=499) if _is_gone(request) else answer  # half an answer is not to be kept
 
     async def _respond(self, request: web.Request, ticket: Ticket, asked: Asked) -> web.StreamResponse:
         return await (self._stream(request, ticket, asked) if asked.streams else self._answer(ticket, asked))
