@@ -18,6 +18,7 @@ from hermes.platforms.discord.receiving import Ack
 log = logging.getLogger(__name__)
 
 ACK_SECONDS = 2.5  # Discord waits for three
+CLOSE_SECONDS = 1.0
 _PRESS = re.compile(r"([0-9]{1,20})/([A-Za-z0-9._~+/=:-]{1,500})")
 
 
@@ -45,10 +46,15 @@ class Answers:
             task.add_done_callback(self._acking.discard)
 
     async def close(self) -> None:
-        """Give up what is not acknowledged yet."""
-        for task in self._acking:
-            task.cancel()
-        await asyncio.gather(*self._acking, return_exceptions=True)
+        """A moment for what is being acknowledged; nobody else would do it."""
+        if not self._acking:
+            return
+        try:
+            await asyncio.wait(self._acking, timeout=CLOSE_SECONDS)
+        finally:
+            for task in self._acking:
+                task.cancel()
+            await asyncio.gather(*self._acking, return_exceptions=True)
 
     def _settle(self, token: str) -> None:
         if (waiting := self._expected.pop(token, None)) is not None:

@@ -561,6 +561,22 @@ async def test_a_press_whose_acknowledgement_takes_long_keeps_nobody_waiting(
     assert discord.late_acks == []
 
 
+async def test_a_press_is_acknowledged_although_the_connection_ends_meanwhile(
+    inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "CLOSE_SECONDS", 20.0)
+    async with connected(inbox) as (discord, adapter, running):
+        await adapter.send(OutboundMessage(discord.target(), "May I?", buttons=((Button("Yes", "yes"),),)))
+        hold = discord.hold("POST callback")
+        discord.user_presses(discord.sent[0], "yes")
+        await hold.reached()
+        await discord.close_sockets(4004)
+        await asyncio.wait({running}, timeout=0.2)
+        assert not running.done(), "it is still being told to Discord"
+        discord.release_all()
+        assert isinstance(await ends(running), CredentialsError)
+
+
 @pytest.mark.parametrize("status, code", [(404, 10062), (400, 40060), (503, 0)])
 async def test_a_press_that_cannot_be_acknowledged_counts_all_the_same(inbox: Inbox, status: int, code: int) -> None:
     async with connected(inbox) as (discord, adapter, running):
