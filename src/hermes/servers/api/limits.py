@@ -113,7 +113,8 @@ class Limits:
             slots = self._slots[name] = Slots()
         if not await slots.take(api.max_concurrent, api.queue_seconds):
             raise too_many(
-                f"{api.max_concurrent} requests of this key are being worked on, and none ended in time.", 1.0
+                f"As many requests of this key as may be ({api.max_concurrent}) are worked on, and none ended in time.",
+                1.0,
             )
         return slots
 
