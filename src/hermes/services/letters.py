@@ -10,7 +10,7 @@ from typing import Protocol
 from hermes.config import Config
 from hermes.core.keys import Target
 from hermes.core.lane import DOORS
-from hermes.core.messages import Capabilities, OutboundMessage
+from hermes.core.messages import Capabilities, OutboundMessage, TextUnit
 from hermes.core.ports import Clock
 from hermes.core.text import split, storable
 from hermes.services.pacing import Place
@@ -20,7 +20,7 @@ from hermes.store.ids import new_id
 from hermes.store.outbox import Begun, OutboxKind, Outgoing
 
 # One message to a platform that is not running now: split at what every platform takes.
-UNKNOWN_PLATFORM = Capabilities(text_limit=1900)
+UNKNOWN_PLATFORM = Capabilities(text_limit=1900, text_unit=TextUnit.UTF16)  # fits wherever it may lead
 
 
 class Courier(Protocol):

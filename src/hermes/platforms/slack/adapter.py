@@ -116,7 +116,14 @@ class SlackAdapter:
         if message.attachment is not None:
             return await self._send_files(message, (message.attachment, *message.album))
         method, body = wire.post(message)
-        answer = await self._api.call(method, body, shows=not message.replaces)
+        shows = not message.replaces
+        try:
+            answer = await self._api.call(method, body, shows=shows)
+        except wire.RefusedError as refused:
+            shorter = wire.in_blocks(message, body["text"]) if refused.error == wire.TOO_LONG else {}
+            if not shorter or body.get("blocks"):
+                raise
+            answer = await self._api.call(method, {**body, **shorter}, shows=shows)
         return Receipt(str(answer.get("ts") or message.replaces))
 
     async def _send_files(self, message: OutboundMessage, attachments: Sequence[Attachment]) -> Receipt:

@@ -41,7 +41,8 @@ from hermes.platforms.slack.reading import Me
 
 TEXT_LIMIT = 4000  # what Slack advises; what it takes, with every sign escaped, is ten times that
 LARGEST_TEXT = 40_000
-CHANGED_BYTES = 4000  # of the text that takes an earlier one's place, as it is written
+SAFE_BYTES = 4000  # of a text as it is written: more takes no earlier one's place, and some have seen it refused anew
+TOO_LONG = "msg_too_long"
 SECTION_LIMIT = 3000
 SMALL_PART = 500  # of a section: with every sign escaped it fits, however it is written
 MOST_BLOCKS = 50
@@ -175,19 +176,19 @@ def post(message: OutboundMessage) -> tuple[str, Json]:
         body["blocks"] = blocks(message.text, message.buttons, _mark(message))
     if message.replaces:
         # Without blocks of its own the new text would stand under the old buttons.
-        return "chat.update", {"blocks": [], **body, **_changed(message, text), "ts": message.replaces}
+        return "chat.update", {"blocks": [], **body, **in_blocks(message, text), "ts": message.replaces}
     body |= {"unfurl_links": False, "unfurl_media": False}
     if message.target.thread:
         body["thread_ts"] = message.target.thread
     return "chat.postMessage", body
 
 
-def _changed(message: OutboundMessage, text: str) -> Json:
-    """What is too long for a change stands in blocks; in its text, which is then for notifications, how it begins."""
-    if length(text, TextUnit.BYTES) <= CHANGED_BYTES:
+def in_blocks(message: OutboundMessage, text: str) -> Json:
+    """What is too long for a text stands in blocks; in the text, which is then for notifications, how it begins."""
+    if length(text, TextUnit.BYTES) <= SAFE_BYTES:
         return {}
-    beginning = _HALF_ESCAPED.sub("…", trim(text, CHANGED_BYTES, TextUnit.BYTES))
-    return {"text": beginning, "blocks": blocks(message.text, message.buttons)}
+    beginning = _HALF_ESCAPED.sub("…", trim(text, SAFE_BYTES, TextUnit.BYTES))
+    return {"text": beginning, "blocks": blocks(message.text, message.buttons, _mark(message))}
 
 
 def blocks(text: str, buttons: tuple[tuple[Button, ...], ...], mark: str = "") -> list[Json]:

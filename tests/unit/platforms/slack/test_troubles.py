@@ -397,6 +397,17 @@ async def test_what_slack_refuses_is_not_tried_again_and_says_why(error: str, wo
         assert slack.counts["chat.postMessage"] == 1
 
 
+async def test_a_text_that_slack_finds_too_long_after_all_is_shown_in_blocks() -> None:
+    async with asyncio.timeout(SECONDS), FakeSlack() as slack, slack.adapter() as adapter:
+        slack.refuse_next("chat.postMessage", "msg_too_long")
+        await adapter.send(saying(slack, "字" * 3900))
+        slack.refuse_next("chat.postMessage", "msg_too_long", times=2)
+        with pytest.raises(RejectedError, match="msg_too_long"):
+            await adapter.send(saying(slack, "字" * 3900))
+    [sent] = slack.sent
+    assert "".join(sent.text.split()) == "字" * 3900
+
+
 @pytest.mark.parametrize("error", ["message_not_found", "cant_update_message", "edit_window_closed"])
 async def test_an_edit_that_is_refused_is_told(error: str) -> None:
     async with asyncio.timeout(SECONDS), FakeSlack() as slack, slack.adapter() as adapter:
