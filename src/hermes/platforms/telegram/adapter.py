@@ -19,6 +19,7 @@ from hermes.core.text import trim
 from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.config import TelegramConfig
 from hermes.platforms.telegram.reading import Me
+from hermes.platforms.telegram.seen import Seen
 
 _WANTED = ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"]
 _MOST_TRIES = 5  # one as asked, and one for each thing that can be mended
@@ -59,6 +60,7 @@ class TelegramAdapter:
             silence_seconds=max(usual.silence_seconds, config.poll_seconds + _LATE_SECONDS),
         )
         self._bot = wire.Bot(config.token, config.base_url, http)
+        self._seen = Seen()
 
     @property
     def identity(self) -> str:
@@ -78,7 +80,7 @@ class TelegramAdapter:
                 # Asking for a higher offset deletes these updates at Telegram, so the batch is stored
                 # first. emit() fails only when the store is down; run() then ends and is started again.
                 now = datetime.now(UTC)
-                await emit([wire.understand(update, me, now) for update in updates])
+                await emit([self._seen.told(wire.understand(update, me, now)) for update in updates])
                 offset = _after(updates)
             elif wait and loop.time() - asked_at < _AT_ONCE_SECONDS:
                 await asyncio.sleep(_PAUSE_SECONDS)

@@ -47,6 +47,8 @@ def parse(update: Json, me: Me, now: datetime) -> InboundEvent:
 def _message(message: Json, me: Me, now: datetime, *, is_edit: bool) -> InboundEvent:
     if is_edit and "location" in message:
         return Ignored(kind="a live location that moved")  # told every few seconds, and no word of anybody's
+    if is_edit and "edit_date" not in message:
+        return Ignored(kind="an edit that nobody sees")  # somebody reacted to it, or the like
     files = tuple(attachments(message))
     text = _text(message)
     if not text and not files:
@@ -55,7 +57,7 @@ def _message(message: Json, me: Me, now: datetime, *, is_edit: bool) -> InboundE
     if _id(sender) == me.id or ("sender_chat" not in message and sender.get("is_bot")):
         return Ignored(kind="a bot's message")  # two bots that answer each other never end
     chat, number = _id(message["chat"]), _id(message, "message_id")
-    date = message["edit_date"] if is_edit and "edit_date" in message else message.get("date")
+    date = message["edit_date"] if is_edit else message.get("date")
     quote = _quote(message, me)
     return InboundMessage(
         keys=(f"edit:{chat}:{number}:{int(str(date))}" if is_edit else f"msg:{chat}:{number}",),

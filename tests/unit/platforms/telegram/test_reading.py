@@ -24,6 +24,7 @@ from hermes.core.messages import (
 from hermes.core.text import storable
 from hermes.platforms.telegram import wire
 from hermes.platforms.telegram.reading import Me
+from hermes.platforms.telegram.seen import Seen
 from tests.fakes.telegram import FakeTelegram
 
 ME = Me("42", "test_bot")
@@ -257,8 +258,38 @@ def test_a_time_that_cannot_be_read_does_not_cost_the_message(fake: FakeTelegram
 
 
 def test_an_edit_without_a_time_cannot_be_told_from_others_and_is_set_aside() -> None:
-    message = {"message_id": 1, "date": "soon", "chat": {"id": 7, "type": "private"}, "from": {"id": 7}, "text": "x"}
-    assert isinstance(understand({"update_id": 1, "edited_message": message}), Unreadable)
+    message = {"message_id": 1, "date": 1, "chat": {"id": 7, "type": "private"}, "from": {"id": 7}, "text": "x"}
+    assert isinstance(understand({"update_id": 1, "edited_message": {**message, "edit_date": "soon"}}), Unreadable)
+
+
+def test_an_edit_that_telegram_shows_nobody_is_none() -> None:
+    """So it tells of a first reaction."""
+    message = {"message_id": 1, "date": 1, "chat": {"id": 7, "type": "private"}, "from": {"id": 7}, "text": "x"}
+    assert isinstance(understand({"update_id": 1, "edited_message": message}), Ignored)
+
+
+def test_an_edit_in_which_nothing_changed_is_none(fake: FakeTelegram) -> None:
+    seen = Seen()
+    said = fake.user_sends(b"data", "notes.txt", "look")
+    seen.told(understand(last(fake)))
+    same = {**last(fake)["message"], "edit_date": 1_900_000_000}
+    assert isinstance(seen.told(understand({"update_id": 2, "edited_message": same})), Ignored)
+    for text, is_new in (("look here", True), ("look here", False), ("look", True)):
+        changed = {**same, "caption": text}
+        assert isinstance(seen.told(understand({"update_id": 3, "edited_message": changed})), InboundMessage) == is_new
+    unknown = {**same, "message_id": int(said.message_id) + 1}
+    assert isinstance(seen.told(understand({"update_id": 4, "edited_message": unknown})), InboundMessage)
+
+
+def test_only_the_last_messages_are_remembered(fake: FakeTelegram) -> None:
+    seen = Seen()
+    fake.user_says("first")
+    first = last(fake)["message"]
+    seen.told(understand({"update_id": 1, "message": first}))
+    for number in range(2000):
+        seen.told(understand({"update_id": 2, "message": {**first, "message_id": 100 + number}}))
+    edit = {"update_id": 3, "edited_message": {**first, "edit_date": 1_900_000_000}}
+    assert isinstance(seen.told(understand(edit)), InboundMessage)
 
 
 def test_a_channel_post_comes_from_its_channel() -> None:

@@ -32,6 +32,7 @@ from hermes.platforms.calls import nothing_was_sent
 from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.adapter import TelegramAdapter
 from hermes.platforms.telegram.config import TelegramConfig
+from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.files import png
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.telegram import FakeTelegram
@@ -582,6 +583,21 @@ async def test_it_asks_only_for_what_it_reads_and_confirms_what_was_stored(
     assert (second["offset"], second["timeout"]) == (104, 1)
     assert "callback_query" in first["allowed_updates"]
     assert fake.unconfirmed == 0
+
+
+@pytest.mark.parametrize("is_dated", [False, True])
+async def test_a_reaction_to_a_message_that_is_told_as_an_edit_is_not_heard_as_words(
+    fake: FakeTelegram, adapter: TelegramAdapter, is_dated: bool
+) -> None:
+    inbox = Inbox()
+    async with receiving(adapter, inbox):
+        said = fake.user_says("hello")
+        await inbox.until(1)
+        message = fake._said[said.chat, said.message_id]
+        fake.deliver("edited_message", {**message, "edit_date": message["date"] + 9} if is_dated else message)
+        last = fake.user_says("and?")
+        await inbox.until(2)
+    assert inbox.keys == [said.key, last.key]
 
 
 async def test_it_says_its_name(adapter: TelegramAdapter) -> None:

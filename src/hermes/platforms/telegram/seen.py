@@ -1,0 +1,28 @@
+"""What was said lately: Telegram tells of edits in which nothing changed, such as when somebody reacts to a message."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from hermes.core.messages import Ignored, InboundEvent, InboundMessage
+
+_MOST_REMEMBERED = 2000
+
+
+class Seen:
+    def __init__(self) -> None:
+        self._contents: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def told(self, event: InboundEvent) -> InboundEvent:
+        """The event, or that it is an edit of nothing: whoever heard the words before would answer them once more."""
+        if not isinstance(event, InboundMessage):
+            return event
+        name = (event.session_key.chat, event.message_id)
+        content = hash((event.text, *((file.kind, file.name, file.size) for file in event.attachments)))
+        if event.is_edit and self._contents.get(name) == content:
+            return Ignored(kind="an edit that changed nothing")
+        self._contents[name] = content
+        self._contents.move_to_end(name)
+        while len(self._contents) > _MOST_REMEMBERED:
+            self._contents.popitem(last=False)
+        return event
