@@ -275,7 +275,8 @@ class QQAdapter:
     def _numbered(self, letter: _Letter, ticket: Ticket | None, taken: int) -> Json:
         if ticket is None:
             return {}
-        if letter.place.scene in (Scene.CHANNEL, Scene.GUILD_DM):
+        # Beside the id of a press or a greeting, a number would make it a message that nobody asked for.
+        if ticket.kind == EVENT or letter.place.scene in (Scene.CHANNEL, Scene.GUILD_DM):
             return {**ticket.params}
         return {**ticket.params, "msg_seq": self._ledger.seq(ticket, letter.key, besides=taken)}
 

@@ -60,6 +60,7 @@ AT_ONCE_SECONDS, PAUSE_SECONDS = 0.1, 1.0
 LONGEST_TICKET_PAUSE = 3600.0
 # A poll that was held for so long and then cut was cut by a proxy on the way, which lets nothing stay open.
 LONG_HELD_SECONDS = 10.0
+OLD_CONTEXT_SECONDS = 1200.0  # people saw contexts go stale after some twenty minutes without a word
 MOST_FAILED_POLLS = 3
 FAILED_POLLS_SECONDS = 30.0
 
@@ -291,15 +292,20 @@ class WeixinAdapter:
         return wire.message_id_of(answer) or client_id
 
     async def _with_or_without_context(self, peer: str, item: Json, client_id: str, context: str) -> Json:
-        """-14, and -2 with the one reason, may mean a stale context: then it is tried once without."""
+        """-14 may mean a stale context, and so may -2: then it is tried once without."""
         try:
             return await self._client.send(wire.sending(peer, item, client_id, context))
         except (wire.StaleTokenError, wire.QuotaError) as error:
-            if not context or (isinstance(error, wire.QuotaError) and not error.may_be_stale_context):
+            if not context or (isinstance(error, wire.QuotaError) and not self._is_stale(peer, error)):
                 raise
         answer = await self._client.send(wire.sending(peer, item, client_id, ""))
         self._memory.drop_context(peer)
         return answer
+
+    def _is_stale(self, peer: str, error: wire.QuotaError) -> bool:
+        """By the one reason, or by its age while nothing else is refused: Weixin has many names for an old context."""
+        is_old = self._now() - self._memory.chat(peer).wrote_at > OLD_CONTEXT_SECONDS
+        return error.may_be_stale_context or (is_old and not self._breaker.pause)
 
     def _lose(self, error: CredentialsError) -> CredentialsError:
         """The token is dead. Polling ends too, and nothing is asked with it any more."""

@@ -31,7 +31,7 @@ from hermes.platforms.weixin.config import WeixinConfig
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.clock import FakeClock
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
-from tests.fakes.weixin import ANA, BOT, STALE, STALE_CONTEXT, Answer, FakeWeixin
+from tests.fakes.weixin import ANA, BOT, STALE, STALE_CONTEXT, THROTTLED, Answer, FakeWeixin
 from tests.unit.platforms.weixin import samples
 from tests.unit.platforms.weixin.test_reading import mutated
 
@@ -262,6 +262,38 @@ async def test_a_stale_context_is_left_out_and_forgotten_when_it_is_called_so(in
         await adapter.send(saying(weixin, "again"))
     assert contexts(weixin) == [f"CK-{ANA}-1", "", ""]
     assert weixin.texts() == ["hi", "again"]
+
+
+async def test_an_old_context_is_left_out_once_whatever_weixin_calls_it(inbox: Inbox) -> None:
+    clock = FakeClock()
+    async with connected(inbox, now=clock.now) as (weixin, adapter, _):
+        await has_written(weixin, inbox)
+        clock.advance(1100)
+        weixin.answer_next("sendmessage", THROTTLED)
+        with pytest.raises(RateLimitedError):
+            await adapter.send(saying(weixin, "too much"))
+        clock.advance(31)
+        await adapter.send(saying(weixin, "let through again"))
+        clock.advance(3600)
+        weixin.answer_next("sendmessage", THROTTLED)
+        await adapter.send(saying(weixin, "good morning"))
+        await adapter.send(saying(weixin, "and a good day"))
+    known = f"CK-{ANA}-1"
+    assert contexts(weixin) == [known, known, known, "", ""]
+    assert weixin.texts() == ["let through again", "good morning", "and a good day"]
+
+
+async def test_an_old_context_is_no_reason_to_knock_twice_during_a_penalty(inbox: Inbox) -> None:
+    clock = FakeClock()
+    async with connected(inbox, now=clock.now) as (weixin, adapter, _):
+        await has_written(weixin, inbox)
+        clock.advance(7200)
+        weixin.is_throttled = True
+        for seconds, tries in ((0, 2), (31, 3), (61, 4)):
+            clock.advance(seconds)
+            with pytest.raises((RateLimitedError, WindowClosedError)):
+                await adapter.send(saying(weixin, "hi"))
+            assert weixin.counts["sendmessage"] == tries
 
 
 async def test_a_message_without_a_context_keeps_the_one_that_is_known(inbox: Inbox) -> None:
