@@ -25,6 +25,8 @@ STATIC: dict[str, list[str]] = {
     "imports": [PYTHON, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
 }
 FAILED_TESTS, NO_TESTS = 1, 5  # exit codes of pytest: some failed; nothing collected
+# Python 3.11 may fail to parse a source while another thread does, and pytest parses one to show a failure its own way.
+PLAIN_TRACES = ("--tb=native",)
 MOST_TRIED_AGAIN = 10  # more than these are no bad luck
 
 
@@ -89,7 +91,7 @@ def run_suite(suite: Suite, told: Told) -> bool:
         report = Path(scratch) / "report.xml"
         memory = ("-o", f"cache_dir={scratch}/cache")
         print(f"\n— {suite.name}", flush=True)
-        code = run_pytest(*suite.options, *memory, f"--junitxml={report}", *folders)
+        code = run_pytest(*suite.options, *memory, *PLAIN_TRACES, f"--junitxml={report}", *folders)
         if report.exists():
             told.skips += read_reasons(report, "skipped")
         if code == FAILED_TESTS and (unlucky := read_failures(report)):
