@@ -256,7 +256,7 @@ class Fetcher:
         finally:
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+                await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
         if process.returncode != 0:
             raise FetchError(await asyncio.to_thread(explain_pip, said, self._models, self._pip[0]))
 
@@ -276,6 +276,7 @@ class Fetcher:
             return (await said)[0].decode("utf-8", "replace")
         finally:
             said.cancel()
+            await asyncio.wait({said})
 
     async def _measure(self) -> int:
         size = await asyncio.to_thread(_size_of, self._models)

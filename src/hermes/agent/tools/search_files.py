@@ -152,7 +152,7 @@ async def _lines(ctx: ToolContext, search: Search) -> AsyncGenerator[str, None]:
     finally:
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
 
 
 async def _check(process: Process) -> None:

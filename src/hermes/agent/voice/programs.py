@@ -76,7 +76,7 @@ async def run(
     finally:
         with suppress(ProcessLookupError):  # all of its group have ended by themselves
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
     if process.returncode != 0:
         said = " ".join(err.decode("utf-8", "replace").split())[-SHOWN:]
         raise ToolError(f"{name} failed with exit code {process.returncode}" + (f": {said}" if said else "."))

@@ -133,7 +133,7 @@ class Reader:
             if process.returncode is None:
                 with suppress(ProcessLookupError):  # it ended between the two lines
                     process.kill()
-                await process.wait()
+                await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
         return await asyncio.to_thread(_told, out)
 
 

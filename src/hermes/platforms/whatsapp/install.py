@@ -255,7 +255,7 @@ class Installer:
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):  # it ended in between
                     os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+                await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
         if process.returncode != 0:
             raise InstallError(explain(said))
 
@@ -283,6 +283,7 @@ class Installer:
             return (await said)[0].decode("utf-8", "replace")
         finally:
             said.cancel()
+            await asyncio.wait({said})
 
     def _put_in_place(self, staging: Path) -> Installed:
         if not (staging / "node_modules" / "baileys" / "package.json").is_file():

@@ -126,6 +126,8 @@ class Child:
 
     async def close(self) -> None:
         """Let it go: it ends when its input closes, or is made to."""
+        if self._reading is None:  # it is not seen to end while its pipe is full
+            self._reading = asyncio.create_task(self._read(), name="last words of the WhatsApp bridge")
         self._in.close()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
@@ -137,9 +139,8 @@ class Child:
                 with contextlib.suppress(ProcessLookupError):  # it ended in between
                     self._process.kill()
                 await self._process.wait()
-            if self._reading is not None:
-                await asyncio.wait({self._reading}, timeout=1.0)
-                self._reading.cancel()
+            await asyncio.wait({self._reading}, timeout=1.0)
+            self._reading.cancel()
 
     async def _listening(self) -> None:
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hermes.agent.toolkit import ToolContext
-from hermes.agent.tools.search_files import collect, search_files, walk
+from hermes.agent.tools.search_files import Search, collect, search_files, walk
 from hermes.core.errors import ToolError
 
 
@@ -116,3 +117,14 @@ async def test_a_pipe_is_refused_at_once_instead_of_waited_for(workspace: Path, 
     os.mkfifo(workspace / "pipe")
     with pytest.raises(ToolError, match="neither a regular file nor a folder"):
         await search_files(context, "plan", "pipe")
+
+
+async def test_a_search_that_is_cut_short_ends_though_there_is_more_to_read_than_a_pipe_holds(
+    workspace: Path, context: ToolContext
+) -> None:
+    endless = Search((sys.executable, "-c", "while True: print('notes/plan.txt')"), workspace)
+    (workspace / "notes" / "plan.txt").write_text("plan\n")
+    for _ in range(5):
+        found, end = await collect(context, endless, 10, seconds=60)
+        assert len(found) == 10
+        assert end.startswith("[More than 10 results")
