@@ -643,7 +643,7 @@ class FakeTelegram(Site):
         reply_to = str(wanted.get("message_id") or "")
         if not reply_to or (chat, reply_to) in self._said or (chat, reply_to) in self._by_id:
             return reply_to
-        if wanted.get("allow_sending_without_reply"):
+        if wanted.get("allow_sending_without_reply") and not params.get("message_thread_id"):  # not so in a topic
             return ""
         raise Refused(400, "Bad Request: message to be replied not found")
 

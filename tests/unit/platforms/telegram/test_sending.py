@@ -127,6 +127,15 @@ async def test_another_topic_is_named_in_both(fake: FakeTelegram, adapter: Teleg
     assert fake.called("sendChatAction")[0]["message_thread_id"] == 5
 
 
+async def test_in_a_topic_too_an_answer_to_a_deleted_message_goes_out(
+    fake: FakeTelegram, adapter: TelegramAdapter
+) -> None:
+    forum = fake.group(is_forum=True)
+    message = OutboundMessage(Target("telegram", str(forum), "5"), "hi", reply_to="12345")
+    assert (await adapter.send(message)).note == "the message it answers is gone"
+    assert [(sent.thread, sent.reply_to) for sent in fake.sent] == [("5", "")]
+
+
 async def test_an_answer_to_a_deleted_message_still_goes_out(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
     assert (await adapter.send(text("hi", reply_to="12345"))).note == "", "Telegram was told that it may be gone"
     fake.refuse_next("sendMessage", 400, "Bad Request: message to be replied not found")
