@@ -163,6 +163,20 @@ async def test_a_press_gives_the_right_to_one_answer(qq: FakeQQ, clock: FakeCloc
     assert [sent.text for sent in qq.sent] == ["May I?", "Thanks."]
 
 
+async def test_a_message_that_qq_takes_for_none_leaves_the_press_to_be_answered(qq: FakeQQ, inbox: Inbox) -> None:
+    qq.unasked_left = 0
+    async with qq.adapter() as adapter:
+        await heard(qq, adapter, inbox)
+        await adapter.send(to_ana("May I?", "ob_1", buttons=((Button("Yes", "yes"),),)))
+        async with receiving(adapter, inbox):
+            qq.user_presses(qq.sent[0], "yes")
+            await inbox.press()
+        qq.refuse_next("messages", 40034102, "no permission to send unasked")
+        await adapter.send(to_ana("Thanks.", "ob_2"))
+    assert [sent.text for sent in qq.sent] == ["May I?", "Thanks."]
+    assert "event_id" in qq.called("/messages")[-1]
+
+
 async def test_a_greeting_gives_that_right_too(qq: FakeQQ, inbox: Inbox) -> None:
     qq.unasked_left = 0
     async with qq.adapter() as adapter:
