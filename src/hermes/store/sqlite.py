@@ -174,7 +174,7 @@ class SqliteDatabase(Database):
                 return None
             except _DriftError:
                 self._undo()
-                self._file.mend()
+                self._mend()
                 has_mended = True
             except sqlite3.Error as error:
                 self._undo()
@@ -189,6 +189,14 @@ class SqliteDatabase(Database):
             for job in group:
                 job.error = None
         return self._fail_all(group, StoreIsDownError(f"{self._file.name} breaks again and again."))
+
+    def _mend(self) -> None:
+        """Add what the file lacks. Where that fails, the next run tells each member what is wrong with its own."""
+        try:
+            self._file.mend()
+        except (sqlite3.Error, OSError) as error:
+            self._undo()
+            log.warning("Could not mend the store", extra={"path": str(self._file.path), "reason": str(error)})
 
     def _make_ready(self) -> None:
         if self._healing is not None:

@@ -211,6 +211,24 @@ async def test_a_column_lost_while_running_is_added_and_the_write_goes_through(s
         assert await database.read(lambda tx: tx.value("SELECT count FROM notes")) == 3
 
 
+async def test_what_cannot_be_added_while_running_is_the_error_of_who_needs_it_and_stops_nobody_else(
+    store: Store,
+) -> None:
+    async with store.open() as database:
+
+        def take_away(tx: Tx) -> None:
+            tx.run("DROP TABLE others")
+            tx.run("CREATE VIEW others AS SELECT 1 AS one")
+
+        await database.write(take_away)
+        lost = asyncio.ensure_future(database.write(lambda tx: tx.value("SELECT at FROM others")))
+        await asyncio.wait([lost], timeout=10)
+        assert lost.done()
+        assert "no such column" in str(lost.exception())
+        await database.write(put, "new")
+        assert await database.read(count) == 1
+
+
 async def test_a_column_lost_while_running_is_added_for_a_reader_too(store: Store) -> None:
     async with store.open() as database:
         await database.write(put, "a")
