@@ -364,7 +364,8 @@ class Supervisor:
         while True:
             done, _ = await asyncio.wait({running}, timeout=self._pace.watch_seconds)
             if done:
-                return None if self._is_stopping else running.result()
+                # A library that cancels its own task has ended it, and nothing of ours: that is no reason to end too.
+                return None if self._is_stopping or running.cancelled() else running.result()
             # Asked each time: a platform may tell how long it will be silent.
             limit = account.adapter.capabilities.silence_seconds if account.adapter else 30.0
             heard = account.last_frame if account.frames_this_run else started

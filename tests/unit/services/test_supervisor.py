@@ -95,6 +95,22 @@ def test_who_is_told_to_come_back_at_once_comes_back_ever_more_slowly_and_else_w
     assert waited == pytest.approx([0.5, 1, 2, 4, 60], rel=0.3)
 
 
+class SelfCancelled(Brief):
+    """Waits for something of its own that is cancelled, as a library does that closes itself."""
+
+    async def run(self, emit: Emit) -> None:
+        self._began.append(asyncio.get_running_loop().time())
+        self._alive()
+        await asyncio.sleep(self._lasts.pop(0) if self._lasts else 1e6)
+        inner = asyncio.get_running_loop().create_future()
+        inner.cancel()
+        await inner
+
+
+def test_an_adapter_that_is_cancelled_by_its_own_library_is_started_again(tmp_path: Path) -> None:
+    assert pauses(tmp_path, [0.1, 0.1], SelfCancelled) == pytest.approx([0.5, 1], rel=0.3)
+
+
 class Patient(Brief):
     """Learns from its platform that nothing will be heard for a while."""
 
