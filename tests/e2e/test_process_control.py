@@ -204,6 +204,22 @@ async def test_an_old_request_is_not_carried_out_late(tmp_path: Path) -> None:
         assert "old.json" not in os.listdir(folder)
 
 
+async def test_what_cannot_be_read_among_the_requests_keeps_no_other_from_its_answer(tmp_path: Path) -> None:
+    folder = paths.requests(str(tmp_path))
+    paths.make_private(f"{folder}/torn.json")  # a folder: whoever else may not read is refused alike
+    noted = asyncio.Event()
+
+    async def note(_args: Mapping[str, Any], _reply: Reply) -> None:
+        noted.set()
+
+    async with listening(tmp_path, {"note": note}):
+        for name in ("first", "second"):
+            paths.write_private(f"{folder}/{name}.json", json.dumps({"verb": "note"}))
+            async with asyncio.timeout(10):
+                await noted.wait()
+            noted.clear()
+
+
 @pytest.mark.parametrize(
     "verb, args, is_refused",
     [

@@ -291,4 +291,7 @@ def _take_one(entry: os.DirEntry[str]) -> list[tuple[str, bytes]]:
         os.unlink(entry.path)
     except FileNotFoundError:
         return []  # taken back by its writer
+    except OSError as error:
+        log.warning("A request cannot be read", extra={"path": entry.path, "reason": str(error)})
+        return []  # another's, or no file at all: the others are answered
     return [(entry.path.removesuffix(".json"), raw)]
