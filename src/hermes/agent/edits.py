@@ -17,6 +17,7 @@ COMPARED_LINES = 20_000
 COUNTED = 1000
 CANDIDATES = 20
 LIKE_ENOUGH = 0.5
+LONGEST_TEXT = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,19 @@ class Ends(Enum):
     BOTH = "both"
 
 
-def apply(text: str, edits: Sequence[Edit], *, where: str) -> str:
-    """The text after all edits, one after the other. ToolError when one of them does not fit: then none counts."""
+def apply(text: str, edits: Sequence[Edit], *, where: str, most: int = LONGEST_TEXT) -> str:
+    """The text after all edits, one after the other. ToolError when one of them does not fit: then none counts.
+
+    Nor may one make it longer than ``most`` characters: ten that each write a letter ten times would fill the memory.
+    """
     ends = ends_of(text)  # of the text as it was: an edit may take the last one away
     for number, edit in enumerate(edits, 1):
         name = f"Edit {number}" if len(edits) > 1 else "The edit"
-        text = _apply_one(text, edit, ends, name, where)
+        text = _apply_one(text, edit, ends, name, where, most)
     return text
 
 
-def _apply_one(text: str, edit: Edit, ends: Ends, name: str, where: str) -> str:
+def _apply_one(text: str, edit: Edit, ends: Ends, name: str, where: str, most: int) -> str:
     if not edit.old:
         raise ToolError(f"{name} has no 'old' text. To make or replace a whole file, use write_file.")
     if edit.old == edit.new:
@@ -64,9 +68,16 @@ def _apply_one(text: str, edit: Edit, ends: Ends, name: str, where: str) -> str:
             "Nothing was written. Add lines around it, or set 'all' to change every one."
         )
 
+    size = len(text)
+
     def new(found: re.Match[str]) -> str:
+        nonlocal size
         is_windows = ends is Ends.WINDOWS or (ends is Ends.BOTH and "\r\n" in found[0])
-        return _unix(edit.new).replace("\n", "\r\n") if is_windows else edit.new
+        written = _unix(edit.new).replace("\n", "\r\n") if is_windows else edit.new
+        size += len(written) - len(found[0])
+        if size > most:
+            raise ToolError(f"{name} would make {where} too large (over {most:,} characters). Nothing was written.")
+        return written
 
     return re.sub(_pattern(edit.old), new, text)
 

@@ -66,3 +66,12 @@ def test_both_kinds_of_line_ends_look_the_same_and_are_not_clear() -> None:
 def test_places_that_overlap_are_not_clear() -> None:
     with pytest.raises(ToolError, match="2 times"):
         apply("aaa", [Edit("aa", "b")], where="the text")
+
+
+def test_edits_that_multiply_a_letter_stop_before_they_fill_the_memory() -> None:
+    ten_times = [Edit("a", "a" * 10, all=True)] * 50
+    with pytest.raises(
+        ToolError, match=r"Edit 4 would make the text too large \(over 1,000 characters\)\. Nothing was"
+    ):
+        apply("a", ten_times, where="the text", most=1000)
+    assert apply("a", ten_times[:3], where="the text", most=1000) == "a" * 1000

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+from collections import Counter
+from collections.abc import Sequence
 
 from hermes.agent.checkpoints import Change, Checkpoints
 from hermes.agent.edits import Edit, apply
@@ -15,6 +18,8 @@ from hermes.core.errors import ToolError
 MOST_EDITS = 50
 SHOWN_LINES = 60
 SHOWN_CHARACTERS = 300
+COMPARED_LINES = 20_000
+MOST_PAIRS = 200_000
 
 
 def ask_first(ctx: ToolContext, path: str, edits: list[Edit]) -> ApprovalNeed | None:  # noqa: ARG001 - the arguments
@@ -42,7 +47,7 @@ async def patch(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
     shown = ctx.shown(change.target)
     if change.is_repeat:
         return f"Changed {shown!r}. (That was done before a restart.)"
-    return f"Changed {shown!r}:\n{_difference(change)}"
+    return f"Changed {shown!r}:\n{await asyncio.to_thread(_difference, change)}"
 
 
 def changed(before: File | None, edits: list[Edit], path: str) -> bytes:
@@ -54,7 +59,7 @@ def changed(before: File | None, edits: list[Edit], path: str) -> bytes:
     if len(before.data) > WRITE_BYTES:
         raise ToolError(f"{path!r} is too large to change ({len(before.data):,} bytes; at most {WRITE_BYTES:,}).")
     text = before.data.decode("utf-8", "surrogateescape")
-    after = apply(text, edits, where=repr(path)).encode("utf-8", "surrogateescape")
+    after = apply(text, edits, where=repr(path), most=WRITE_BYTES).encode("utf-8", "surrogateescape")
     if len(after) > WRITE_BYTES:
         raise ToolError(f"{path!r} would become too large ({len(after):,} bytes; at most {WRITE_BYTES:,}).")
     return after
@@ -64,8 +69,15 @@ def _difference(change: Change) -> str:
     """What changed, in the usual form, without the two lines that only name the file."""
     before = change.before.data if change.before else b""
     old, new = (data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n") for data in (before, change.after))
-    if len(old) + len(new) > 20_000:
+    if len(old) + len(new) > COMPARED_LINES or _pairs(old, new) > MOST_PAIRS:
         return f"{len(before):,} bytes became {len(change.after):,}."
     lines = [line[:SHOWN_CHARACTERS] for line in list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]]
     more = len(lines) - SHOWN_LINES
     return "\n".join(lines[:SHOWN_LINES]) + (f"\n[{more} more lines of changes]" if more > 0 else "")
+
+
+def _pairs(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many pairs of like lines a comparison would look at: with thousands of repeated lines it takes very long."""
+    count = Counter(new)
+    popular = len(new) // 100 + 1 if len(new) >= 200 else len(new)  # difflib itself leaves those out
+    return sum(times for line in old if (times := count[line]) <= popular)

@@ -120,3 +120,22 @@ def test_the_model_sends_edits_as_objects() -> None:
     for wrong in ('[{"old": "x"}]', '[{"old": "x", "new": 5}]', '[{"old": "x", "new": "y", "more": 1}]', '["x"]'):
         with pytest.raises(ToolError, match=r"a list, each an object with old, new, all \(optional\)"):
             spec.parse('{"path": "a", "edits": ' + wrong + "}")
+
+
+async def test_thousands_of_repeated_lines_are_changed_without_comparing_all_with_all(
+    workspace: Path, equipped: ToolContext
+) -> None:
+    lines = [f"line {number % 120}" for number in range(9_000)]
+    (workspace / "log.txt").write_text("\n".join(["top", *lines]))
+    told = await patch(equipped, "log.txt", [Edit("top", "the top")])
+    assert "bytes became" in told
+    assert (workspace / "log.txt").read_text().startswith("the top\nline 0\n")
+
+
+async def test_a_small_change_of_a_long_file_with_many_empty_lines_is_still_shown(
+    workspace: Path, equipped: ToolContext
+) -> None:
+    lines = [line for number in range(3_000) for line in (f"line {number}", "")]
+    (workspace / "long.txt").write_text("\n".join(lines))
+    told = await patch(equipped, "long.txt", [Edit("line 2500\n", "line two\n")])
+    assert "-line 2500\n+line two" in told
