@@ -16,6 +16,7 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from hermes.agent.web.charsets import known_charset
 from hermes.core.values import dataclass
 
 MOST_NODES = 400_000
@@ -76,8 +77,8 @@ def decoded(body: bytes, charset: str) -> str:
     """As the server says, else as the page says, else UTF-8. An unknown name of a charset is as good as none."""
     found = re.search(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{2,40})", body[:4096], re.I)
     marked = "utf-8-sig" if body.startswith(b"\xef\xbb\xbf") else ""
-    for name in (marked, charset, found[1].decode() if found else ""):
-        if name:
+    for said in (marked, charset, found[1].decode() if found else ""):
+        if name := known_charset(said):
             try:
                 return body.decode(name, "replace")
             except (LookupError, ValueError):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from hermes.agent.web import child
+from hermes.agent.web.charsets import known_charset
 from hermes.agent.web.frame import without_unseen
 from hermes.agent.web.guarded import Fetched
 from hermes.core.errors import ToolError
@@ -162,8 +163,8 @@ def _plain(fetched: Fetched) -> Readable:
         text = body.decode("utf-16", "replace")
     else:
         try:
-            text = body.decode(fetched.charset or "utf-8-sig", "replace")
-        except LookupError:
+            text = body.decode(known_charset(fetched.charset) or "utf-8-sig", "replace")
+        except (LookupError, ValueError):  # an encoding, but none of text
             text = body.decode("utf-8-sig", "replace")
     if fetched.content_type.endswith("json") and len(body) <= PRETTY_BYTES and not fetched.is_cut:
         with suppress(ValueError, RecursionError):  # not JSON after all: shown as it came

@@ -227,3 +227,15 @@ class TestFrame:
         tags = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
         assert without_unseen(f"a{tags}b\u200bc\u202ed\ufeffe\x1b[31m\x00") == "abcde[31m"
         assert without_unseen("tab\t line\n 👩‍🚀 नमस्ते ❤️ می‌خواهم") == "tab\t line\n 👩‍🚀 नमस्ते ❤️ می‌خواهم"
+
+
+class TestCharset:
+    @pytest.mark.parametrize(
+        "charset", ["punycode", "idna", "undefined", "unicode_escape", "Raw-Unicode-Escape", "hex", "no-such"]
+    )
+    @pytest.mark.parametrize("content_type", ["text/plain", "text/html"])
+    async def test_what_is_no_charset_of_a_page_is_as_good_as_none(self, content_type: str, charset: str) -> None:
+        assert (await read("Grüße aus C:\\udir - b".encode(), content_type, charset)).text == "Grüße aus C:\\udir - b"
+
+    async def test_one_that_is_a_charset_counts(self) -> None:
+        assert (await read("Grüße".encode("latin-1"), "text/plain", "ISO-8859-1")).text == "Grüße"
