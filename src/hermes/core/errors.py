@@ -105,7 +105,8 @@ class ModelErrorKind(StrEnum):
 class ModelError(GatewayError):
     """A provider did not answer usefully.
 
-    ``partial`` is the text that had already been streamed when the error came.
+    ``partial`` is the text that had already been streamed when the error came. ``is_settled``: the same request would
+    end the same way, and be paid for again.
     """
 
     def __init__(
@@ -116,12 +117,14 @@ class ModelError(GatewayError):
         provider: str = "",
         retry_after: float | None = None,
         partial: str = "",
+        is_settled: bool = False,
     ) -> None:
         super().__init__(reason)
         self.kind = kind
         self.provider = provider
         self.retry_after = retry_after
         self.partial = partial
+        self.is_settled = is_settled
 
 
 class ToolError(GatewayError):

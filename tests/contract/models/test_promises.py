@@ -20,7 +20,7 @@ from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
 from hermes.core.ports import ModelReply, TextDelta
 from hermes.core.secret import Secret
 from tests.contract.models.conftest import KEY, ask, endpoint, failure_of, reply_of
-from tests.fakes.model import FakeModel, Recorded
+from tests.fakes.model import FakeModel, Recorded, Reply
 
 Make = Callable[..., HttpModel]
 
@@ -151,6 +151,15 @@ async def test_provider_says_how_long_to_wait(server: FakeModel, http: aiohttp.C
 async def test_reasoning_alone_is_no_answer(server: FakeModel, http: aiohttp.ClientSession, make: Make) -> None:
     server.says("", reasoning="Hm, hm.")
     assert (await failure_of(make(server, http))).kind is ModelErrorKind.EMPTY
+
+
+async def test_thinking_that_uses_up_the_limit_would_do_so_again(
+    server: FakeModel, http: aiohttp.ClientSession, make: Make
+) -> None:
+    server.script([Reply("", reasoning="Hm, hm.", finish="length")])
+    error = await failure_of(make(server, http))
+    assert (error.kind, error.is_settled) == (ModelErrorKind.EMPTY, True)
+    assert "used up its token limit" in str(error)
 
 
 async def test_silence_before_the_headers_ends(server: FakeModel, http: aiohttp.ClientSession, make: Make) -> None:

@@ -144,7 +144,9 @@ class Call:
         if not calls and not text.strip():
             if finish == "content_filter":
                 raise self._failure(Kind.REQUEST, words.FILTERED)
-            raise self._failure(Kind.EMPTY, words.TOO_LONG_FOR_LIMIT if finish == "length" else "")
+            if finish == "length":
+                raise self._failure(Kind.EMPTY, words.TOO_LONG_FOR_LIMIT, is_settled=True)
+            raise self._failure(Kind.EMPTY)
         thought = answer.thought if calls else ""  # only what goes on after a call must be shown its own thinking
         model, provider = answer.model or self.model, self._endpoint.provider
         return ModelReply(text, calls, answer.usage, finish, model, provider, thought)
@@ -201,8 +203,8 @@ class Call:
             partial=self._answer.text,
         )
 
-    def _failure(self, kind: Kind, clause: str = "") -> ProviderError:
-        return ProviderError(kind, self._endpoint.provider, clause, partial=self._answer.text)
+    def _failure(self, kind: Kind, clause: str = "", *, is_settled: bool = False) -> ProviderError:
+        return ProviderError(kind, self._endpoint.provider, clause, partial=self._answer.text, is_settled=is_settled)
 
 
 async def _up_to(most: int, content: aiohttp.StreamReader) -> bytes:

@@ -48,7 +48,7 @@ class Patience:
         An answer that a person has begun to read (``is_shown``) is started over once, not again and again.
         """
         allowed = min(self.retries, 1) if is_shown else self.retries
-        if error.kind not in PASSING or retried >= allowed:
+        if error.kind not in PASSING or error.is_settled or retried >= allowed:
             return None
         jitter = chance * min(self.longest_pause_seconds, self.first_pause_seconds * 2.0**retried)
         if error.retry_after is None:

@@ -34,11 +34,14 @@ class ProviderError(ModelError):
         said: str = "",
         retry_after: float | None = None,
         partial: str = "",
+        is_settled: bool = False,
     ) -> None:
         self.what = words.happened(provider, clause or words.what(kind))
         self.said = said
         reason = words.with_cure(self.what, kind)
-        super().__init__(kind, reason, provider=provider, retry_after=retry_after, partial=partial)
+        super().__init__(
+            kind, reason, provider=provider, retry_after=retry_after, partial=partial, is_settled=is_settled
+        )
 
 
 def what_happened(error: ModelError) -> str:

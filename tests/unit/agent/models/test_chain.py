@@ -95,6 +95,13 @@ async def test_what_time_does_not_mend_is_not_tried_again(clock: FakeClock, naps
     assert len(model.requests) == 1
 
 
+async def test_an_answer_that_would_end_the_same_way_is_not_paid_for_again(clock: FakeClock, naps: Naps) -> None:
+    spent = ProviderError(Kind.EMPTY, "openrouter", is_settled=True)
+    first, second = Scripted("openrouter", [spent]), Scripted("openkey", answering("hello"))
+    assert (await heard(chain(clock, naps, first, second)))[-1] == ModelReply("hello")
+    assert len(first.requests) == 1
+
+
 async def test_retry_that_succeeds_is_silent(clock: FakeClock, naps: Naps) -> None:
     model = Scripted("openrouter", [failing(Kind.TRANSIENT)], answering("hello"))
     assert await heard(chain(clock, naps, model)) == answering("hello")
