@@ -279,7 +279,7 @@ class AnthropicAnswer(Answer):
                 self._count(chunk["message"].get("usage"))
             case "message_delta":
                 self._count(chunk.get("usage"))
-                if reason := chunk["delta"].get("stop_reason"):
+                if reason := (chunk.get("delta") or {}).get("stop_reason"):
                     self.finish(str(reason))
             case "message_stop":
                 self.finish()

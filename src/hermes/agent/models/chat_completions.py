@@ -239,8 +239,8 @@ class ChatAnswer(Answer):
         if choices:
             self._take_choice(choices[0])
         usage = chunk.get("usage")
-        if usage is None and "x_groq" in chunk:
-            usage = chunk["x_groq"].get("usage")
+        if usage is None and (groq := chunk.get("x_groq")):
+            usage = groq.get("usage")
         if usage:
             self.usage = read_usage(usage)
         if not self.model:

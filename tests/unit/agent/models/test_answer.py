@@ -164,6 +164,18 @@ def test_last_usage_counts() -> None:
     assert answer.usage == Usage(2)
 
 
+def test_what_only_one_provider_sends_may_be_null() -> None:
+    assert taken({**delta(content="hello"), "x_groq": None, "usage": None}).text == "hello"
+
+
+def test_an_event_that_only_counts_does_not_end_an_answer() -> None:
+    answer = AnthropicAnswer(lambda: "made", "me")
+    answer.take(b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hello"}}')
+    answer.take(b'{"type":"message_delta","usage":{"output_tokens":3}}')
+    answer.take(b'{"type":"message_delta","delta":null,"usage":{"output_tokens":4}}')
+    assert (answer.text, answer.usage) == ("hello", Usage(0, 4))
+
+
 def test_refusal_of_the_model_is_its_answer() -> None:
     assert taken(delta(content=None, refusal="I cannot")).text == "I cannot"
 
