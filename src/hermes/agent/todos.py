@@ -9,6 +9,7 @@ from typing import Literal
 
 from hermes.core.errors import ToolError
 from hermes.core.ports import Clock
+from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.store import todos
 from hermes.store.db import Database, Tx
@@ -44,7 +45,7 @@ class TodoLists:
 
 
 def dump(items: Sequence[Item]) -> str:
-    return json.dumps([asdict(item) for item in items], ensure_ascii=False)
+    return storable(json.dumps([asdict(item) for item in items], ensure_ascii=False))
 
 
 def load(stored: str) -> tuple[Item, ...]:

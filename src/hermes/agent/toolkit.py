@@ -611,9 +611,9 @@ class Toolbox:
         ``agreed`` is the question that was answered with yes. The rule is asked once more just before the call runs:
         a link, a setting or an earlier call may have changed meanwhile what the same words do.
         """
-        wanted = self._for(name, context)
-        values = wanted.parse(arguments)
         try:
+            wanted = self._for(name, context)
+            values = wanted.parse(arguments)
             if wanted.mark.approval is not None:
                 await asyncio.to_thread(self._check_agreed, wanted, values, context, agreed)
             given = await self._run(wanted, values, context)

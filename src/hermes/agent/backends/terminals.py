@@ -23,6 +23,7 @@ from hermes.config.schema import TerminalConfig
 from hermes.core.errors import StoreIsDownError, ToolError
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Clock
+from hermes.core.text import storable
 from hermes.core.values import dataclass
 from hermes.store import processes
 from hermes.store.db import Database
@@ -191,7 +192,7 @@ class Terminals:
             session_id=ctx.session_id,
             lane=str(ctx.session_key),
             person_id=ctx.person_id,
-            command=command.shown,
+            command=storable(command.shown),
             backend=backend.name,
             folder=str(work.folder),
             log=output.path.name,
