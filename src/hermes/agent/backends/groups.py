@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import os
 import signal
 from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+GONE_SECONDS = 5.0
 
 
 def birth_of(pid: int) -> str:
@@ -55,3 +61,22 @@ def signal_group(group: int, number: int) -> bool:
     except PermissionError:  # some of it runs as somebody else, by sudo: the others got the signal
         return True
     return True
+
+
+async def let_go(process: asyncio.subprocess.Process) -> None:
+    """Close the pipes of a process that was killed, and see it end.
+
+    Neither ``wait`` nor ``communicate`` does: the one waits for ever while a pipe is full and nobody reads it, the
+    other while somebody else holds a pipe, such as a server that left the group.
+    """
+    feeding = process.stdin.transport if process.stdin is not None else None
+    if feeding is not None and (not feeding.is_closing() or feeding.get_write_buffer_size()):
+        feeding.abort()  # closing would first write all that is left
+    transport = getattr(process, "_transport", None)  # there is no public way to it
+    if transport is not None:
+        transport.close()
+    try:
+        async with asyncio.timeout(GONE_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        log.error("A program does not end", extra={"group": process.pid})

@@ -15,6 +15,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Literal
 
+from hermes.agent.backends.groups import let_go
 from hermes.agent.files import NoFileError, place_of, read_inside
 from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
@@ -152,7 +153,7 @@ async def _lines(ctx: ToolContext, search: Search) -> AsyncGenerator[str, None]:
     finally:
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
+        await let_go(process)
 
 
 async def _check(process: Process) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from hermes.agent.backends.environment import scrubbed
+from hermes.agent.backends.groups import let_go
 from hermes.core.errors import ToolError
 
 MOST_BYTES = 100_000_000  # of what it prints: an hour of silence is a few bytes when packed, and endless unpacked
@@ -76,7 +77,7 @@ async def run(
     finally:
         with suppress(ProcessLookupError):  # all of its group have ended by themselves
             os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
+        await let_go(process)
     if process.returncode != 0:
         said = " ".join(err.decode("utf-8", "replace").split())[-SHOWN:]
         raise ToolError(f"{name} failed with exit code {process.returncode}" + (f": {said}" if said else "."))

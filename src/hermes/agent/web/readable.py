@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from hermes.agent.backends.groups import let_go
 from hermes.agent.web import child
 from hermes.agent.web.charsets import known_charset
 from hermes.agent.web.frame import without_unseen
@@ -134,7 +135,7 @@ class Reader:
             if process.returncode is None:
                 with suppress(ProcessLookupError):  # it ended between the two lines
                     process.kill()
-                await process.communicate()  # not wait(): that never ends while a pipe is full and nobody reads it
+                await let_go(process)
         return await asyncio.to_thread(_told, out)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -148,6 +151,17 @@ async def test_a_program_that_is_given_up_leaves_nothing_running(tmp_path: Path)
         await run(["sh", "-c", f"(sleep 0.3; touch {mark}) & sleep 9"], seconds=0.1)
     await run(["sleep", "0.4"], seconds=5)
     assert not mark.exists()
+
+
+async def test_a_program_whose_helper_left_its_group_is_given_up_in_time(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    script = f"setsid sh -c 'echo $$ > {pid}; exec sleep 60' & cat > /dev/null; echo hello; sleep 60"
+    begun = asyncio.get_running_loop().time()
+    with pytest.raises(ToolError, match="took longer than 1 s and was ended"):
+        await run(["sh", "-c", script], stdin=b"x" * 1_000_000, seconds=1)
+    assert asyncio.get_running_loop().time() - begun < 30  # the helper holds its output for a minute
+    if pid.exists() and (number := pid.read_text().strip()):
+        os.kill(int(number), signal.SIGKILL)
 
 
 async def test_without_ffmpeg_the_sound_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
