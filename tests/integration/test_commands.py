@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
 
 import hermes
+from hermes.core.messages import InboundMessage, Press
 from hermes.core.people import PersonRole
-from hermes.services.intake import LOOK_AGAIN_SECONDS
+from hermes.services.intake import LOOK_AGAIN_SECONDS, Intake
 from hermes.store import inbox
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
@@ -67,6 +70,36 @@ async def test_a_command_in_nobodys_hand_is_taken_up_without_a_restart(start: St
         await gateway.db.write(inbox.accept, [command], now=1_000.0)
         await gateway.intake.take_up(LOOK_AGAIN_SECONDS)  # as its slow poll does
         await telegram.wait_for(lambda: any(text.startswith("Hermes") for text in telegram.texts()))
+
+
+class AtIt:
+    """Acts for as long as it is let, and counts."""
+
+    def __init__(self) -> None:
+        self.acted = 0
+        self.may_end = asyncio.Event()
+
+    async def act(self, event_id: str, event: InboundMessage | Press) -> None:
+        self.acted += 1
+        await self.may_end.wait()
+
+
+async def test_a_command_that_ends_while_the_slow_poll_reads_acts_once(start: Start) -> None:
+    at_it = AtIt()
+    async with start() as gateway:
+        parts = (gateway.db, lambda: gateway.config, gateway.clock, gateway.lanes, gateway.letters)
+        intake = Intake(*parts, at_it, gateway.pairings)
+        command = incoming("/version", state=InboxState.ACTING, kind="command")
+        await gateway.db.write(inbox.accept, [command], now=1_000.0)
+        await intake.take_up()
+        await asyncio.sleep(0)
+        looking = asyncio.create_task(intake.take_up(LOOK_AGAIN_SECONDS))
+        await asyncio.sleep(0)
+        time.sleep(0.2)  # noqa: ASYNC251 - the loop stands still until the store has read the command as open
+        at_it.may_end.set()
+        await looking
+        await intake.close()
+    assert at_it.acted == 1
 
 
 async def test_a_stored_command_that_cannot_be_read_does_not_stop_the_start(

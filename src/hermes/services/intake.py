@@ -488,8 +488,9 @@ class Intake:
     async def take_up(self, age_seconds: float = 0.0) -> None:
         """Act on what is open, that old and in nobody's hand; at a start, on all that the last process left."""
         before = self._clock.now() - age_seconds
+        in_hand = set(self._in_hand)  # by now: what ends while we read is read as open
         for row in await self._db.read(inbox.acting):
-            if row.id in self._in_hand or row.received_at > before:
+            if row.id in in_hand or row.id in self._in_hand or row.received_at > before:
                 continue
             try:
                 event = codec.load_press(row.body) if row.kind == "press" else codec.load_message(row.body)
