@@ -74,6 +74,16 @@ async def linger(ctx: ToolContext) -> str:
     return "Done lingering."
 
 
+@tool(toolset="test")
+async def dawdle(_: ToolContext) -> str:
+    """Work for ever, and take as long to come to an end when told to."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.Event().wait()
+    return "Never."
+
+
 @tool(toolset="test", repeatable=False)
 async def ponder(_: ToolContext, question: str) -> ToolOutput:
     """Put a question to the person. It ends the turn."""

@@ -472,3 +472,28 @@ async def test_a_crash_while_a_call_that_may_not_repeat_runs_is_told_to_the_mode
 
 async def _is_started(gateway: Gateway) -> bool:
     return any(call.state == "started" for call in await calls(gateway))
+
+
+async def test_a_stop_that_comes_while_the_question_is_put_counts_though_it_was_answered_before(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+) -> None:
+    model.script([DANGER, "All done."])
+    async with start(pace=Pace(first_sign_seconds=0.0)) as gateway:
+        await make(gateway, 7, PersonRole.OWNER)
+        hold = telegram.hold("sendChatAction")
+        telegram.user_says("do it")
+        await hold.reached()
+        telegram.user_presses(await question(telegram), "Approve")  # the turn waits for its sign of life to end
+        await telegram.wait_for(lambda: len(telegram.answered_presses) >= 1, SECONDS)
+        telegram.user_says("/queue and then this")
+        telegram.user_says("/stop")
+
+        async def has_set_aside() -> bool:
+            return ("set_aside", "stopped") in await inbox_states(gateway)
+
+        await until(has_set_aside)
+        telegram.release("sendChatAction")
+        await telegram.wait_for(lambda: any(text.startswith("Stopped.") for text in telegram.texts()), SECONDS)
+        assert (await turn_is(gateway, "stopped")).reason == "stopped"
+        assert a_model_accepts(await transcript(gateway))
+    assert dangers(tmp_path) == []

@@ -12,6 +12,7 @@ from hermes.core.turn import MAX_DEATHS, WARNED_CALLS
 from hermes.services.events import TextArrived, TurnEvent
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace
+from hermes.services.turns import StopReason
 from hermes.store import sessions
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, Reply, calls_tools
@@ -458,3 +459,34 @@ async def test_a_rule_that_thinks_for_long_does_not_hold_up_the_loop(
             await asyncio.sleep(0.005)
             longest = max(longest, clock() - before)
     assert longest < 0.25
+
+
+async def test_what_cancels_itself_inside_a_turn_ends_it_in_words_and_is_not_tried_for_ever(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    def cancels(event: TurnEvent) -> None:
+        if isinstance(event, TextArrived):
+            raise asyncio.CancelledError  # as a connection pool that is closed does to who waits for a place in it
+
+    async with start() as gateway, asyncio.timeout(SECONDS):
+        with gateway.bus.watch(cancels):
+            telegram.user_says("hello")
+            await turn_is(gateway, "failed")
+        telegram.user_says("and now?")
+        await answered(telegram, "echo: and now?")
+    assert telegram.texts()[0].startswith("Something in me broke while I worked on this (RuntimeError).")
+
+
+async def test_what_was_stopped_stays_stopped_though_the_gateway_ends_before_its_tool_does(
+    start: Start, telegram: FakeTelegram, model: FakeModel
+) -> None:
+    model.script([calls_tools(("dawdle", {}))])
+    async with start() as gateway, asyncio.timeout(SECONDS):
+        telegram.user_says("go")
+        await until(lambda: _is_started(gateway))
+        [(lane, turn_id)] = gateway.lanes.running()
+        assert gateway.lanes.interrupt(lane, turn_id, StopReason.STOPPED)
+        await asyncio.sleep(0)
+        await gateway.lanes.drain(0)
+        turn = await turn_is(gateway, "stopped")
+    assert turn.reason == "stopped"

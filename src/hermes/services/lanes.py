@@ -157,7 +157,10 @@ class Lanes:
             return False
         if active.turn_id != turn_id:
             return False
-        if active.control.reason is not None or active.control.is_ending:
+        if active.control.is_ending:
+            active.control.asked_late = active.control.asked_late or reason
+            return False
+        if active.control.reason is not None:
             return False
         active.control.reason = reason
         active.task.cancel()
@@ -205,7 +208,8 @@ class Lanes:
         _, unfinished = await asyncio.wait(tasks, timeout=seconds)
         for active in list(self._active.values()):
             if active.task in unfinished and active.task is not None and not active.control.is_ending:
-                active.control.reason = StopReason.DRAIN
+                # What somebody has asked for before stands: after the restart it would go on though it was stopped.
+                active.control.reason = active.control.reason or StopReason.DRAIN
                 active.task.cancel()
         if unfinished:
             await asyncio.wait(unfinished, timeout=2)

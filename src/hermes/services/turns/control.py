@@ -23,3 +23,5 @@ class TurnControl:
     reason: StopReason | None = None
     # The turn's end, or its sleep on an approval, is being written: there is nothing left to cancel.
     is_ending: bool = False
+    # Asked for while the sleep was being written. It counts if the turn does not sleep after all.
+    asked_late: StopReason | None = None

@@ -140,6 +140,9 @@ class Questions:
         if sleeps:
             return True
         work.control.is_ending = False
+        if work.control.asked_late is not None:
+            work.control.reason = work.control.asked_late
+            raise asyncio.CancelledError
         work.calls = await self._parts.db.write(tool_calls.as_they_stand, work.turn.id, work.steps, now=now)
         return False
 

@@ -55,7 +55,10 @@ class TurnRunner:
             return await self._endings.interrupted(work, early)
         try:
             return await self._guarded(work)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            if control.reason is None and not _is_cancelled():
+                # Taken for a stop of ours, it would be tried again and again.
+                raise RuntimeError("what the turn waited for was cancelled") from error
             if control.reason in (None, StopReason.DRAIN):
                 self._parts.previews.leave(work.turn.id)
                 raise
@@ -165,6 +168,12 @@ class TurnRunner:
         told = reply.text if work.options.format is None else ""
         self._parts.bus.publish(SegmentEnded(work.turn.lane, work.turn.id, told))
         self._questions.tell(work, new_calls)
+
+
+def _is_cancelled() -> bool:
+    """Whether we are to end. A library may also cancel what it made itself, and a turn that waits for that."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _stay() -> None:
