@@ -196,6 +196,54 @@ async def test_optional_field_that_a_provider_refuses_is_left_out_from_then_on(
 # Deadlines, and nothing left open
 
 
+async def test_ids_that_another_provider_gave_are_shortened_for_who_refuses_them(
+    server: FakeModel, model: ChatCompletions
+) -> None:
+    talk = [
+        ChatMessage(Role.USER, "go"),
+        ChatMessage(Role.ASSISTANT, tool_calls=(ToolCall("call_1", "now", "{}"), ToolCall("aB3dE6gH9", "now", "{}"))),
+        ChatMessage(Role.TOOL, "noon", tool_call_id="call_1"),
+        ChatMessage(Role.TOOL, "noon", tool_call_id="aB3dE6gH9"),
+    ]
+    server.fails_next(400, "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.")
+    assert (await reply_of(model, ask(talk, tools=TOOLS))).text
+    _, called, first, second = server.last_request["messages"]
+    ids = [call["id"] for call in called["tool_calls"]]
+    assert ids == [first["tool_call_id"], second["tool_call_id"]]
+    assert ids[1] == "aB3dE6gH9"
+    assert len(ids[0]) == 9
+    assert ids[0].isalnum()
+    await reply_of(model, ask(talk, tools=TOOLS))
+    assert len(server.requests) == 3  # from then on at once
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unexpected role 'user' after role 'tool'",
+        "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
+    ],
+)
+async def test_who_wants_them_to_speak_in_turn_is_sent_so(server: FakeModel, model: ChatCompletions, said: str) -> None:
+    picture = Image("data:image/png;base64,AAAA", "low")
+    talk = [
+        ChatMessage(Role.SYSTEM, "Be kind."),
+        ChatMessage(Role.USER, "[Summary]"),
+        ChatMessage(Role.USER, "go"),
+        ChatMessage(Role.ASSISTANT, tool_calls=(ToolCall("c1", "now", "{}"),)),
+        ChatMessage(Role.TOOL, "noon", tool_call_id="c1"),
+        ChatMessage(Role.USER, "stop"),
+        ChatMessage(Role.USER, "look", images=(picture,)),
+    ]
+    server.fails_next(400, said)
+    assert (await reply_of(model, ask(talk, tools=TOOLS))).text
+    sent = server.last_request["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert sent[1]["content"] == "[Summary]\n\ngo"
+    assert sent[4]["content"] == "…"
+    assert [part.get("text") for part in sent[5]["content"]] == ["stop", "look", None]
+
+
 async def test_pictures_of_results_follow_upon_the_results(server: FakeModel, model: ChatCompletions) -> None:
     await reply_of(model, ask(TALK, tools=TOOLS))
     sent = server.last_request["messages"]

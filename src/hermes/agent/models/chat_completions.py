@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -21,9 +22,15 @@ from hermes.core.ports import ModelRequest
 __all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+SHORT = re.compile(r"[a-zA-Z0-9]{9}\Z")
 OPTIONAL = ("stream_options", "temperature", "tool_choice", "max_tokens")
 EFFORT = {"off": "none"}
 SILENT = "silence about reasoning"
+SHORT_IDS = "short ids"
+ABOUT_IDS = re.compile(r"tool call id\b.*\blength of 9\b", re.IGNORECASE | re.DOTALL)
+IN_TURN = "turn by turn"
+ABOUT_TURNS = re.compile(r"roles must alternate|unexpected role '?user'? after role '?tool'?", re.IGNORECASE)
+NOTHING = "…"
 PICTURES = "[the pictures of the results above]"
 
 
@@ -71,11 +78,19 @@ class ChatDialect:
             if name in without:
                 body.pop(name.partition(":")[0], None)
         body["messages"] = list(messages_of(request.messages, self._by, with_reasoning=SILENT in without))
+        if SHORT_IDS in without:
+            _shorten_ids(body["messages"])
+        if IN_TURN in without:
+            body["messages"] = list(_in_turn(body["messages"]))
         return body
 
     def refused(self, body: Json, said: str) -> str:
         if "response_format" in body and render.is_about_format(said):
             return ""
+        if ABOUT_IDS.search(said):
+            return SHORT_IDS
+        if ABOUT_TURNS.search(said):
+            return IN_TURN
         if "reasoning_content" in said:
             return SILENT
         if "reasoning_effort" in body and "reasoning" in said:
@@ -138,6 +153,48 @@ def _recall(message: ChatMessage, rendered: Json, by: str, *, with_reasoning: bo
         rendered["reasoning_content"] = kept.get("reasoning_content") or ""
     for place, signature in (kept.get("extra_content") or {}).items():
         rendered["tool_calls"][int(place)]["extra_content"] = signature
+
+
+def _shorten_ids(messages: Iterable[Json]) -> None:
+    """Mistral takes nothing but its own form of ids, also for calls that another provider's model made."""
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            call["id"] = _short(call["id"])
+        if "tool_call_id" in message:
+            message["tool_call_id"] = _short(message["tool_call_id"])
+
+
+def _short(call_id: str) -> str:
+    return call_id if SHORT.match(call_id) else hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:9]
+
+
+def _in_turn(messages: Iterable[Json]) -> Iterator[Json]:
+    """Templates of some models (Gemma, Mistral) bear nobody who speaks twice, and no user right after a result.
+
+    Both are there after a summary, and after a turn that was stopped.
+    """
+    held: Json | None = None
+    for message in messages:
+        if held is not None and held["role"] == message["role"] == "user":
+            held = {**held, "content": _together(held["content"], message["content"])}
+            continue
+        if held is not None:
+            yield held
+            if held["role"] == "tool" and message["role"] == "user":
+                yield {"role": "assistant", "content": NOTHING}
+        held = message
+    if held is not None:
+        yield held
+
+
+def _together(first: str | list[Json], then: str | list[Json]) -> str | list[Json]:
+    if isinstance(first, str) and isinstance(then, str):
+        return f"{first}\n\n{then}"
+    return [*_as_parts(first), *_as_parts(then)]
+
+
+def _as_parts(content: str | list[Json]) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _picture(image: Image) -> Json:
