@@ -33,6 +33,7 @@ WORK = frozenset({"inbox", "lanes", "turns", "tool_calls", "outbox", "targets", 
 """Never taken from an old backup: what was open then has long been settled, and would be answered again."""
 
 BATCH = 500
+LEAST_PAGE = 512
 MOST_FAILED_READS = 4000
 """How often a damaged table is asked again around its broken pages before the page scan takes over."""
 
@@ -133,7 +134,7 @@ def _mend_header(copy: Path, head: Path) -> None:
         header = file.read(100)
         if header[:16] == MAGIC and _is_readable(copy):
             return
-        page = bytearray(head.read_bytes() if head.exists() else _blank_header())
+        page = bytearray(_kept_page(head) or _blank_header())
         size = int.from_bytes(page[16:18], "big")
         size = 65536 if size == 1 else size
         file.seek(0, 2)
@@ -141,6 +142,12 @@ def _mend_header(copy: Path, head: Path) -> None:
         page[32:40] = bytes(8)  # no freelist: we only read
         file.seek(0)
         file.write(page)
+
+
+def _kept_page(head: Path) -> bytes:
+    """The first page as it was kept; nothing where what damaged the file has damaged that too."""
+    page = head.read_bytes() if head.exists() else b""
+    return page if page.startswith(MAGIC) and len(page) >= LEAST_PAGE else b""
 
 
 def _blank_header() -> bytes:

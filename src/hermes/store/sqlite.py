@@ -400,6 +400,10 @@ class _Healing:
             self._file.heal()
         except (GatewayError, sqlite3.Error, OSError) as error:
             self.error = error
+        except Exception as error:
+            # Whatever damage led us to, the writer must hear of it: it would go on without a file, and end.
+            log.exception("Recovery broke", extra={"path": str(self._file.path)})
+            self.error = StoreIsDownError(f"{self._file.name} could not be recovered: {type(error).__name__}: {error}")
 
     def join(self, seconds: float | None) -> bool:
         self._thread.join(seconds)

@@ -94,6 +94,42 @@ async def test_long_rows_are_read_through_their_overflow_pages(store: Store) -> 
         assert await database.read(lambda tx: tx.value("SELECT text FROM notes WHERE key = 'k00150'")) == long
 
 
+@pytest.mark.parametrize("head", [b"", bytes(PAGE), b"SQLite format 3"])
+async def test_a_kept_page_that_was_damaged_with_the_file_is_not_used(store: Store, head: bytes) -> None:
+    await store.plant(1000)
+    beside(store.path, ".head").write_bytes(head)
+    overwrite(store.path, 0, bytes(100))
+    async with store.open() as database:
+        assert await database.read(count) == 1000
+
+
+async def test_a_recovery_that_breaks_us_is_told_and_tried_again(store: Store) -> None:
+    await store.plant(100)
+    is_wrong = False
+
+    def clock() -> float:
+        if is_wrong:
+            raise ValueError("no time at all")
+        return 1_000.0
+
+    database = await open_database(
+        store.path, migrations=store.migrations, clock=clock, on_trouble=store.troubles.append
+    )
+    try:
+        is_wrong = True
+        overwrite(store.path, 0, bytes(100))
+        failed = asyncio.ensure_future(database.write(put, "lost"))
+        await asyncio.wait([failed], timeout=10)
+        assert failed.done()
+        assert isinstance(failed.exception(), StoreIsDownError)
+        is_wrong = False
+        await database.write(put, "new")
+        assert await database.read(count) == 101
+    finally:
+        await database.close()
+    assert store.told("down") == ["state.db could not be recovered: ValueError: no time at all"]
+
+
 async def test_a_page_that_breaks_while_running_is_recovered_and_the_waiting_write_goes_through(store: Store) -> None:
     await store.plant(1000)
     connection = sqlite3.connect(store.path)
