@@ -62,13 +62,13 @@ def encode(beat: Beat) -> bytes:
 
 
 def read(path: str) -> Beat | None:
-    """The last beat; None when there never was one. A block that is just being written is read again."""
+    """The last beat; None when there is none that can be read. A block that is just being written is read again."""
     for _ in range(5):
         try:
             with open(path, "rb", buffering=0) as file:
                 return Beat(**json.loads(file.read(SIZE) or b""))
-        except FileNotFoundError:
-            return None
+        except OSError:
+            return None  # also one that cannot be read: the supervisor must outlive a disk that fails
         except (ValueError, TypeError):
             time.sleep(0.01)
     return None

@@ -26,6 +26,7 @@ def test_a_missing_or_broken_file_is_no_beat(tmp_path: Path) -> None:
     assert beat.read(str(tmp_path / "none")) is None
     (tmp_path / "broken").write_bytes(b"{\0")
     assert beat.read(str(tmp_path / "broken")) is None
+    assert beat.read(str(tmp_path)) is None
 
 
 def test_age_goes_by_the_steady_clock_unless_the_machine_started_anew() -> None:
