@@ -23,7 +23,7 @@ async def kept_up(
         began = loop.time()
         try:
             return await run()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:  # a library may cancel what it made itself
             if _is_cancelled():
                 raise
             breaks = 0 if loop.time() - began > STEADY_SECONDS else breaks

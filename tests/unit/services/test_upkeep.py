@@ -35,6 +35,23 @@ async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(capl
         await part
 
 
+async def test_a_part_that_waits_for_what_is_cancelled_begins_again() -> None:
+    is_back = asyncio.Event()
+    waited_for = asyncio.get_running_loop().create_future()
+    waited_for.cancel()
+
+    async def run() -> None:
+        if not is_begun_again:
+            is_begun_again.append(True)
+            await waited_for
+        is_back.set()
+
+    is_begun_again: list[bool] = []
+    async with asyncio.timeout(10):
+        await kept_up("alerts", run, [], pauses=(0.01,))
+    assert is_back.is_set()
+
+
 async def test_a_part_that_is_done_is_not_begun_again() -> None:
     times = []
 
