@@ -15,6 +15,7 @@ from hermes.core.messages import Button
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import people
+from hermes.store.db import Tx
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel
 from tests.fakes.server import Sent
@@ -90,6 +91,28 @@ async def test_it_counts_after_a_restart_and_until_it_is_revoked(start: Start, t
         await telegram.wait_for(lambda: len(said_to(telegram, ANA)) > before, SECONDS)
         assert "pairing code" in said_to(telegram, ANA)[-1]
         assert "echo: and now?" not in said_to(telegram, ANA)
+
+
+async def test_the_owner_hears_of_a_stranger_whose_first_request_could_not_be_told(
+    start: Start, telegram: FakeTelegram
+) -> None:
+    clock = FakeClock()
+
+    def break_outbox(tx: Tx) -> None:
+        tx.run("CREATE TRIGGER torn BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'torn'); END")
+
+    async def is_refused() -> bool:
+        return bool(await inbox_states(gateway))
+
+    async with start(clock=clock, **HOME) as gateway:
+        await gateway.db.write(break_outbox)
+        telegram.user_says("hi", chat=ANA, name="Ana")
+        await until(is_refused)
+        await gateway.intake.close()  # waits for what is told
+        await gateway.db.write(lambda tx: tx.run("DROP TRIGGER torn"))
+        clock.advance(30)
+        await code_of(telegram, ANA)
+        await telegram.wait_for(lambda: any("Ana" in text for text in said_to(telegram, USER)), SECONDS)
 
 
 async def test_a_fourth_who_waits_is_asked_to_come_back_and_the_owner_is_told(

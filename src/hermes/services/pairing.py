@@ -114,11 +114,15 @@ class Pairings:
 
     async def meet(self, message: InboundMessage, account: str) -> None:
         """Answer a stranger with their code. The owner's home channel hears of each of them once."""
+        self._letters.due(await self._db.write(self._meet, message, account, now=self._clock.now()))
+
+    def _meet(self, tx: Tx, message: InboundMessage, account: str, *, now: float) -> list[Outgoing]:
+        """Note that they ask, and store what is said of it: whoever asks a second time is no news to the owner."""
         key = message.session_key
         name = one_line(message.sender_name, NAME_LENGTH)
-        asked = await self._db.write(self._ask, message, account, name, now=self._clock.now())
+        asked = self._ask(tx, message, account, name, now=now)
         if asked is None:
-            return
+            return []
         words = words_of(pick(self._language(), asked.language))
         text = words.TOO_MANY_STRANGERS
         if asked.code:
@@ -128,8 +132,8 @@ class Pairings:
             at_home = words_of(pick(self._language(), asked.home_language))
             card = self._card(at_home, key.platform, message.sender_id, name, asked.code)
             rows += self._home_letters(*card, self._home_targets() or asked.owners)
-        await self._db.write(outbox.enqueue, rows, now=self._clock.now())
-        self._letters.due(rows)
+        outbox.enqueue(tx, rows, now=now)
+        return rows
 
     def _ask(self, tx: Tx, message: InboundMessage, account: str, name: str, *, now: float) -> Asked | None:
         """None: they were sent away within the hour, and nothing is said again."""
