@@ -99,6 +99,7 @@ class PostgresDatabase(Database):
         self._owning: asyncio.Future[None] | None = None
         self._owning_since = 0.0
         self._has_lost = False
+        self._down = ""
         self._is_closed = False
 
     async def start(self, steps: Sequence[migrate.Migration]) -> None:
@@ -170,7 +171,10 @@ class PostgresDatabase(Database):
         )
 
     def _keep_ownership(self) -> None:
-        """See that the lock is still ours; after a lost connection, take it again or tell that another has it."""
+        """See that the lock is still ours; after a lost connection, take it again or tell that another has it.
+
+        A server that is away is told of too, until it is back: whoever then has the lock is seen only then.
+        """
         owner = self._owner
         try:
             if owner is None:
@@ -180,13 +184,23 @@ class PostgresDatabase(Database):
             else:
                 owner.execute("SELECT 1")
             self._has_lost = False
+            self._say_back()
         except psycopg.Error:
             if owner is not None:
                 owner.close()  # taken again at the next look, when the server may be back
-        except (ConfigError, StoreIsDownError) as error:
+        except StoreIsDownError as error:
+            if not self._down:
+                self._down = str(error)
+                self._tell(Trouble("down", self._down))
+        except ConfigError as error:
             if not self._has_lost:
                 self._has_lost = True
                 self._tell(Trouble("owner", f"This gateway lost its hold on the database. {error}"))
+
+    def _say_back(self) -> None:
+        if self._down:
+            self._tell(Trouble("back", f"PostgreSQL works again. (It was: {self._down})"))
+            self._down = ""
 
     def _connect(self) -> Connection:
         try:

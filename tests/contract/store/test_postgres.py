@@ -188,6 +188,52 @@ async def test_a_hold_on_the_database_is_taken_again_after_a_lost_connection(
         await store.close()
 
 
+@pytest.fixture
+def own_role(url: str) -> Iterator[str]:
+    """A role that nobody else logs in with."""
+    name = f"r_{os.urandom(4).hex()}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE {name} LOGIN SUPERUSER".encode())
+        yield name
+        admin.execute(f"REASSIGN OWNED BY {name} TO CURRENT_USER".encode())
+        admin.execute(f"DROP ROLE {name}".encode())
+
+
+async def test_a_server_that_is_away_for_a_while_is_told_and_is_no_loss_of_the_hold_on_it(
+    url: str, own_role: str, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.02)
+    refused = threading.Semaphore(0)
+    connect = psycopg.connect
+
+    def counted(conninfo: str, **options: object) -> object:
+        try:
+            return connect(conninfo, **options)  # type: ignore[arg-type]
+        except psycopg.OperationalError:
+            refused.release()
+            raise
+
+    troubles: list[Trouble] = []
+    store = await open_database(f"{url}&user={own_role}", migrations=notes, on_trouble=troubles.append)
+    with connect(url, autocommit=True) as admin:
+        try:
+            await store.own()
+            [pid] = await store.read(lambda tx: tx.all(HOLDERS, int))
+            monkeypatch.setattr(psycopg, "connect", counted)
+            admin.execute(f"ALTER ROLE {own_role} NOLOGIN".encode())
+            admin.execute("SELECT pg_terminate_backend(%s, 2000)", [pid])
+            for _ in range(3):
+                assert await asyncio.to_thread(refused.acquire, timeout=10)
+            admin.execute(f"ALTER ROLE {own_role} LOGIN".encode())
+            async with asyncio.timeout(20):
+                while len(troubles) < 2:  # noqa: ASYNC110 - nothing tells us
+                    await asyncio.sleep(0.01)
+            assert len(await store.read(lambda tx: tx.all(HOLDERS, int))) == 1
+        finally:
+            await store.close()
+    assert [trouble.kind for trouble in troubles] == ["down", "back"]
+
+
 async def test_another_programs_tables_are_left_alone(url: str, notes: Path) -> None:
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute("CREATE TABLE invoices (id INT)")
