@@ -40,6 +40,8 @@ from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
 
+UNKNOWN_SILENCE_SECONDS = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -188,6 +190,7 @@ class Supervisor:
             "state": account.state.value,
             "since": account.since,
             "last_frame_age": age,
+            "quiet_after": self._silence_of(account),
             "in_today": account.arrived,
             "out_today": account.delivered,
             "in_total": account.arrived_in_all,
@@ -196,6 +199,10 @@ class Supervisor:
             "note": account.reason or _routine(account),
             "cure": _cure(account),
         }
+
+    def _silence_of(self, account: _Account) -> float:
+        """How long nothing may be heard. Asked each time: a platform may tell how long it will be silent."""
+        return account.adapter.capabilities.silence_seconds if account.adapter else UNKNOWN_SILENCE_SECONDS
 
     def _turn_day(self, account: _Account) -> None:
         today = datetime.fromtimestamp(self._clock.now(), zone_of(self._config().timezone)).date().isoformat()
@@ -366,11 +373,9 @@ class Supervisor:
             if done:
                 # A library that cancels its own task has ended it, and nothing of ours: that is no reason to end too.
                 return None if self._is_stopping or running.cancelled() else running.result()
-            # Asked each time: a platform may tell how long it will be silent.
-            limit = account.adapter.capabilities.silence_seconds if account.adapter else 30.0
             heard = account.last_frame if account.frames_this_run else started
             silent = self._clock.monotonic() - (heard or started)
-            if silent > limit:
+            if silent > self._silence_of(account):
                 raise _SilentError(f"no frame for {silent:.0f} s")
 
     def _alive(self, account: _Account) -> None:

@@ -16,6 +16,7 @@ from hermes.core.errors import ConfigError, CredentialsError, RateLimitedError, 
 from hermes.core.manifest import AdapterParts, Manifest, Setting
 from hermes.core.messages import Capabilities, OutboundMessage, Receipt
 from hermes.core.ports import Emit
+from hermes.hosting.status import troubles
 from hermes.services.clock import SystemClock
 from hermes.services.supervisor import Link, Supervisor
 from hermes.store.db import open_database
@@ -138,6 +139,38 @@ def test_a_silence_that_the_platform_told_of_is_waited_for(tmp_path: Path) -> No
 
     run_in_jumps(main)
     assert [round(later - earlier, -1) for earlier, later in pairwise(began)] == [300, 300, 300]
+
+
+class Slow(Brief):
+    """Hears its server once in 41 seconds, as Discord's and QQ's are heard when nobody writes."""
+
+    capabilities = Capabilities(text_limit=100, silence_seconds=100.0)
+
+    async def run(self, emit: Emit) -> None:
+        while True:
+            self._alive()
+            await asyncio.sleep(41)
+
+
+def test_a_platform_that_is_heard_seldom_is_no_trouble_between_two_of_its_beats(tmp_path: Path) -> None:
+    manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: Slow(parts, [], []))
+    told: list[list[str]] = []
+
+    async def main(loop: JumpingLoop, clock: LoopClock) -> None:
+        db = await open_database(tmp_path / "state.db")
+        loop.watch(db)
+        config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
+        supervisor = Supervisor({"brief": manifest}, db, lambda: config, clock, {})
+        supervisor.connect(lambda *_: _emit, _nobody)
+        supervisor.reconcile()
+        for _ in range(20):
+            await asyncio.sleep(10)
+            told.append(troubles({"now": clock.now(), "platforms": supervisor.status()}))
+        await supervisor.close()
+        await db.close()
+
+    run_in_jumps(main)
+    assert told == [[]] * 20
 
 
 class Refused(Brief):
