@@ -508,7 +508,8 @@ FORK_WORDS = re.compile(
     r"loop\s*\{\s*fork|fork\s*\(\)\s*while"
 )
 NARROWS_FIND = names("-name -iname -path -ipath -mtime -mmin -size -newer -regex -user -empty -atime -ctime")
-HIDDEN_COMMAND = re.compile(r"\[\s*(\$\(|`)|\$\{[^}]*@P\}")
+# From the last ${ before an @P} on: looking from each of thousands would hold up the whole gateway for seconds.
+HIDDEN_COMMAND = re.compile(r"\[\s*(\$\(|`)|\$\{(?:[^}$]|\$(?!\{))*@P\}")
 """A subscript or a prompt in which a shell runs a command, even out of a quoted text."""
 
 HARD_PROGRAMS = names("rm srm find dd chmod chown chgrp mv mkfs mke2fs mkswap hermes bash sh env sudo busybox")

@@ -15,7 +15,8 @@ FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
 RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 RULE_SHOWN = "———"
 
-_TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+# Of a line without the blanks around it: with them, a long run of blanks could be read in too many ways.
+_TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$")
 
 
 def end_of_code(lines: Sequence[str], at: int, marker: str) -> int:
@@ -31,7 +32,9 @@ def end_of_code(lines: Sequence[str], at: int, marker: str) -> int:
 
 def is_table(lines: Sequence[str], at: int) -> bool:
     """Whether a table begins here: the line below its heads makes it one."""
-    return "|" in lines[at] and at + 1 < len(lines) and "|" in lines[at + 1] and bool(_TABLE_RULE.match(lines[at + 1]))
+    if "|" not in lines[at] or at + 1 == len(lines) or "|" not in lines[at + 1]:
+        return False
+    return _TABLE_RULE.match(lines[at + 1].strip(" \t")) is not None
 
 
 def table_rows(lines: Sequence[str], at: int, plain: Callable[[str], str]) -> tuple[list[list[str]], int]:

@@ -611,3 +611,8 @@ def test_a_long_command_is_judged_in_time(piece: str) -> None:
     began = time.thread_time()
     judge("x=1; y " + piece * (29_000 // len(piece)))
     assert time.thread_time() - began < 2.0
+
+
+def test_a_command_of_nothing_but_openings_is_judged_at_once() -> None:
+    assert judge("${" * 400_000).asks
+    assert judge("echo ${a ${b $ ${c$d@P}").asks

@@ -28,3 +28,9 @@ def test_code_ends_at_its_own_marker_or_with_the_text(lines: list[str], end: int
     opening = FENCE.match(lines[0])
     assert opening is not None
     assert end_of_code(lines, 0, opening[1]) == end
+
+
+def test_a_line_of_blanks_without_end_is_soon_known_to_be_no_table() -> None:
+    assert not is_table(["a | b", " " * 300_000 + "x|"], 0)
+    assert not is_table(["a | b", "|-" + " " * 300_000 + "x"], 0)
+    assert is_table(["a | b", " \t |" + " " * 300_000 + "--- | :-: |\t "], 0)

@@ -66,7 +66,7 @@ _SENTENCES: Mapping[Language, str] = {
         "tools: put OPENAI_API_KEY or OPENROUTER_API_KEY into {env}"
     ),
 }
-_HINT_IN_HISTORY = re.compile(r"\s*(?:\(built-in model: [^()]*\)|（内置小模型：[^（）]*）)\s*$")
+_HINT_IN_HISTORY = re.compile(r"(?:\(built-in model: [^()]*\)|（内置小模型：[^（）]*）)\s*$")
 
 # What tells Latin-script languages apart in a short message: one word that only they have, or two small words that
 # another language may have too ("die", "me").

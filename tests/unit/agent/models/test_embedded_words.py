@@ -114,3 +114,7 @@ def test_old_talk_is_left_out_when_it_does_not_fit() -> None:
 def test_prompt_is_never_longer_than_the_budget(talk: list[tuple[Role, str]]) -> None:
     prompt = prompt_for([ChatMessage(role, text) for role, text in talk])
     assert sum(len(line["content"].encode("utf-8", "replace")) for line in prompt[1:]) <= PROMPT_BYTES
+
+
+def test_a_message_of_blanks_without_end_holds_nothing_up() -> None:
+    assert "hello" in str(prompt_for([ChatMessage(Role.USER, "\n" * 300_000 + "hello")]))
