@@ -57,8 +57,8 @@ class TurnRunner:
             return await self._guarded(work)
         except asyncio.CancelledError as error:
             if control.reason is None and not _is_cancelled():
-                # Taken for a stop of ours, it would be tried again and again.
-                raise RuntimeError("what the turn waited for was cancelled") from error
+                # Something that it waited for. Taken for a stop of ours, it would be tried again and again.
+                raise RuntimeError("cancelled") from error
             if control.reason in (None, StopReason.DRAIN):
                 self._parts.previews.leave(work.turn.id)
                 raise
