@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hermes.core.catalogue import ENGLISH
-from tests.fakes.model import FakeModel
+from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 from tests.integration.test_configuration_is_live import until
@@ -22,6 +24,29 @@ async def test_a_talk_too_long_for_the_model_is_asked_again_with_its_newest_half
         telegram.user_says("the last one")
         await telegram.wait_for(lambda: telegram.texts(7)[-1] == "echo: the last one")
     assert len(model.requests[-1]["messages"]) < len(model.requests[-2]["messages"])
+
+
+@pytest.mark.parametrize("said_before", [0, 1])
+async def test_results_too_long_for_the_model_are_shown_in_part(
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, said_before: int
+) -> None:
+    too_long = {"error": {"code": "context_length_exceeded", "message": "too long"}}
+    async with start():
+        for number in range(said_before):
+            telegram.user_says(f"message {number}")
+            await telegram.wait_for(lambda: len(telegram.sent) == 1)
+        (tmp_path / "work" / "long.txt").write_text("first\n" + "word\n" * 3000 + "last\n")
+        model.script([calls_tools(("read_file", {"path": "long.txt", "count": 2000}))])
+        for _ in range(1 + said_before):
+            model.fails_next(400, too_long)
+        model.says("I have seen it.")
+        telegram.user_says("what is in it?")
+        await telegram.wait_for(lambda: "I have seen it." in telegram.texts(7))
+    whole, part = (request["messages"][-1]["content"] for request in (model.requests[-2], model.requests[-1]))
+    assert len(part) < 3000 < len(whole)
+    assert part.startswith(whole[:500])
+    assert part.endswith(whole[-500:])
+    assert "Ask for less at a time" in part
 
 
 async def test_an_account_out_of_credit_is_told_in_words(

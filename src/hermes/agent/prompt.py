@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from hermes.agent.compress import summary_message
@@ -26,6 +27,8 @@ SETTLED_SESSIONS = 1000
 LONGEST_NAME = 60
 REPLIES = "Your reply goes to this chat by itself; a line MEDIA:path in it sends that file of the workspace."
 NO_RESULT = "No result came back for this call."
+SHORT_RESULT = 2000
+LEFT_OUT = "[… {count:,} characters are left out: all results together are too long for you. Ask for less at a time. …]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,3 +257,24 @@ def newest_half(history: Sequence[ChatMessage]) -> list[ChatMessage]:
     starts = [index for index, message in enumerate(history) if message.role is Role.USER and index > 0]
     half = [index for index in starts if index >= len(history) // 2] or starts[-1:]
     return list(history[half[0] :]) if half else []
+
+
+def with_short_results(history: Sequence[ChatMessage], longest: int = SHORT_RESULT) -> list[ChatMessage]:
+    """The same talk with the beginning and the end of every long result, where one turn alone is too long.
+
+    Empty when no result is longer than that.
+    """
+    if not any(message.role is Role.TOOL and len(message.text) > longest for message in history):
+        return []
+    return [
+        replace(message, text=_shortened(message.text, longest)) if message.role is Role.TOOL else message
+        for message in history
+    ]
+
+
+def _shortened(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    left_out = LEFT_OUT.format(count=len(text) - 2 * half)
+    return f"{text[:half]}\n{left_out}\n{text[-half:]}"

@@ -17,6 +17,7 @@ from hermes.agent.prompt import (
     newest_half,
     quoted,
     window,
+    with_short_results,
 )
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
@@ -79,6 +80,15 @@ def test_a_talk_whose_beginning_is_cut_off_anywhere_is_accepted(talk: list[ChatM
 def test_the_newest_half_begins_with_a_person(talk: list[ChatMessage]) -> None:
     half = newest_half(talk)
     assert not half or (half[0].role is Role.USER and len(half) < len(talk))
+
+
+def test_long_results_are_shortened_and_nothing_else() -> None:
+    called = ChatMessage(Role.ASSISTANT, tool_calls=(ToolCall("c1", "read_file", "{}"),))
+    talk = [ChatMessage(Role.USER, "u" * 9000), called, ChatMessage(Role.TOOL, "r" * 9000, tool_call_id="c1")]
+    person, calling, result = with_short_results(talk)
+    assert [person, calling] == talk[:2]
+    assert "7,000 characters are left out" in result.text
+    assert with_short_results(talk[:2]) == []
 
 
 def test_a_talk_beyond_the_window_keeps_its_newest_part() -> None:

@@ -1,7 +1,7 @@
 """The model is asked: with the talk so far, the tools it may use here, and what was written meanwhile.
 
-A talk that is too long for the model is tried once more with its newer half, and pictures that it cannot see are told
-in words.
+A talk that is too long for the model is tried once more with its newer half, and then with the results of its tools cut
+short; pictures that it cannot see are told in words.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
-from hermes.agent.prompt import Scene, newest_half, unanswered
+from hermes.agent.prompt import Scene, newest_half, unanswered, with_short_results
 from hermes.agent.sight import can_see, is_about_pictures, without_pictures
 from hermes.agent.step import ask_model
 from hermes.config import Config
@@ -57,12 +57,24 @@ class Asking:
         try:
             return await self._seen_or_not(work, form)
         except ModelError as error:
-            shorter = newest_half(work.history) if error.kind is ModelErrorKind.CONTEXT else []
-            if not shorter:
+            if error.kind is not ModelErrorKind.CONTEXT:
                 raise
+            return await self._ask_with_less(work, form, error)
+
+    async def _ask_with_less(self, work: Work, form: _Form, error: ModelError) -> ModelReply:
+        half = newest_half(work.history)
+        sees = shows_pictures(self._parts.config(), work)
+        for shorter in (half, with_short_results(half or work.history)):
+            if not shorter:
+                continue
             work.was_too_long = True
-            sees = shows_pictures(self._parts.config(), work)
-            return await self._send(work, form, shorter if sees else without_pictures(shorter))
+            try:
+                return await self._send(work, form, shorter if sees else without_pictures(shorter))
+            except ModelError as again:
+                if again.kind is not ModelErrorKind.CONTEXT:
+                    raise
+                error = again
+        raise error
 
     async def _take_steering(self, work: Work) -> None:
         """In steer mode, or by /steer, what was written meanwhile joins in before the model speaks again."""
