@@ -42,7 +42,10 @@ async def test_results_too_long_for_the_model_are_shown_in_part(
         model.says("I have seen it.")
         telegram.user_says("what is in it?")
         await telegram.wait_for(lambda: "I have seen it." in telegram.texts(7))
-    whole, part = (request["messages"][-1]["content"] for request in (model.requests[-2], model.requests[-1]))
+    newest = [request["messages"][-1] for request in model.requests]
+    told = [message["content"] for message in newest if message["role"] == "tool"]  # beside the request for a summary
+    whole, part = told[0], told[-1]
+    assert len(told) == 2 + said_before
     assert len(part) < 3000 < len(whole)
     assert part.startswith(whole[:500])
     assert part.endswith(whole[-500:])
