@@ -157,14 +157,16 @@ class PostgresDatabase(Database):
                 await asyncio.sleep(0.1)
 
     def _take_ownership(self) -> Connection:
-        connection = self._connect()
-        connection.autocommit = True
-        taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {_HERE})").fetchone()
-        if taken and taken[0]:
-            # The connection idles for as long as the gateway lives; only a lost host should end it.
-            connection.execute("SELECT set_config('idle_session_timeout', '0', false)")
-            return connection
-        connection.close()
+        with contextlib.ExitStack() as on_failure:
+            connection = self._connect()
+            on_failure.callback(connection.close)
+            connection.autocommit = True
+            taken = connection.execute(f"SELECT pg_try_advisory_lock({OWNER_LOCK}, {_HERE})").fetchone()
+            if taken and taken[0]:
+                # The connection idles for as long as the gateway lives; only a lost host should end it.
+                connection.execute("SELECT set_config('idle_session_timeout', '0', false)")
+                on_failure.pop_all()
+                return connection
         raise ConfigError(
             "Another gateway works on this PostgreSQL database already.\n"
             "  Stop that one, or give this one a database (or schema) of its own in HERMES_DATABASE_URL."
