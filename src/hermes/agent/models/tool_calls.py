@@ -24,7 +24,13 @@ class _Call:
 
     @property
     def is_whole(self) -> bool:
-        return bool(self.pieces) and _is_json(self.arguments)
+        if not self.pieces:
+            return False
+        # Relays that repeat the name have this asked with every delta: an object that is open is not read each time.
+        first, last = self.pieces[0].lstrip(), self.pieces[-1].rstrip()
+        if first.startswith("{") and last and not last.endswith("}"):
+            return False
+        return _is_json(self.arguments)
 
     def add_name(self, piece: str) -> None:
         """Names come at once, in pieces, growing, or again with every delta."""

@@ -122,3 +122,14 @@ def test_broken_arguments_are_kept_as_they_came() -> None:
     calls = ToolCalls(lambda: "made")
     calls.add([piece('{"path": "a', name="read", id="x")])
     assert calls.finished() == (ToolCall("x", "read", '{"path": "a'),)
+
+
+def test_a_long_call_whose_name_comes_with_every_piece_is_soon_put_together() -> None:
+    whole = '{"content":"' + "word " * 100_000 + '"}'
+    pieces = [whole[start : start + 4] for start in range(0, len(whole), 4)]
+    assert put_together(*([piece(part, name="write", id="x", index=0)] for part in pieces)) == [("x", "write", whole)]
+
+
+def test_a_blank_behind_a_whole_call_does_not_open_it_again() -> None:
+    deltas = [piece(A, name="read", index=0)], [piece("\n", index=0)], [piece(B, name="read", index=0)]
+    assert [arguments.strip() for _, _, arguments in put_together(*deltas)] == [A, B]
