@@ -164,6 +164,16 @@ async def test_stream_that_breaks_off_keeps_what_was_shown(
     assert "broke off" in str(error)
 
 
+@pytest.mark.parametrize("is_stream", [True, False])
+async def test_a_byte_order_mark_before_an_answer_is_passed_over(
+    server: FakeModel, http: aiohttp.ClientSession, is_stream: bool
+) -> None:
+    part = "delta" if is_stream else "message"
+    told = orjson.dumps({"choices": [{"index": 0, part: {"content": "hello"}, "finish_reason": "stop"}]})
+    server.sends_next(b"\xef\xbb\xbf" + (b"data: %s\n\ndata: [DONE]\n\n" % told if is_stream else told))
+    assert (await reply_of(model_at(server, http), ask())).text == "hello"
+
+
 async def test_done_without_a_finish_reason_is_an_end(server: FakeModel, http: aiohttp.ClientSession) -> None:
     server.sends_next(HALF, b"data: [DONE]\n\n")
     reply = await reply_of(model_at(server, http), ask())

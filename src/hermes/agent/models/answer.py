@@ -14,6 +14,7 @@ from hermes.agent.models.tool_calls import ToolCalls
 from hermes.core.messages import ToolCall, Usage
 
 LARGEST_WHOLE = 32_000_000
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some relays begin every body with one
 # Each dialect's own word for an answer that was cut off or held back; any other word is an ordinary end.
 FINISH = {
     "max_tokens": "length",
@@ -185,7 +186,7 @@ class AnswerReader:
         return self.answer.is_finished or not self.is_stream
 
     def _look(self, data: bytes) -> bytes:
-        data = data.lstrip()
+        data = data.lstrip().removeprefix(BYTE_ORDER_MARK).lstrip()
         if data:
             self.is_stream = data[:1] not in (b"{", b"[", b"<")
             self.is_page = data[:1] == b"<"
