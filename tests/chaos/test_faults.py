@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ SEEN_SECONDS = 30.0
 WAIT_SECONDS = 20.0
 HOST = "telegram.test"
 DAY = 86400.0
+HEARD_NOTHING = re.compile("telegram is (silent|connected, but nothing was heard)")
+"""Status itself sees it at once; a moment later the adapter is ended for it, and is told as silent."""
 
 
 async def troubles(gateway: Gateway) -> list[str]:
@@ -52,7 +55,7 @@ async def test_a_hung_poll(tmp_path: Path, telegram: FakeTelegram, model: FakeMo
     async with started(tmp_path, telegram, model, clock=clock) as gateway:
         await is_answered(telegram, gateway, clock, chat=8)
         telegram.hold("getUpdates")
-        assert "telegram is silent" in await is_seen(gateway, clock)
+        assert HEARD_NOTHING.match(await is_seen(gateway, clock))
         telegram.release("getUpdates")
         await is_answered(telegram, gateway, clock)
 
@@ -66,7 +69,7 @@ async def test_a_connection_that_is_open_and_dead(
     ):
         await is_answered(telegram, gateway, clock, chat=8)
         wire.cut()
-        assert "telegram is silent" in await is_seen(gateway, clock)
+        assert HEARD_NOTHING.match(await is_seen(gateway, clock))
         wire.mend()
         await is_answered(telegram, gateway, clock)
 

@@ -23,7 +23,6 @@ from hermes.services.commands.base import collect
 from hermes.services.gateway import Gateway
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, Reply, calls_tools
-from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
 from tests.integration.watching import SECONDS, code_in, make, results
@@ -206,23 +205,28 @@ class Place:
 
     def __init__(self, gateway: Gateway, telegram: FakeTelegram, model: FakeModel) -> None:
         self.gateway, self.telegram, self.model = gateway, telegram, model
+        self._answered: set[str] = set()
 
     async def turn(self, user: int, *answers: Reply | str, answer: str = "approve", scope: str = "") -> None:
         """One turn that the model carries out like this; what it asks about is answered."""
         self.model.script([*answers, *([] if isinstance(answers[-1], str) else ["Done."])])
-        before, asked = self._done(user), len(self._questions(user))
+        before = self._done(user)
         self.telegram.user_says("go on", chat=user)
-        answered = 0
         while True:
-            expected = asked + answered
-            await self.telegram.wait_for(partial(self._goes_on, user, before, expected), 3 * SECONDS)
+            await self.telegram.wait_for(partial(self._goes_on, user, before), 3 * SECONDS)
             if self._done(user) > before:
                 return
-            answered += 1
-            self.telegram.user_says(f"/{answer} {code_in(self._questions(user)[expected])} {scope}".strip(), chat=user)
+            code = self._open(user)[0]
+            self._answered.add(code)
+            self.telegram.user_says(f"/{answer} {code} {scope}".strip(), chat=user)
 
-    def _goes_on(self, user: int, done: int, asked: int) -> bool:
-        return self._done(user) > done or len(self._questions(user)) > asked
+    def _goes_on(self, user: int, done: int) -> bool:
+        return self._done(user) > done or bool(self._open(user))
+
+    def _open(self, user: int) -> list[str]:
+        """The codes of what is asked and was not answered here; a card that is decided loses its buttons later."""
+        asked = [code_in(sent) for sent in self.telegram.sent if sent.buttons and sent.chat == str(user)]
+        return [code for code in asked if code not in self._answered]
 
     async def types(self, user: int, command: str) -> None:
         before = len(self.telegram.texts(user))
@@ -231,9 +235,6 @@ class Place:
 
     def _done(self, user: int) -> int:
         return sum(text.startswith("Done.") for text in self.telegram.texts(user))
-
-    def _questions(self, user: int) -> list[Sent]:
-        return [sent for sent in self.telegram.sent if sent.buttons and sent.chat == str(user)]
 
     async def plant(self, had: Belongings) -> Belongings:
         """One of everything, by the person's own tools and commands."""
