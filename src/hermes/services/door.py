@@ -96,6 +96,13 @@ class Ticket:
             self._timer.cancel()
             self._timer = None
 
+    async def has_news(self, seconds: float) -> bool:
+        """Whether something has come, or comes within so long. It stays where it is, for whoever follows."""
+        event = await self.within(seconds)
+        if event is not None:
+            self._events.appendleft(event)
+        return event is not None
+
     def ready(self) -> list[TurnEvent]:
         """What has come since the last look, without waiting."""
         events = list(self._events)

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from hermes.core.messages import Json, ToolCall, Usage
@@ -26,7 +25,7 @@ PARTIAL_HEADER = "X-Hermes-Partial"
 ERROR_HEADER = "X-Hermes-Error"
 LONGEST_HEADER = 200
 LOOK_SECONDS = 10.0
-LAST_WORD_SECONDS = 0.3
+LAST_WORD_SECONDS = 2.0
 
 FAILED_STATES = frozenset({"failed", "set_aside"})
 FINAL_STATUS = frozenset({"completed", "failed", "cancelled"})
@@ -145,11 +144,9 @@ async def end_in_store(ticket: Ticket, door: Door) -> TurnResult | None:
     state = await door.state_of(ticket.event_id)
     if state is None or state.status not in FINAL_STATUS:
         return None
-    try:
-        async with asyncio.timeout(LAST_WORD_SECONDS):  # it may have ended just now, and be about to say so
-            return await ticket.result()
-    except TimeoutError:
-        return result_of(state)
+    if await ticket.has_news(LAST_WORD_SECONDS):  # it ended just now: its last words come first, then its end
+        return None
+    return result_of(state)
 
 
 def result_of(state: RequestState) -> TurnResult:
