@@ -124,7 +124,9 @@ async def test_no_command_outlives_a_killed_worker(gateway: Gateway, who: str, b
     await until(lambda: len(running(f"sleep\0{mark}")) >= 2, 15)
     worker = gateway.worker()
     os.kill(worker, signal.SIGKILL)
-    await until(lambda: not running(mark), 20)  # two seconds are promised
+    began = time.monotonic()
+    await until(lambda: not running(mark), 25)
+    assert time.monotonic() - began < 22, "2.2 seconds are promised; a machine that stands still gets ten times as long"
     await gateway.ready(other_than=worker)
     if asked is not None:
         await asyncio.wait_for(asked.communicate(), 15)
