@@ -207,17 +207,18 @@ async def test_an_old_request_is_not_carried_out_late(tmp_path: Path) -> None:
 async def test_what_cannot_be_read_among_the_requests_keeps_no_other_from_its_answer(tmp_path: Path) -> None:
     folder = paths.requests(str(tmp_path))
     paths.make_private(f"{folder}/torn.json")  # a folder: whoever else may not read is refused alike
-    noted = asyncio.Event()
+    noted: asyncio.Queue[str] = asyncio.Queue()
 
-    async def note(_args: Mapping[str, Any], _reply: Reply) -> None:
-        noted.set()
+    async def note(args: Mapping[str, Any], _reply: Reply) -> None:
+        noted.put_nowait(str(args["text"]))
 
     async with listening(tmp_path, {"note": note}):
         for name in ("first", "second"):
-            paths.write_private(f"{folder}/{name}.json", json.dumps({"verb": "note"}))
-            async with asyncio.timeout(10):
-                await noted.wait()
-            noted.clear()
+            asked = {"verb": "note", "args": {"text": name}}
+            paths.write_private(f"{folder}/{name}.json", json.dumps(asked))
+            async with asyncio.timeout(20):
+                assert await noted.get() == name
+        assert noted.empty(), "each is answered once"
 
 
 @pytest.mark.parametrize(
