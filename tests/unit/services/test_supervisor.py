@@ -6,6 +6,8 @@ import asyncio
 import importlib
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,6 +46,24 @@ class Brief:
         raise NotImplementedError
 
 
+@asynccontextmanager
+async def supervised(
+    folder: Path, manifest: Manifest, loop: JumpingLoop, clock: LoopClock
+) -> AsyncIterator[Supervisor]:
+    """One account of this platform, kept connected."""
+    db = await open_database(folder / "state.db")
+    loop.watch(db)
+    config = load(folder, {"BRIEF_TOKEN": "x"}, folder, (manifest,)).config
+    supervisor = Supervisor({"brief": manifest}, db, lambda: config, clock, {})
+    supervisor.connect(lambda *_: _emit, _nobody)
+    supervisor.reconcile()
+    try:
+        yield supervisor
+    finally:
+        await supervisor.close()
+        await db.close()
+
+
 def pauses(folder: Path, lasts: list[float], kind: type[Brief] = Brief, *, adds: float = 1.0) -> list[float]:
     """How long it waited after each connection, which took ``adds`` times as long as it says."""
     began: list[float] = []
@@ -51,19 +71,9 @@ def pauses(folder: Path, lasts: list[float], kind: type[Brief] = Brief, *, adds:
     manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: kind(parts, lasts, began))
 
     async def main(loop: JumpingLoop, clock: LoopClock) -> None:
-        db = await open_database(folder / "state.db")
-        loop.watch(db)
-        config = load(folder, {"BRIEF_TOKEN": "x"}, folder, (manifest,)).config
-        supervisor = Supervisor({"brief": manifest}, db, lambda: config, clock, {})
-        supervisor.connect(lambda *_: _emit, _nobody)
-        supervisor.reconcile()
-        try:
-            async with asyncio.timeout(100_000):
-                while len(began) <= len(ended):  # noqa: ASYNC110 - a second costs nothing on this clock
-                    await asyncio.sleep(1)
-        finally:
-            await supervisor.close()
-            await db.close()
+        async with supervised(folder, manifest, loop, clock), asyncio.timeout(100_000):
+            while len(began) <= len(ended):  # noqa: ASYNC110 - a second costs nothing on this clock
+                await asyncio.sleep(1)
 
     run_in_jumps(main)
     return [later - start - adds * lasted for (start, later), lasted in zip(pairwise(began), ended, strict=True)]
@@ -127,15 +137,8 @@ def test_a_silence_that_the_platform_told_of_is_waited_for(tmp_path: Path) -> No
     manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: Patient(parts, [], began))
 
     async def main(loop: JumpingLoop, clock: LoopClock) -> None:
-        db = await open_database(tmp_path / "state.db")
-        loop.watch(db)
-        config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
-        supervisor = Supervisor({"brief": manifest}, db, lambda: config, clock, {})
-        supervisor.connect(lambda *_: _emit, _nobody)
-        supervisor.reconcile()
-        await asyncio.sleep(1000)
-        await supervisor.close()
-        await db.close()
+        async with supervised(tmp_path, manifest, loop, clock):
+            await asyncio.sleep(1000)
 
     run_in_jumps(main)
     assert [round(later - earlier, -1) for earlier, later in pairwise(began)] == [300, 300, 300]
@@ -157,17 +160,10 @@ def test_a_platform_that_is_heard_seldom_is_no_trouble_between_two_of_its_beats(
     told: list[list[str]] = []
 
     async def main(loop: JumpingLoop, clock: LoopClock) -> None:
-        db = await open_database(tmp_path / "state.db")
-        loop.watch(db)
-        config = load(tmp_path, {"BRIEF_TOKEN": "x"}, tmp_path, (manifest,)).config
-        supervisor = Supervisor({"brief": manifest}, db, lambda: config, clock, {})
-        supervisor.connect(lambda *_: _emit, _nobody)
-        supervisor.reconcile()
-        for _ in range(20):
-            await asyncio.sleep(10)
-            told.append(troubles({"now": clock.now(), "platforms": supervisor.status()}))
-        await supervisor.close()
-        await db.close()
+        async with supervised(tmp_path, manifest, loop, clock) as supervisor:
+            for _ in range(20):
+                await asyncio.sleep(10)
+                told.append(troubles({"now": clock.now(), "platforms": supervisor.status()}))
 
     run_in_jumps(main)
     assert told == [[]] * 20
