@@ -15,7 +15,7 @@ from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit import Parts, ToolContext
 from hermes.agent.voice.voices import Voices
 from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
-from hermes.core.catalogue import ENGLISH
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL, SessionKey, Target
 from hermes.core.messages import OutboundMessage
 from hermes.core.people import PersonRole

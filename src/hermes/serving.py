@@ -15,11 +15,11 @@ from typing import Any
 
 from hermes.bootstrap import Setting, open_gateway
 from hermes.config import EMBEDDED, ApiConfig
-from hermes.core.catalogue import words_of
 from hermes.core.errors import StoreIsDownError
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
-from hermes.core.languages import pick
 from hermes.core.secret import Redactor, Secret
 from hermes.hosting import banner, greeting, lag
 from hermes.hosting.control_server import ControlServer

@@ -30,13 +30,13 @@ from hermes.agent.web.guarded import GuardedWeb
 from hermes.agent.web.readable import Reader
 from hermes.agent.web.search import Search
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
-from hermes.core.catalogue import words_of
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.catalogue import words_of
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
-from hermes.core.values import dataclass
 from hermes.equipment import COMMANDS, TOOLS, Equipment
 from hermes.platforms.local.hub import LocalHub
 from hermes.services.alerts import Alerts, Troubles, home_targets

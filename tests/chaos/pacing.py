@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.core.growing import CURSOR
+from hermes.core.markdown.streaming import CURSOR
 from hermes.services.presenter import Pace
 from hermes.store.db import Tx
 from tests.chaos.inside import started

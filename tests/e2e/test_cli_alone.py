@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.catalogue import CHINESE, ENGLISH
+from hermes.core.i18n.catalogue import CHINESE, ENGLISH
 from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import COMMAND_SECONDS, Terminal
 from tests.unit.hosting.test_old_sessions import write_home

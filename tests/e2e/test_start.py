@@ -31,7 +31,7 @@ asyncio.run(main(Path(sys.argv[1])))
 
 LATER = (
     *TOOLS,
-    "hermes.core.dangers",
+    "hermes.core.shell_safety.judge",
     "hermes.hosting.lifecycle",
     "hermes.platforms.qq.adapter",
     "hermes.platforms.slack.adapter",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.growing import CURSOR
+from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART

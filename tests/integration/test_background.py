@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.catalogue import ENGLISH
+from hermes.core.i18n.catalogue import ENGLISH
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.catalogue import ENGLISH
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace
 from hermes.store.db import Tx

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.growing import CURSOR
 from hermes.core.keys import Target
+from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import OutboundMessage
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.catalogue import CHINESE, ENGLISH
+from hermes.core.i18n.catalogue import CHINESE, ENGLISH
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.serving import say_goodbye

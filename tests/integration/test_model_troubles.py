@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.catalogue import ENGLISH
+from hermes.core.i18n.catalogue import ENGLISH
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start

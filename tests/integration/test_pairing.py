@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from hermes.core import pairing as rules
-from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import GatewayError
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import Button
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.catalogue import ENGLISH
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.serving import say_goodbye
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel

@@ -69,7 +69,7 @@ def imported_by(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("path", sorted((SOURCES / "core").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((SOURCES / "core").rglob("*.py")), ids=lambda path: path.name)
 def test_core_needs_nothing_but_the_standard_library(path: Path) -> None:
     foreign = {
         name

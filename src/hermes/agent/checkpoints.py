@@ -18,10 +18,10 @@ from pathlib import Path
 from hermes.agent.files import File, NoFileError, place_of, refuse_unwritable
 from hermes.agent.toolkit import ToolContext
 from hermes.config.schema import CheckpointsConfig
-from hermes.core.catalogue import Said
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
+from hermes.core.i18n.catalogue import Said
 from hermes.core.ports import Clock
-from hermes.core.values import dataclass
 from hermes.store import checkpoints as rows
 from hermes.store.checkpoints import ABSENT, Checkpoint
 from hermes.store.db import Database

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
-from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 from hermes.agent.web.guarded import Fetched
 from hermes.agent.web.readable import WORD, Reader, StartedGroup
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 LONGEST_SHOWN = 6000
 LARGEST = 20_000_000

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import islice
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 SHOWN_LINES = 12
 SHOWN_CHARACTERS = 200

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from hermes.agent.toolkit import ToolContext
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 from hermes.store.home import make_private_folder
 
 Identity = tuple[int, int]

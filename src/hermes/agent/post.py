@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from hermes.agent.toolkit import ToolContext
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import AccountKey, Target
 from hermes.core.messages import AttachmentKind, Capabilities
-from hermes.core.values import dataclass
 from hermes.store import files_out, outbox
 from hermes.store.db import Tx
 from hermes.store.files_out import FileOut

@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from hermes.agent.compress import summary_message
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
 from hermes.core.people import PersonRole, at_least
 from hermes.core.requests import AgentRequest, TurnOptions
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
 from hermes.store.prompts import Prompt

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.messages import Role
 from hermes.core.ports import Clock
-from hermes.core.values import dataclass
 from hermes.store import codec, search, sessions
 from hermes.store.db import Database, Tx
 from hermes.store.search import Hit, IndexedLine

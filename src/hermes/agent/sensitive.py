@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from hermes.agent.toolkit import ApprovalNeed, ToolContext
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 
 # Matched against the end of the real path, case aside; a pattern with a slash needs the folders too.
 RUNS_BY_ITSELF = (
@@ -64,7 +64,9 @@ def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
 
 def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
     """Whether reading this file or folder needs a yes: what a tool reads goes to the model's provider."""
-    from hermes.core.dangers import is_secret  # its rules are half a hundred patterns: no start waits for them
+    from hermes.core.shell_safety.judge import (
+        is_secret,  # its rules are half a hundred patterns: no start waits for them
+    )
 
     target = ctx.inside(path)
     name = str(target)

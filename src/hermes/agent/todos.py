@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Literal
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.ports import Clock
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.store import todos
 from hermes.store.db import Database, Tx
 

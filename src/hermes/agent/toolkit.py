@@ -22,15 +22,15 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from hermes.agent.finding import FIND_TOOLS, names_found
 from hermes.agent.toolsets import EVERYTHING, Access, Where
-from hermes.core.catalogue import CATALOGUE, ENGLISH
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
+from hermes.core.i18n.catalogue import CATALOGUE, ENGLISH
+from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.store.db import Tx
 
 log = logging.getLogger(__name__)

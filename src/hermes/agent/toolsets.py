@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from hermes.config.schema import NO_CHOICE, Config
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
-from hermes.core.values import dataclass
 
 Where = SessionKey | str
 """A chat, or a platform as a whole by its id."""

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.asking import Alone, Asker, home_folder, load_config
 from hermes.cli.screen import Screen, note
 from hermes.cli.words import command_name
-from hermes.core.catalogue import words_of
 from hermes.core.errors import GatewayError
-from hermes.core.languages import pick
-from hermes.core.words import Words
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import pick
 
 if TYPE_CHECKING:
     import argparse

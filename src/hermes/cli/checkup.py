@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hermes.cli.asking import Alone, Asker, load_config
 from hermes.core.access import DmPolicy
+from hermes.core.dataclasses import dataclass
+from hermes.core.durations import count, span
 from hermes.core.errors import GatewayError
-from hermes.core.values import dataclass
 from hermes.hosting import banner, lifecycle, status
-from hermes.hosting.spans import count, span
 from hermes.services.registry import find_platforms
 from hermes.store.home import Whose, inspect_home
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from hermes.cli.main import COMMANDS, load, parser_of
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 EXAMPLES = """\
   hermes completion bash >> ~/.bashrc

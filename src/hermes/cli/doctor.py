@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.asking import home_folder
 from hermes.cli.words import as_typed, command_name
-from hermes.hosting.spans import count
+from hermes.core.durations import count
 
 if TYPE_CHECKING:
     import argparse

@@ -11,7 +11,7 @@ from typing import Any
 from hermes.cli.asking import Alone, Asker, home_folder, load_config
 from hermes.cli.words import command_name
 from hermes.config.providers import env_prefix
-from hermes.hosting.spans import span
+from hermes.core.durations import span
 
 NOT_ANSWERED = 1
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from hermes.cli.asking import home_folder
 from hermes.cli.spans import seconds_of
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.hosting import paths
 
 if TYPE_CHECKING:

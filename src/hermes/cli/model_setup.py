@@ -13,9 +13,9 @@ from hermes.cli.asking import load_config
 from hermes.cli.platform_setup import wrapped, write
 from hermes.cli.questions import Choice, Questions
 from hermes.config import EMBEDDED, KNOWN
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.config import Loaded, ProviderConfig

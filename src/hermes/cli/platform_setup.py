@@ -19,11 +19,11 @@ from hermes.cli.asking import home_folder, load_config, refuse_foreign
 from hermes.cli.questions import Choice, LeftError, Questions, at_terminal
 from hermes.cli.words import command_name
 from hermes.core.access import DmPolicy, GroupPolicy
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest, Setting, SettingKind
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     import argparse

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.asking import home_folder, load_config
 from hermes.cli.words import command_name
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, AccountKey, Target
-from hermes.core.values import dataclass
 from hermes.hosting import control
 
 if TYPE_CHECKING:

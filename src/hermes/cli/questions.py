@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 LONGEST_LABEL = 15
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from hermes.config import Loaded

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.asking import Alone, Asker, home_folder
 from hermes.cli.spans import seconds_of
 from hermes.cli.words import command_name
+from hermes.core.durations import count
 from hermes.core.text import one_line
-from hermes.hosting.spans import count
 
 if TYPE_CHECKING:
     import argparse

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.asking import Alone, Asker, home_folder, load_config
 from hermes.cli.words import as_typed, command_name
+from hermes.core.durations import count
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
-from hermes.hosting.spans import count
 
 if TYPE_CHECKING:
     import argparse

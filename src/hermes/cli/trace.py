@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.asking import Alone, Asker, home_folder
+from hermes.core.dataclasses import dataclass
+from hermes.core.durations import count, span
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
-from hermes.hosting.spans import count, span
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ConflictError, CredentialsError, GatewayError, PlatformError, RejectedError
-from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.config import Config

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hermes.config.schema import Problem
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from hermes.config.explain import find_key
 from hermes.config.layers import Loaded, Rank
 from hermes.config.trees import Items, Leaf, Table, Tree, read_yaml
 from hermes.config.values import Key, Kind, looks_unfilled, parse
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
-from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from hermes.config.keys import NAME, nearest, provider_keys
 from hermes.config.layers import Entry, Loaded, Resolved
 from hermes.config.providers import KNOWN
 from hermes.config.values import Key, Kind, Raw
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.secret import HIDDEN, Secret
-from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

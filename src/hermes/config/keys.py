@@ -11,9 +11,9 @@ from hermes.config.providers import env_prefix
 from hermes.config.schema import BusyMode, OthersTerminal, OwnerTerminal, ResetMode
 from hermes.config.values import Key, Kind, proxy_address, web_address
 from hermes.core.access import DmPolicy, GroupPolicy
-from hermes.core.languages import LANGUAGES
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.manifest import Manifest, Setting, SettingKind
-from hermes.core.values import dataclass
 
 Path = tuple[str, ...]
 

@@ -19,8 +19,8 @@ from hermes.config.providers import KNOWN, env_prefix
 from hermes.config.schema import Config, Problem
 from hermes.config.trees import Items, Leaf, Table, Tree, read_json, read_yaml
 from hermes.config.values import Key, Kind, Raw, looks_unfilled, parse
+from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest
-from hermes.core.values import dataclass
 
 Names = Mapping[str, list[Key]]
 """The keys that each environment name means."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from hermes.config.dotenv import parse_dotenv
 from hermes.config.schema import ProviderConfig
 from hermes.config.values import is_placeholder
+from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 EMBEDDED = "embedded"
 

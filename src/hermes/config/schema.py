@@ -12,13 +12,13 @@ from typing import Any, Literal
 from hermes.config.secrets import secrets_within
 from hermes.core.access import AccessPolicy
 from hermes.core.chat_pattern import ChatPattern
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import MAIN, ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.lane import BusyMode as BusyMode
-from hermes.core.renewal import ResetMode as ResetMode
-from hermes.core.renewal import ResetPolicy as ResetPolicy
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
+from hermes.core.session_reset import ResetMode as ResetMode
+from hermes.core.session_reset import ResetPolicy as ResetPolicy
 
 
 def _nothing() -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.config.dotenv import decode
 from hermes.config.schema import Problem
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 if TYPE_CHECKING:
     import yaml

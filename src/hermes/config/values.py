@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 Raw = str | tuple[str, ...]
 """A value as it was written: the text, or the texts of a list."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import assert_never
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind
 from hermes.core.people import PersonRole
-from hermes.core.values import dataclass
 
 EVERYBODY = "*"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.people import PersonRole
 from hermes.core.roles import Action, may
-from hermes.core.values import dataclass
 
 ALLOW, DENY = "allow", "deny"
 ALL = "all"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import MAIN, AccountKey, SessionKey, Target, unquote
-from hermes.core.values import dataclass
 
 ANY = "*"
 

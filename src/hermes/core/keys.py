@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Self
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 MAIN = "main"
 LOCAL = "local"

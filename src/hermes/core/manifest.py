@@ -9,9 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Marks
 from hermes.core.ports import Adapter, Alive
-from hermes.core.values import dataclass
 
 
 class SettingKind(StrEnum):

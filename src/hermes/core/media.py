@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import AttachmentKind
-from hermes.core.values import dataclass
 
 HEAD_BYTES = 512
 MARKER = "MEDIA:"

@@ -10,8 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey, Target
-from hermes.core.values import dataclass
 
 REPEAT_MARK = "↻ "
 """Stands before a message that may have been shown already, where the platform cannot know it by its key."""

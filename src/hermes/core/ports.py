@@ -7,6 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import Target
 from hermes.core.messages import (
     Attachment,
@@ -21,7 +22,6 @@ from hermes.core.messages import (
     ToolSpec,
     Usage,
 )
-from hermes.core.values import dataclass
 
 Alive = Callable[[], None]
 """Called by an adapter for every good frame: an update, an empty poll, a pong."""

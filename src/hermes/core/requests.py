@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import field
 from enum import StrEnum
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, OutputFormat, ToolCall, ToolSpec, Usage
-from hermes.core.values import dataclass
 
 
 class RequestKind(StrEnum):

@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import TextUnit
-from hermes.core.values import dataclass
 
 SMALLEST_LIMIT = 4  # the longest character takes four bytes
 _ELLIPSIS = "…"

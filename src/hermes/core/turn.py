@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 MAX_DEATHS = 3
 """A turn that was in hand when the process died this often is set aside: it may be what kills it."""

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import Any
 
 from hermes.core.approval import Scope
-from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import GatewayError
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.hosting.control_server import Handler, Reply

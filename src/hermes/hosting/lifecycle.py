@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
+from hermes.core.durations import span
 from hermes.hosting import beat, control, launch, locks, paths, processes, status
-from hermes.hosting.spans import span
 
 READY_SECONDS = 30.0
 ASK_SECONDS = 2.0

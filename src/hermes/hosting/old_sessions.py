@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.store import codec
 from hermes.store.imports import ImportedLine, ImportedSession
 

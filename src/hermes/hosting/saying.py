@@ -13,10 +13,10 @@ from dataclasses import field
 from typing import Any
 
 from hermes.config import ToolProgress
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, ChatKind, SessionKey
 from hermes.core.messages import OutboundMessage
-from hermes.core.values import dataclass
 from hermes.hosting.control_server import Reply
 from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway

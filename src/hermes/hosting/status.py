@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
+from hermes.core.durations import count, span
 from hermes.hosting.beat import Beat
-from hermes.hosting.spans import count, span
 
 HEART_STOPPED_SECONDS = 4.0  # it beats once a second
 RESTARTED_AFTER_SECONDS = 30.0

@@ -16,9 +16,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
-from hermes.core.values import dataclass
 from hermes.hosting import notify, paths, processes
 from hermes.hosting.heartbeat import Heartbeat
 from hermes.hosting.keeper import who_keeps_us_up

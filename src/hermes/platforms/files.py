@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import RejectedError
-from hermes.core.values import dataclass
 
 CHUNK_BYTES = 256 * 1024
 """Large enough that a thread is worth its while, small enough that many downloads fit into memory."""

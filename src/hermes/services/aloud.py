@@ -5,10 +5,10 @@ from __future__ import annotations
 from hermes.agent.post import MadeFile, Parcel
 from hermes.agent.voice.voices import LONGEST, Voices, speakable
 from hermes.core.errors import ToolError
+from hermes.core.i18n.en import Words
 from hermes.core.keys import Target
 from hermes.core.messages import AttachmentKind, OutboundMessage, TextUnit
 from hermes.core.text import one_line, trim, visible
-from hermes.core.words import Words
 from hermes.services.letters import Letters
 from hermes.services.media import Media
 from hermes.store.ids import new_id

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from hermes.core.approval import Scope, may_answer, was_written_after
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.en import Words
 from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line, storable
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.store import approvals, grants, outbox, people
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Database, Tx

@@ -21,13 +21,13 @@ from hermes.agent.sight import LARGEST_SHOWN, kind_of
 from hermes.agent.toolkit import ToolContext
 from hermes.agent.web.frame import framed
 from hermes.agent.web.readable import Reader
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RejectedError, ToolError
+from hermes.core.i18n.en import Words
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, ChatMessage, Image, Role
 from hermes.core.ports import Adapter, FetchesFiles
 from hermes.core.text import one_line, visible
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 
 FOLDER = "hermes-files"
 FETCH_SECONDS = 120.0

@@ -6,10 +6,10 @@ chat, written with the end of the turn, so nobody has to wait for it.
 
 from __future__ import annotations
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.core.values import dataclass
 from hermes.services.door import Door
 from hermes.services.errands import PLATFORM
 from hermes.services.lanes import Lanes

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hermes.core.approval import Scope, button_data
-from hermes.core.catalogue import words_of
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
-from hermes.core.languages import pick
 from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
-from hermes.core.words import Words
 from hermes.services.letters import UNKNOWN_PLATFORM
 from hermes.store import codec, outbox, people, tool_calls
 from hermes.store.approvals import Approval, ApprovalState, Question

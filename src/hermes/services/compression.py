@@ -16,12 +16,12 @@ from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
 from hermes.agent.finding import names_found
 from hermes.agent.step import ask_model
 from hermes.config import Config
-from hermes.core.catalogue import Said
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, ModelError, StoreIsDownError
+from hermes.core.i18n.catalogue import Said
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage
 from hermes.core.ports import Clock, Model, ModelRequest
-from hermes.core.values import dataclass
 from hermes.store import revisions, rewind, sessions
 from hermes.store.db import Database
 from hermes.store.rewind import Shorter

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hermes.config import Config
-from hermes.core.catalogue import words_of
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
     ConflictError,
     CredentialsError,
@@ -21,12 +21,12 @@ from hermes.core.errors import (
     UnreachableError,
     WindowClosedError,
 )
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
-from hermes.core.languages import pick
 from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.services import media
 from hermes.services.orphans import Orphans
 from hermes.services.pacing import NO_LIMITS, Pacer, Place

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.intake import Begin, person_id_of
 from hermes.services.lanes import Lanes, give_back

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.requests import TurnResult
-from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from hermes.agent.models.fetch import Fetcher
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit import Toolbox
 from hermes.config import Config, ConfigWatch
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import LOCAL
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
-from hermes.core.values import dataclass
 from hermes.services.approvals import Approvals
 from hermes.services.delivery import Delivery
 from hermes.services.door import Door

@@ -13,7 +13,7 @@ import orjson
 from yarl import URL
 
 from hermes.config import ProxyConfig
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 _LOOPBACK = ("localhost", "127.0.0.0/8", "::1")
 _SECURE = frozenset({"https", "wss"})

@@ -14,12 +14,13 @@ from typing import Protocol
 
 from hermes.config import Config
 from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, Verdict, judge
-from hermes.core.catalogue import words_of
-from hermes.core.command import read_command
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import guess, pick
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE, BusyMode
-from hermes.core.languages import guess, pick
 from hermes.core.messages import (
     Attachment,
     Ignored,
@@ -33,9 +34,8 @@ from hermes.core.messages import (
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.secret import Redactor
+from hermes.core.slash_command import read_command
 from hermes.core.text import storable
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.services.lanes import Lanes, give_back
 from hermes.services.lately import Lately
 from hermes.services.letters import Letters

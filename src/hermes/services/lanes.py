@@ -12,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import field
 
 from hermes.config import Config
-from hermes.core.catalogue import words_of
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.languages import pick as pick_language
 from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
-from hermes.core.languages import pick as pick_language
 from hermes.core.ports import Clock
-from hermes.core.renewal import ResetMode, renewal, renewal_reason
-from hermes.core.values import dataclass
+from hermes.core.session_reset import ResetMode, renewal, renewal_reason
 from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of

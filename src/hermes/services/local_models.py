@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 
 from hermes.config import KNOWN, Config
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.services.http import make_session
 
 LOOK_SECONDS = 2.0

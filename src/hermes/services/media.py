@@ -16,16 +16,16 @@ from hermes.agent.sensitive import ask_for_keys
 from hermes.agent.toolkit import ToolContext
 from hermes.agent.voice.voices import Voices
 from hermes.core import media
-from hermes.core.catalogue import ENGLISH
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
+from hermes.core.i18n.catalogue import ENGLISH
+from hermes.core.i18n.en import Words
 from hermes.core.keys import Target
 from hermes.core.lane import DOORS
 from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import length, one_line, visible
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.services.letters import Letters
 from hermes.services.spool import Spool, TooBigError
 from hermes.store import codec

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Mapping
 
 from hermes.config import Config
-from hermes.core.catalogue import words_of
 from hermes.core.errors import PlatformError, StoreIsDownError
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.languages import pick
 from hermes.core.keys import AccountKey, ChatKind, SessionKey, Target
-from hermes.core.languages import pick
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, CommandHint, SetsCommands
 from hermes.services.commands.about import grouped

@@ -17,8 +17,8 @@ from hermes.agent.models.keys import KeyRing
 from hermes.agent.models.responses import Responses
 from hermes.config import EMBEDDED, KNOWN, Config, Loaded, ProviderConfig
 from hermes.config.providers import env_prefix
-from hermes.core.catalogue import Said
 from hermes.core.errors import ConfigError
+from hermes.core.i18n.catalogue import Said
 from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock, Model
 from hermes.services.http import ProxyRules, make_session

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from dataclasses import field
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import InboundMessage, Quote
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
 
 MOST_PLACES = 500
 MOST_PEOPLE = 200

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from hermes.core import pairing as rules
-from hermes.core.catalogue import ENGLISH, words_of
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
+from hermes.core.i18n.catalogue import ENGLISH, words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import guess, pick
 from hermes.core.keys import LOCAL, Target
-from hermes.core.languages import guess, pick
 from hermes.core.messages import Button, InboundMessage, OutboundMessage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.services.approvals import THE_OWNER
 from hermes.services.cards import in_place_of
 from hermes.services.intake import person_id_of

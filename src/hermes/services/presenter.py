@@ -15,14 +15,14 @@ from typing import Any
 
 from hermes.config import Config
 from hermes.config.schema import ToolProgress
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RateLimitedError, StoreIsDownError
-from hermes.core.growing import growing
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
+from hermes.core.markdown.streaming import growing
 from hermes.core.media import without_files
 from hermes.core.messages import Capabilities, OutboundMessage
 from hermes.core.ports import Adapter, EndsTyping, ShowsTyping
-from hermes.core.values import dataclass
 from hermes.services import progress
 from hermes.services.events import (
     EventBus,

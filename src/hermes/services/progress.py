@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from hermes.config.schema import ToolProgress
+from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
 
 COMMAND_SHOWN = 50
 ARGUMENTS_SHOWN = 200

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hermes
+from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest, Setting
-from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 
 from hermes.config import AccountConfig, Config
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
     ConfigError,
     ConflictError,
@@ -31,7 +32,6 @@ from hermes.core.keys import AccountKey, Target
 from hermes.core.manifest import AdapterParts, Kept, Manifest
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
-from hermes.core.values import dataclass
 from hermes.services.http import ProxyRules, make_session
 from hermes.services.registry import import_adapter, missing_package
 from hermes.services.time_zone import zone_of

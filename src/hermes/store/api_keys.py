@@ -6,8 +6,8 @@ import hashlib
 import secrets
 from pathlib import Path
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 from hermes.store.db import Tx
 from hermes.store.home import write_private
 

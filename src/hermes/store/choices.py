@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
 Table = Literal["lanes", "targets"]

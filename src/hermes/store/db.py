@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import hashlib
 import sqlite3
 from collections.abc import Sequence
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import migrate
 from hermes.store.sqlite_file import apply_migrations, transaction, tx_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.people import PersonRole
 from hermes.core.roles import Action, may
-from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
 

@@ -14,8 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError
-from hermes.core.values import dataclass
 
 MARKER = ".hermes-home"
 APPLICATION = "hermes-gateway"

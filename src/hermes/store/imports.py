@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
-from hermes.core.values import dataclass
 from hermes.store import people, sessions
 from hermes.store.db import Tx
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import claims
 from hermes.store.db import Tx
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import home, revisions
 from hermes.store.db import Tx
 

@@ -5,7 +5,7 @@ A worker shows its claim with every step of a turn, so one that lost its lane ca
 
 from __future__ import annotations
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import claims
 from hermes.store.choices import Choices
 from hermes.store.claims import Claim

@@ -13,8 +13,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
-from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
 META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"

@@ -19,7 +19,7 @@ from typing import Any
 
 import orjson
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import drift, home
 from hermes.store.db import Tx
 

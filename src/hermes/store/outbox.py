@@ -11,9 +11,9 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import takewhile
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
-from hermes.core.values import dataclass
 from hermes.store import claims, codec, files_out, waiting
 from hermes.store.claims import Claim
 from hermes.store.db import Tx

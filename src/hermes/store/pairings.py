@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Marks
-from hermes.core.values import dataclass
 from hermes.store.db import Tx
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Attachment, ChatMessage
 from hermes.core.people import PersonRole
 from hermes.core.requests import TurnOptions
-from hermes.core.values import dataclass
 from hermes.store import inbox, people
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState

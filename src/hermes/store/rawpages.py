@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 Value = None | int | float | str | bytes
 

@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import backup, drift, home, journal, migrate, mirror, rawpages, wal
 from hermes.store.sqlite_file import MAGIC, SUFFIXES, apply_migrations, beside, set_aside, transaction
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.core.values import dataclass
 from hermes.store import migrate
 from hermes.store.db import Database, Limits, OnTrouble, Tx, open_database
 

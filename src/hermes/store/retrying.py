@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import codec, inbox, rewind, sessions, turns
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, Incoming

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
 REVISION = "revision"

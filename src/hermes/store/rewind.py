@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Role
-from hermes.core.values import dataclass
 from hermes.store import revisions, sessions
 from hermes.store.db import Tx
 from hermes.store.revisions import REVISION, UNDO, Revision

@@ -12,8 +12,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.core.values import dataclass
 from hermes.store.sqlite_file import APPLICATION_ID
 
 FILE = "search.db"

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage
-from hermes.core.values import dataclass
 from hermes.store import codec, revisions
 from hermes.store.db import POSTGRES, SQLITE, Tx
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ForeignHomeError
-from hermes.core.values import dataclass
 from hermes.store import home, migrate, wal
 from hermes.store.db import SQLITE, Limits, Tx
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall
-from hermes.core.values import dataclass
 from hermes.store import approvals, lanes, sessions
 from hermes.store.claims import Claim
 from hermes.store.db import Tx

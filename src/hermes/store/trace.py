@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store import approvals, inbox, outbox, sessions, tool_calls, turns
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx

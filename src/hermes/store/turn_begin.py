@@ -9,9 +9,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hermes.core.languages import guess
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.languages import guess
 from hermes.core.messages import ChatMessage
-from hermes.core.values import dataclass
 from hermes.store import approvals, claims, inbox, lanes, outbox, people, prompts, sessions, tool_calls, turns
 from hermes.store.choices import NO_CHOICES, Choices
 from hermes.store.claims import Claim

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Usage
-from hermes.core.values import dataclass
 from hermes.store import approvals, claims, inbox, lanes, outbox, sessions, tool_calls, turns
 from hermes.store.claims import Claim
 from hermes.store.db import Tx

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Usage
-from hermes.core.values import dataclass
 from hermes.store import inbox, people
 from hermes.store.db import Tx
 from hermes.store.people import Person

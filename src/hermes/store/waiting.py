@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import OutboundMessage, TextUnit
 from hermes.core.text import length
-from hermes.core.values import dataclass
 from hermes.store import codec
 from hermes.store.db import Tx
 

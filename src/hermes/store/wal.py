@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 _HEADER = 32
 _FRAME_HEADER = 24

@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from hermes.config.schema import ToolProgress
-from hermes.core.growing import CURSOR
 from hermes.core.keys import Target
+from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import Rate, Rates
 from hermes.core.ports import Adapter, Alive
 from hermes.platforms.local.adapter import LocalAdapter

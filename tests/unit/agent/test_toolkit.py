@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hermes.agent.toolkit import ApprovalNeed, Parts, Tool, Toolbox, ToolContext, tool, tools_of
 from hermes.agent.tools import read_file, search_files
-from hermes.core.catalogue import CHINESE
 from hermes.core.errors import ToolError
+from hermes.core.i18n.catalogue import CHINESE
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
 from hermes.core.secret import Redactor, Secret

@@ -12,7 +12,7 @@ from hermes.config import BusyMode, ToolProgress
 from hermes.config.values import is_placeholder
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.keys import ChatKind
-from hermes.core.renewal import ResetMode, ResetPolicy
+from hermes.core.session_reset import ResetMode, ResetPolicy
 from tests.unit.config.samples import TOKEN, Home, revealed
 
 ROOT = Path(__file__).resolve().parents[3]

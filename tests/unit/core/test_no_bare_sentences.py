@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hermes
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 
 SOURCE = Path(hermes.__file__).parent
 SERVICES = SOURCE / "services"
@@ -78,7 +78,7 @@ def test_what_people_read_is_in_the_catalogue(name: str) -> None:
     if allowed is None:
         return
     found = set(sentences(ast.parse((SERVICES / name).read_text(encoding="utf-8"))))
-    assert not found - allowed, f"services/{name}: put these into core/words.py and core/words_zh.py"
+    assert not found - allowed, f"services/{name}: put these into core/i18n/en.py and core/i18n/zh.py"
     assert not allowed - found, f"services/{name} does not say these any more"
 
 
@@ -88,7 +88,7 @@ def test_a_bare_sentence_would_be_found() -> None:
 
 
 def test_every_sentence_of_the_catalogue_is_used() -> None:
-    catalogue = {SOURCE / "core" / "words.py", SOURCE / "core" / "words_zh.py"}
+    catalogue = {SOURCE / "core" / "i18n" / "en.py", SOURCE / "core" / "i18n" / "zh.py"}
     code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path not in catalogue)
     used = set(re.findall(r"\b[A-Z][A-Z_]+\b", code))
     assert {name for name in vars(Words) if name.isupper()} <= used

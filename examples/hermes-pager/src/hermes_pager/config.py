@@ -7,7 +7,7 @@ from typing import Self
 
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
-from hermes.core.settings import web_address
+from hermes.core.setting_checks import web_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from hermes.agent.backends.output import Output
-from hermes.core.values import dataclass
-from hermes.core.words import Words
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.en import Words
 
 
 class BackendName(StrEnum):

@@ -12,7 +12,7 @@ from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 
 PROBE_SECONDS = 5.0
 # New namespaces for users, processes, IPC, names and the network; no privilege inside; gone when we are gone.

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from hermes.agent.backends.groups import is_alive, signal_group
 from hermes.agent.backends.output import Output
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from typing import assert_never
 
 from hermes.agent.backends.base import BackendName
 from hermes.config.schema import OthersTerminal, OwnerTerminal, TerminalConfig
+from hermes.core.dataclasses import dataclass
 from hermes.core.people import PersonRole
-from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

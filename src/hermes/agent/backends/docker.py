@@ -15,7 +15,7 @@ from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 from hermes.store.ids import new_id
 
 PROGRAMS = ("docker", "podman")

@@ -18,7 +18,7 @@ from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
 from hermes.core.errors import ToolError
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 
 TEMPORARY = ".tmp"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

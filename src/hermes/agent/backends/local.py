@@ -8,7 +8,7 @@ from hermes.agent.backends.base import BackendName, Work
 from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 
 
 class LocalBackend:

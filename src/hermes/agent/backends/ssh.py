@@ -15,7 +15,7 @@ from hermes.agent.backends.lease import REMOTE_LEASE, leased
 from hermes.agent.backends.output import Output
 from hermes.config.schema import TerminalConfig
 from hermes.core.errors import ToolError
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 
 LONGEST_PREFACE = 60_000  # bytes: what a pipe takes before anybody reads
 FAILED = 255

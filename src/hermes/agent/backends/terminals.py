@@ -20,11 +20,11 @@ from hermes.agent.backends.output import Output, read_file
 from hermes.agent.toolkit import ToolContext
 from hermes.config import Config
 from hermes.config.schema import TerminalConfig
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError, ToolError
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Clock
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.store import processes
 from hermes.store.db import Database
 from hermes.store.ids import new_id

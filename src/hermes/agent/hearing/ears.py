@@ -16,9 +16,9 @@ from hermes.agent.voice.asking import OpenSession, ask, sendable
 from hermes.agent.voice.programs import StartedGroup, argv_of, run
 from hermes.agent.voice.voices import ENDINGS
 from hermes.config import Config, SttConfig
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 LONGEST_SOUND = 25_000_000
 LONGEST_WORDS = 20_000

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from hermes.agent.models import words
 from hermes.agent.models.errors import what_happened
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.ports import (
@@ -21,7 +22,6 @@ from hermes.core.ports import (
     ReasoningDelta,
     TextDelta,
 )
-from hermes.core.values import dataclass
 
 PASSING = frozenset({Kind.TRANSIENT, Kind.RATE, Kind.EMPTY})
 

@@ -25,8 +25,8 @@ from hermes.agent.models.embedded_words import (
     prompt_for,
 )
 from hermes.agent.models.fetch import Fetcher, FetchError, Installed, StillFetchingError
-from hermes.core.catalogue import Said
 from hermes.core.errors import ModelError, ModelErrorKind
+from hermes.core.i18n.catalogue import Said
 from hermes.core.messages import Usage
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, TextDelta
 

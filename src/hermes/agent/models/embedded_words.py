@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from hermes.core.catalogue import words_of
+from hermes.core.i18n.catalogue import words_of
 from hermes.core.messages import ChatMessage, Role
 
 # One sentence: without it the model loops, and every further prompt token costs it 17 ms.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 
 from hermes.agent.models import words
-from hermes.core.catalogue import Said, told
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
 from hermes.core.errors import ModelErrorKind as Kind
+from hermes.core.i18n.catalogue import Said, told
 from hermes.core.secret import HIDDEN, Redactor
-from hermes.core.values import dataclass
 
 LONGEST_DETAIL = 200
 

@@ -22,9 +22,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from hermes.core.catalogue import Said
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.core.values import dataclass
+from hermes.core.i18n.catalogue import Said
 
 log = logging.getLogger(__name__)
 

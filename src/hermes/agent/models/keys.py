@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.ports import Clock
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 log = logging.getLogger(__name__)
 

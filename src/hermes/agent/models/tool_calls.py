@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ToolCall
-from hermes.core.values import dataclass
 
 
 @dataclass(slots=True)

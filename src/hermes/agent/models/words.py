@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes.core.catalogue import Said, told
 from hermes.core.errors import ModelErrorKind as Kind
-from hermes.core.words import Words
+from hermes.core.i18n.catalogue import Said, told
+from hermes.core.i18n.en import Words
 
 
 def _what(kind: Kind, words: Words) -> str:

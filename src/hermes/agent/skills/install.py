@@ -12,8 +12,8 @@ from hermes.agent.skills.files import alone_in, from_trash, move_in, read_json, 
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, read_skill, same_name
 from hermes.agent.skills.scan import Finding, RefusedError, Report, copy_checked, scan
 from hermes.agent.skills.sources import bring, find_one
+from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
 from hermes.store.home import make_private_folder, write_private
 
 ORIGINS = ".installed.json"

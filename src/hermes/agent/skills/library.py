@@ -20,11 +20,11 @@ from hermes.agent.skills.files import read_json
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, Variable, read_bounded, read_skill, same_name
 from hermes.agent.skills.reserved import is_reserved
 from hermes.config.schema import SkillsConfig
-from hermes.core.command import nearest
+from hermes.core.dataclasses import dataclass
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Secret
+from hermes.core.slash_command import nearest
 from hermes.core.text import one_line, storable
-from hermes.core.values import dataclass
 from hermes.store.home import write_private
 
 log = logging.getLogger(__name__)

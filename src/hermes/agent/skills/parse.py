@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.core.values import dataclass
 
 FILE_NAME = "SKILL.md"
 MAX_BYTES = 64 * 1024

@@ -15,8 +15,8 @@ from typing import Any
 
 from hermes.agent.skills.parse import FILE_NAME, MAX_BYTES, Skill, SkillError, parse, read_bounded, read_skill
 from hermes.agent.skills.reserved import is_reserved
+from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 1_000_000

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import Skill, SkillError, parse
-from hermes.core.command import read_command
 from hermes.core.messages import InboundMessage
+from hermes.core.slash_command import read_command
 from hermes.core.text import one_line
 from hermes.store import codec
 from hermes.store.inbox import InboxRow

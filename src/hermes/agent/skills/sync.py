@@ -19,7 +19,7 @@ from typing import Any
 import hermes
 from hermes.agent.skills.files import alone_in, move_in, read_json, staging_in, sweep, to_trash
 from hermes.agent.skills.parse import FILE_NAME, SkillError
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 from hermes.store.home import make_private_folder, write_private
 
 BUNDLED = Path(hermes.__file__).parent / "bundled_skills"

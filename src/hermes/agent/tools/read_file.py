@@ -9,8 +9,8 @@ from typing import BinaryIO
 from hermes.agent.files import open_inside
 from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 MOST_LINES = 2000
 LINE_BYTES = 4000

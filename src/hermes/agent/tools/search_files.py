@@ -20,8 +20,8 @@ from hermes.agent.files import NoFileError, place_of, read_inside
 from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
 from hermes.agent.tools import search_walk
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 Kind = Literal["text", "names"]
 MOST_RESULTS = 200

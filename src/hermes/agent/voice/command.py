@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from hermes.agent.voice.programs import StartedGroup, argv_of, run
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 SETTING = "tts.command"
 # What is used when the owner names none, in this order; the second form is for a chosen voice.

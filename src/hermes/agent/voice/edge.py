@@ -21,10 +21,10 @@ import aiohttp
 from yarl import URL
 
 from hermes.agent.voice.asking import MOST_BYTES, UNREACHED, OpenSession
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.messages import TextUnit
 from hermes.core.text import split
-from hermes.core.values import dataclass
 
 ROOT = "https://speech.platform.bing.com"
 PATH = "/consumer/speech/synthesize/readaloud/edge/v1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from hermes.agent.voice.asking import OpenSession, ask, sendable
+from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 ROOT = "https://api.elevenlabs.io"
 VOICE = "21m00Tcm4TlvDq8ikWAM"

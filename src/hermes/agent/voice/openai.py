@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hermes.agent.voice.asking import OpenSession, ask, sendable
+from hermes.core.dataclasses import dataclass
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 VOICE = "alloy"
 MODEL = "gpt-4o-mini-tts"

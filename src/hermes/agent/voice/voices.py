@@ -15,8 +15,8 @@ from hermes.agent.voice.openai import OpenAi
 from hermes.agent.voice.programs import StartedGroup
 from hermes.config import Config
 from hermes.core import media
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 LONGEST = 4000
 ENDINGS = {

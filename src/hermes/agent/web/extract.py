@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from hermes.agent.web.charsets import known_charset
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 MOST_NODES = 400_000
 MOST_CHARACTERS = 2_000_000

@@ -23,9 +23,9 @@ from yarl import URL
 from hermes import __version__
 from hermes.agent.models.errors import retry_after_of
 from hermes.config import WebConfig
-from hermes.core.addresses import NO_HOSTS, AllowedHosts, IpAddress, WebAddress, check_answers, read_url
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
+from hermes.core.url_policy import NO_HOSTS, AllowedHosts, IpAddress, WebAddress, check_answers, read_url
 
 MOST_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

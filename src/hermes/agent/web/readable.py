@@ -17,8 +17,8 @@ from hermes.agent.web import child
 from hermes.agent.web.charsets import known_charset
 from hermes.agent.web.frame import without_unseen
 from hermes.agent.web.guarded import Fetched
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 TYPES = (
     "text/",

@@ -20,9 +20,9 @@ from python_socks import ProxyError
 
 from hermes.agent.models.errors import retry_after_of
 from hermes.config import WebConfig
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 
 MOST_RESULTS = 20
 LONGEST_QUERY = 400

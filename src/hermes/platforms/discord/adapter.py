@@ -11,9 +11,9 @@ from pathlib import Path
 
 import aiohttp
 
+from hermes.core.cursor import of_identity
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.keys import Target
-from hermes.core.marks import of_identity
 from hermes.core.messages import Attachment, Json, Marks, OutboundMessage, Receipt
 from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.platforms.discord import wire

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RejectedError
 from hermes.core.messages import Json
-from hermes.core.values import dataclass
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.places import Places
 from hermes.platforms.discord.reading import Room, RoomKind, is_snowflake, order, room_of, snowflake_at

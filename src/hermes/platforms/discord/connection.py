@@ -23,10 +23,10 @@ from discord.errors import ConnectionClosed
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from yarl import URL
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
-from hermes.core.values import dataclass
 from hermes.platforms.calls import BROKEN
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.api import BorrowingClient

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from hermes.core.markdown import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
+from hermes.core.markdown.blocks import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
 
 GAP = "\u200b"
 _LANGUAGE = re.compile(r"[\w+#.-]{0,30}")

@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import RateLimitedError
 from hermes.core.messages import Marks
-from hermes.core.values import dataclass
 from hermes.platforms.discord.reading import is_snowflake, order
 
 _SINCE, _SESSION, _THREADS, _ROLES, _BEGUN = "since", "session", "threads", "roles", "begun"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeGuard
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.media import kind_of_type
 from hermes.core.messages import (
@@ -22,7 +23,6 @@ from hermes.core.messages import (
     TextUnit,
 )
 from hermes.core.text import length, without_name
-from hermes.core.values import dataclass
 
 EPOCH_MS = 1_420_070_400_000  # Discord's ids count from the first second of 2015
 LONG_TEXT = 1990  # of the 2,000 that most people can write: the rest is likely to follow

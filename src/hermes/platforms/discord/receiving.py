@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import InboundEvent, InboundMessage, Json
-from hermes.core.values import dataclass
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.catchup import CatchUp, CaughtUp
 from hermes.platforms.discord.connection import Broken, Ended, Frame, Heard

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 MOST_POINTS = 256
 _RATE = 48_000  # Opus counts its samples at this rate, whatever it was recorded at

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import UnreachableError, WindowClosedError
 from hermes.core.messages import OutboundMessage, Receipt
-from hermes.core.values import dataclass
 
 REMEMBERED_SENDS = 1000
 SUBMIT_SECONDS = 10.0

@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 import aiohttp
 
+from hermes.core.cursor import of_identity
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError, WindowClosedError
 from hermes.core.keys import Target
-from hermes.core.marks import of_identity
 from hermes.core.messages import (
     REPEAT_MARK,
     Attachment,
@@ -32,7 +33,6 @@ from hermes.core.messages import (
     Unreadable,
 )
 from hermes.core.ports import Alive, Emit
-from hermes.core.values import dataclass
 from hermes.platforms.qq import media, reading, session, wire
 from hermes.platforms.qq.api import Api
 from hermes.platforms.qq.config import QQConfig

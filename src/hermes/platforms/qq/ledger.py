@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TypeVar
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Marks
-from hermes.core.values import dataclass
 
 MESSAGE, EVENT = "msg_id", "event_id"
 _MARKS = {MESSAGE: "answers:", EVENT: "follows:"}

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import IO
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Attachment, AttachmentKind
-from hermes.core.values import dataclass
 from hermes.platforms import files
 
 MB = 1_000_000

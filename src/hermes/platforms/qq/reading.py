@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import TypeGuard
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import (
     Attachment,
@@ -23,7 +24,6 @@ from hermes.core.messages import (
     Quote,
 )
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 
 LONGEST_ID = 512
 _CHINA = timezone(timedelta(hours=8))

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Self
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json, Marks
-from hermes.core.values import dataclass
 
 GROUP_AND_C2C = 1 << 25
 INTERACTION = 1 << 26

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
     CredentialsError,
     OutcomeUnknownError,
@@ -22,7 +23,6 @@ from hermes.core.errors import (
 )
 from hermes.core.messages import REPEAT_MARK, InboundEvent, Json, OutboundMessage, read, unreadable
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.platforms.qq import markdown
 from hermes.platforms.qq.reading import Me, Place, Scene, parse
 from hermes.platforms.qq.session import WAIT_SECONDS

@@ -12,9 +12,9 @@ from pathlib import Path
 import aiohttp
 import orjson
 
+from hermes.core.cursor import of_identity
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError
 from hermes.core.keys import Target
-from hermes.core.marks import of_identity
 from hermes.core.messages import (
     REPEAT_MARK,
     Attachment,

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
 from hermes.core.messages import Json
-from hermes.core.values import dataclass
 from hermes.platforms import readers
 from hermes.platforms.readers import Readers, patiently
 from hermes.platforms.slack.api import Api

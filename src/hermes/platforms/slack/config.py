@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Self
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.secret import Secret
-from hermes.core.settings import web_address
-from hermes.core.values import dataclass
+from hermes.core.setting_checks import web_address
 
 DEFAULT_BASE_URL = "https://slack.com/api"
 

@@ -10,10 +10,10 @@ from dataclasses import field
 import aiohttp
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConflictError, PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
-from hermes.core.values import dataclass
 from hermes.platforms.calls import BROKEN
 from hermes.platforms.slack.api import Api
 

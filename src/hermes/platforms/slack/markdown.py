@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hermes.core import few_marks
-from hermes.core.few_marks import Keep, Style
+from hermes.core.markdown import basic
+from hermes.core.markdown.basic import Keep, Style
 
 _ADDRESS = re.compile(r"(?:https?|mailto|tel|slack):", re.IGNORECASE)
 
@@ -15,7 +15,7 @@ def escape(text: str) -> str:
 
 
 def render(source: str) -> str:
-    return few_marks.render(source, _MRKDWN)
+    return basic.render(source, _MRKDWN)
 
 
 def _link(words: str, address: str, keep: Keep) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.media import kind_of_type
 from hermes.core.messages import (
@@ -19,7 +20,6 @@ from hermes.core.messages import (
     Quote,
 )
 from hermes.core.text import without_name
-from hermes.core.values import dataclass
 
 COMMAND = "/hermes"
 # A message of a person; every other subtype is a notice (joined, topic changed) or not for us.

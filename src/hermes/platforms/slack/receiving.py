@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, UnreachableError
 from hermes.core.messages import InboundEvent, InboundMessage
-from hermes.core.values import dataclass
 from hermes.platforms.slack import reading, wire
 from hermes.platforms.slack.catchup import CatchUp, CaughtUp
 from hermes.platforms.slack.connection import Frame, Link, Links, Moved, farewell, loaded

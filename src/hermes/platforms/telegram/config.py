@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Self
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Rate, Rates
 from hermes.core.secret import Secret
-from hermes.core.settings import number, web_address
-from hermes.core.values import dataclass
+from hermes.core.setting_checks import number, web_address
 
 DEFAULT_BASE_URL = "https://api.telegram.org"
 DEFAULT_POLL_SECONDS = 20

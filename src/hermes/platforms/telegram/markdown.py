@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import field
 
-from hermes.core.markdown import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
+from hermes.core.markdown.blocks import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
 
 _RESERVED = {ord(character): f"\\{character}" for character in "_*[]()~`>#+-=|{}.!\\"}
 _RESERVED_IN_CODE = {ord(character): f"\\{character}" for character in "`\\"}

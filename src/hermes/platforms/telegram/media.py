@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 import aiohttp
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Attachment, AttachmentKind, Json
-from hermes.core.values import dataclass
 from hermes.platforms import files
 from hermes.platforms.files import OpenFile
 

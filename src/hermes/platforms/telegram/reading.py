@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Json, Press, Quote, TextUnit
 from hermes.core.text import length, storable
-from hermes.core.values import dataclass
 from hermes.platforms.telegram.media import attachments
 
 # A client cuts what it sends at 4096 units; from here on the next message is likely the rest.

@@ -16,6 +16,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
     ConflictError,
     CredentialsError,
@@ -39,7 +40,6 @@ from hermes.core.messages import (
 from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable, trim
-from hermes.core.values import dataclass
 from hermes.platforms import files
 from hermes.platforms.calls import BROKEN, CUT, NO_PROXY, nothing_was_sent, within
 from hermes.platforms.telegram import markdown, media

@@ -11,6 +11,8 @@ from typing import Any
 
 import aiohttp
 
+from hermes.core.cursor import of_identity
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
     CredentialsError,
     PlatformError,
@@ -22,7 +24,6 @@ from hermes.core.errors import (
 )
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
-from hermes.core.marks import of_identity
 from hermes.core.messages import (
     REPEAT_MARK,
     Attachment,
@@ -36,7 +37,6 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import Emit
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.platforms.weixin import client, media, reading, wire
 from hermes.platforms.weixin.breaker import Breaker
 from hermes.platforms.weixin.client import Client

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Self
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Rate, Rates
 from hermes.core.secret import Secret
-from hermes.core.settings import number, web_address
-from hermes.core.values import dataclass
+from hermes.core.setting_checks import number, web_address
 
 DEFAULT_BASE_URL = "https://ilinkai.weixin.qq.com"
 DEFAULT_CDN_URL = "https://novac2c.cdn.weixin.qq.com/c2c"

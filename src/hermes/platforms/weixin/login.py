@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import field
 from urllib.parse import urlsplit
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, SignedIn, SignInScreen
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 from hermes.platforms.weixin.client import QrClient
 from hermes.platforms.weixin.config import DEFAULT_BASE_URL, root
 

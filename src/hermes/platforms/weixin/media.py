@@ -15,9 +15,9 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment, AttachmentKind, Json
-from hermes.core.values import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext

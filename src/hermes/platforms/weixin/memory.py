@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import InboundMessage, Marks
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.platforms.weixin.reading import Remembered
 from hermes.platforms.weixin.wire import number
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Json, Quote, read, unreadable
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.platforms.weixin import media, wire
 
 LONGEST_NAME = 200

@@ -12,10 +12,10 @@ from typing import Any
 import orjson
 
 from hermes import __version__
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
 from hermes.core.messages import REPEAT_MARK, Json, OutboundMessage
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.platforms.weixin.config import LOGIN
 
 TEXT_LIMIT = 2000  # code points in a bubble

@@ -8,10 +8,10 @@ from urllib.parse import quote
 import aiohttp
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
-from hermes.core.values import dataclass
 from hermes.platforms.calls import BROKEN, nothing_was_sent, within
 from hermes.platforms.whatsapp import wire
 

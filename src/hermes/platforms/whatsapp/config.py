@@ -8,11 +8,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts
-from hermes.core.settings import number
-from hermes.core.values import dataclass
+from hermes.core.setting_checks import number
 
 LINK = "hermes whatsapp"
 DEFAULT_PREFIX = "⚕ *Hermes Agent*\\n"

@@ -23,8 +23,8 @@ from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, UnreachableError
-from hermes.core.values import dataclass
 from hermes.platforms.whatsapp.config import DEFAULT_INSTALL_SECONDS
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 import aiohttp
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ConflictError, CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, SignedIn, SignInScreen
-from hermes.core.values import dataclass
 from hermes.platforms.whatsapp import adopting
 from hermes.platforms.whatsapp.client import Client
 from hermes.platforms.whatsapp.config import LINK, Places, WhatsAppConfig, person_id

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from hermes.core import few_marks
-from hermes.core.few_marks import Keep, Style
+from hermes.core.markdown import basic
+from hermes.core.markdown.basic import Keep, Style
 
 
 def render(source: str) -> str:
-    return few_marks.render(source, _WHATSAPP)
+    return basic.render(source, _WHATSAPP)
 
 
 def _link(words: str, address: str, keep: Keep) -> str:

@@ -18,10 +18,10 @@ from typing import Any, Self
 
 import aiohttp
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConflictError, CredentialsError, UnreachableError
 from hermes.core.secret import Secret
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
 from hermes.platforms.whatsapp import adopting
 from hermes.platforms.whatsapp.client import Address, Client
 from hermes.platforms.whatsapp.config import LINK, Places

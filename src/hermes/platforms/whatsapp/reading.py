@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import (
     Attachment,
@@ -23,7 +24,6 @@ from hermes.core.messages import (
     unreadable,
 )
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.platforms.whatsapp import wire
 from hermes.platforms.whatsapp.wire import Me
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
     ConflictError,
     CredentialsError,
@@ -24,7 +25,6 @@ from hermes.core.errors import (
 )
 from hermes.core.messages import Attachment, AttachmentKind, Json, OutboundMessage
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.platforms.whatsapp.config import LINK, person_id
 from hermes.platforms.whatsapp.markdown import render
 

@@ -11,12 +11,12 @@ from typing import Any
 from aiohttp import web
 
 from hermes.core.approval import Scope, may_answer
-from hermes.core.catalogue import ENGLISH
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Json
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.servers.api import parse
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.parts import CALLER, ApiParts, Caller

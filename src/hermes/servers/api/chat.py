@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.core.values import dataclass
 from hermes.servers.api import formats, parse, results
 from hermes.servers.api.chunks import Telling
 from hermes.servers.api.closing import OpenCalls

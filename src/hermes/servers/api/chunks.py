@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Json
 from hermes.core.requests import TurnResult
-from hermes.core.values import dataclass
 from hermes.servers.api import progress, results
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.parts import SessionNames

@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import Any
 
 from hermes.config import ApiConfig
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Image, TextUnit
 from hermes.core.text import length, one_line, storable
-from hermes.core.values import dataclass
 from hermes.servers.api.errors import ApiError, bad_request
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import orjson
 from aiohttp import web
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, Role, TextUnit, ToolCall, ToolSpec
 from hermes.core.text import length, one_line, storable
-from hermes.core.values import dataclass
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import ApiError, bad_request
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from aiohttp import web
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
 from hermes.core.roles import Action, may
-from hermes.core.values import dataclass
 from hermes.servers.api.errors import bad_request
 from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway

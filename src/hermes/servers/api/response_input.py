@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, Role, ToolCall
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
 from hermes.servers.api import formats, parse
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request

@@ -16,10 +16,10 @@ from dataclasses import replace
 from aiohttp import web
 
 from hermes.agent.prompt import unanswered
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import TurnResult
-from hermes.core.values import dataclass
 from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api import results
 from hermes.servers.api.errors import ApiError

@@ -19,12 +19,12 @@ import orjson
 from aiohttp import web
 
 from hermes.agent.prompt import unanswered
+from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.servers.api import formats, parse, results
 from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api.closing import OpenCalls

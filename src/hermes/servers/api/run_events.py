@@ -15,9 +15,9 @@ from typing import assert_never
 
 import orjson
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Json
 from hermes.core.ports import Clock
-from hermes.core.values import dataclass
 from hermes.servers.api.following import BATCH_SECONDS
 from hermes.servers.api.transcripts import message_id, trimmed
 from hermes.services.events import (

@@ -16,12 +16,12 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.text import storable
-from hermes.core.values import dataclass
 from hermes.servers.api import approvals, parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request, not_found

@@ -16,13 +16,13 @@ from typing import Any
 
 from aiohttp import web
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import ChatKind, SessionKey, quote
 from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line, storable
-from hermes.core.values import dataclass
 from hermes.servers.api import parse, results
 from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits

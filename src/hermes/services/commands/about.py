@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import hermes
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.services.commands.base import Command, CommandContext, command
 from hermes.services.commands.busy import meaning
 from hermes.services.models import is_there, route_of

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hermes.core.approval import Scope, TypedApproval, read_approve, read_deny
+from hermes.core.i18n.en import Words
 from hermes.core.text import one_line
-from hermes.core.words import Words
 from hermes.services.approvals import Answer, Answered, Waiting
 from hermes.services.commands.base import CommandContext, command
 from hermes.store.approvals import Approval

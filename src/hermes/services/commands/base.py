@@ -12,18 +12,18 @@ from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit import Parts, ToolContext
 from hermes.config import Config, Loaded
 from hermes.core.approval import read_button
-from hermes.core.catalogue import told, words_of
-from hermes.core.command import nearest, read_command
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, PlatformError
+from hermes.core.i18n.catalogue import told, words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
-from hermes.core.languages import pick
 from hermes.core.messages import InboundMessage, OutboundMessage, Press
 from hermes.core.pairing import read_button as read_pairing_button
 from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Adapter, AnswersPresses, Clock
 from hermes.core.roles import Action, may
-from hermes.core.values import dataclass
-from hermes.core.words import Words
+from hermes.core.slash_command import nearest, read_command
 from hermes.services.approvals import Answer, Approvals
 from hermes.services.intake import lane_key
 from hermes.services.lanes import Lanes

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
 from hermes.core.lane import BusyMode
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.store import lanes
 

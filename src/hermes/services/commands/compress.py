@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from hermes.core.catalogue import told
+from hermes.core.i18n.catalogue import told
+from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.compression import Compressed, Compression
 from hermes.store import sessions

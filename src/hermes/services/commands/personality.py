@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.core.command import nearest
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole, at_least
+from hermes.core.slash_command import nearest
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.store import choices

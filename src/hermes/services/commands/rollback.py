@@ -7,10 +7,10 @@ from pathlib import Path
 
 from hermes.agent.checkpoints import UNDO, Checkpoints
 from hermes.agent.toolkit import ToolContext
-from hermes.core.catalogue import told
 from hermes.core.errors import ToolError
+from hermes.core.i18n.catalogue import told
+from hermes.core.i18n.en import Words
 from hermes.core.text import one_line
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of
 from hermes.store.checkpoints import ABSENT, Checkpoint

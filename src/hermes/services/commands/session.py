@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.lanes import Stopped
 from hermes.services.turns import StopReason

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from hermes.core.i18n.en import Words
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Role
 from hermes.core.text import one_line
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns import StopReason
 from hermes.store import sessions

@@ -11,9 +11,9 @@ from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import Skill, same_name
 from hermes.agent.skills.showing import listed, missing_lines, view
 from hermes.agent.skills.switches import SkillSwitches
+from hermes.core.i18n.en import Words
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 
 LINE = 90

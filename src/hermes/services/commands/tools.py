@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hermes.agent.toolkit import Toolbox
 from hermes.agent.toolsets import FINDING, GROUPS
+from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
 from hermes.core.people import PersonRole
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 
 

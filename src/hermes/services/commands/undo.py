@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hermes.core.i18n.en import Words
 from hermes.core.text import one_line
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.store import rewind, sessions
 from hermes.store.rewind import Undone

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, tzinfo
 
+from hermes.core.i18n.en import Words
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
-from hermes.core.words import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of
 from hermes.store import sessions, usage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.config.schema import ToolProgress
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 from hermes.services import progress
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.presenter import Presenter

@@ -16,12 +16,12 @@ from hermes.agent.sight import can_see, is_about_pictures, without_pictures
 from hermes.agent.step import ask_model
 from hermes.config import Config
 from hermes.core import turn as rules
-from hermes.core.catalogue import told
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError, ModelErrorKind
+from hermes.core.i18n.catalogue import told
 from hermes.core.lane import DOORS, BusyMode
 from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
 from hermes.core.ports import Model, ModelReply, ModelRequest
-from hermes.core.values import dataclass
 from hermes.services.events import TextArrived
 from hermes.services.models import route_of
 from hermes.services.turns.work import TurnParts, Work

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from hermes.agent.post import Parcel
 from hermes.agent.prompt import unanswered
-from hermes.core.catalogue import told
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
+from hermes.core.i18n.catalogue import told
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
 from hermes.core.requests import TurnResult
-from hermes.core.values import dataclass
 from hermes.services.compression import Talk
 from hermes.services.events import TurnEnded
 from hermes.services.media import Mail

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hermes.agent.toolkit import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
-from hermes.core.catalogue import ENGLISH
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import Target
 from hermes.core.media import without_files
 from hermes.core.messages import OutboundMessage, Role, ToolCall

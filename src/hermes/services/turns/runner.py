@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import replace
 
 from hermes.core import turn as rules
-from hermes.core.catalogue import words_of
 from hermes.core.errors import ModelError, StoreIsDownError
+from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey
-from hermes.core.languages import pick
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
-from hermes.core.words import Words
 from hermes.services.cards import Cards
 from hermes.services.events import SegmentEnded, TurnStarted
 from hermes.services.turns.asking import Asking, calls_of_client, has_ours, with_fresh_ids

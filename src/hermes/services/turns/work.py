@@ -9,15 +9,15 @@ from typing import Protocol
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit import Toolbox, ToolContext
 from hermes.config import Config
-from hermes.core.catalogue import ENGLISH
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.catalogue import ENGLISH
+from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage, Role, Usage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line
-from hermes.core.values import dataclass
-from hermes.core.words import Words
 from hermes.services.aloud import Aloud
 from hermes.services.attachments import Attachments
 from hermes.services.cards import Cards

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.agent.models.errors import ProviderError, kind_of, presentable, read_refusal, refusal, retry_after_of
-from hermes.core.catalogue import CHINESE, ENGLISH, told
 from hermes.core.errors import ModelErrorKind as Kind
+from hermes.core.i18n.catalogue import CHINESE, ENGLISH, told
 from hermes.core.secret import Redactor, Secret
 
 

@@ -14,8 +14,8 @@ from hermes.agent.sensitive import why_sensitive
 from hermes.agent.toolkit import ToolContext
 from hermes.agent.tools import read_file, search_files
 from hermes.agent.tools.write_file import WRITE_BYTES, ask_first, write_file
-from hermes.core.catalogue import ENGLISH
 from hermes.core.errors import ToolError
+from hermes.core.i18n.catalogue import ENGLISH
 
 
 def halves(folder: Path) -> list[Path]:

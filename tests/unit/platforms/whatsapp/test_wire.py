@@ -13,8 +13,8 @@ from hermes.core.errors import (
     RejectedError,
     UnreachableError,
 )
-from hermes.core.few_marks import GAP
 from hermes.core.keys import Target
+from hermes.core.markdown.basic import GAP
 from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage
 from hermes.platforms.whatsapp import wire
 from hermes.platforms.whatsapp.markdown import render

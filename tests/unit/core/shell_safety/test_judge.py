@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hermes.core.catalogue import CHINESE, ENGLISH
-from hermes.core.danger_rules import RULES
-from hermes.core.dangers import CLASSES, Danger, Verdict, judge
+from hermes.core.i18n.catalogue import CHINESE, ENGLISH
+from hermes.core.shell_safety.judge import CLASSES, Danger, Verdict, judge
+from hermes.core.shell_safety.rules import RULES
 
 HARMLESS = r"""
 ls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.core.languages import guess, pick
+from hermes.core.i18n.languages import guess, pick
 
 
 def test_what_the_owner_set_holds_for_everybody() -> None:

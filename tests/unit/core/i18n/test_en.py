@@ -9,12 +9,12 @@ import string
 import pytest
 
 from hermes.agent.toolsets import GROUPS
-from hermes.core import words_zh
-from hermes.core.catalogue import CATALOGUE, CHINESE, ENGLISH, Said, told, words_of
 from hermes.core.errors import GatewayError
-from hermes.core.languages import LANGUAGES
+from hermes.core.i18n import zh
+from hermes.core.i18n.catalogue import CATALOGUE, CHINESE, ENGLISH, Said, told, words_of
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.people import PersonRole
-from hermes.core.words import Words
 from hermes.equipment import COMMANDS
 from hermes.services.commands.base import collect
 from hermes.services.supervisor import Link
@@ -82,14 +82,14 @@ def test_a_length_of_time_reads_as_people_say_it(seconds: float, english: str, c
 
 def test_every_command_group_and_role_is_told_in_chinese() -> None:
     commands = set(collect(COMMANDS).values())
-    assert {command.name for command in commands} == set(words_zh.SUMMARIES)
-    assert set(GROUPS) == set(words_zh.GROUPS)
-    assert set(PersonRole) == set(words_zh.ROLES)
-    assert set(Link) == set(words_zh.STATES)
-    assert {reason.value for reason in StopReason} - {StopReason.DRAIN.value} <= set(words_zh.REASONS)
+    assert {command.name for command in commands} == set(zh.SUMMARIES)
+    assert set(GROUPS) == set(zh.GROUPS)
+    assert set(PersonRole) == set(zh.ROLES)
+    assert set(Link) == set(zh.STATES)
+    assert {reason.value for reason in StopReason} - {StopReason.DRAIN.value} <= set(zh.REASONS)
     for command in commands:
         assert ENGLISH.summary(command.name, command.summary) == command.summary
-        assert CHINESE.summary(command.name, command.summary) == words_zh.SUMMARIES[command.name]
+        assert CHINESE.summary(command.name, command.summary) == zh.SUMMARIES[command.name]
     assert ENGLISH.role("owner") == "owner"
     assert CHINESE.role("owner") == "主人"
     assert CHINESE.reason("no word of ours") == "no word of ours"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 
 class ResetMode(StrEnum):

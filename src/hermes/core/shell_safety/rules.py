@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from hermes.core.values import dataclass
-from hermes.core.words import Words
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.en import Words
 
 
 class Danger(StrEnum):

@@ -14,13 +14,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from hermes.core import danger_rules as rules
-from hermes.core import shell
-from hermes.core.danger_rules import CLASSES as CLASSES
-from hermes.core.danger_rules import Danger as Danger
-from hermes.core.shell import Redirect, Simple, Word
-from hermes.core.values import dataclass
-from hermes.core.words import Words
+from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.en import Words
+from hermes.core.shell_safety import parser, rules
+from hermes.core.shell_safety.parser import Redirect, Simple, Word
+from hermes.core.shell_safety.rules import CLASSES as CLASSES
+from hermes.core.shell_safety.rules import Danger as Danger
 
 DEEPEST = 8
 MOST_TRIALS = 4
@@ -85,7 +84,7 @@ class _Judging:
             self.found.add(Danger.UNJUDGED)
             return
         self._look_at_raw(command)
-        script = shell.read(command)
+        script = parser.read(command)
         if script.trouble:
             self.found.add(Danger.UNJUDGED)
         folder = self._folder

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.renewal import ResetMode, ResetPolicy, renewal_reason
+from hermes.core.session_reset import ResetMode, ResetPolicy, renewal_reason
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.words import Words
+from hermes.core.i18n.en import Words
 
 SUMMARIES = {
     "agents": "现在有哪些事在为你做",

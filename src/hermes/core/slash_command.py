@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,31})(?:@\w+)?(?:\s+(.*))?\s*", re.DOTALL)
 

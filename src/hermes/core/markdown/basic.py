@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from hermes.core.markdown import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
+from hermes.core.markdown.blocks import FENCE, RULE, RULE_SHOWN, aligned, end_of_code, is_table, table_rows
 
 GAP = "\u200b"  # zero width: parts a mark from the letter beside it
 _KEPT, _END = "\ue000", "\ue001"  # around the number of a stretch that is put back at the end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes.core.errors import ConfigError
-from hermes.core.settings import number, web_address
+from hermes.core.setting_checks import number, web_address
 
 USUAL = "https://api.example.org"
 

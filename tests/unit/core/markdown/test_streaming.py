@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hermes.core.growing import CURSOR, growing
+from hermes.core.markdown.streaming import CURSOR, growing
 from hermes.core.messages import TextUnit
 from hermes.core.text import length
 from hermes.platforms.telegram import markdown

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes.core import values
+from hermes.core import dataclasses as values
 
 
 @values.dataclass(frozen=True, slots=True)

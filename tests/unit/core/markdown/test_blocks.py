@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.core.markdown import FENCE, aligned, end_of_code, is_table, table_rows
+from hermes.core.markdown.blocks import FENCE, aligned, end_of_code, is_table, table_rows
 
 TABLE = ["| name | 城市 |", "|---|:-:|", "| `a` | 上海 |", r"| b\|c |", "after"]
 

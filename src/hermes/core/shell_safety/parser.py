@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from itertools import islice, pairwise
 
-from hermes.core.values import dataclass
+from hermes.core.dataclasses import dataclass
 
 DEEPEST = 12
 LONGEST = 30_000  # a longer one is asked about: judging must not hold up the event loop

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NoReturn
 
+from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.values import dataclass
 
 IpAddress = IPv4Address | IPv6Address
 

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from hermes.core.addresses import (
-    AllowedHosts,
-    WebAddress,
-    check_answers,
-    is_never_allowed,
-    nearness,
-    read_url,
-)
 from hermes.core.errors import ToolError
+from hermes.core.url_policy import AllowedHosts, WebAddress, check_answers, is_never_allowed, nearness, read_url
 
 REFUSED = [
     # this machine

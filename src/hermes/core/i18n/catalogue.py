@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hermes.core.languages import CHINESE as ZH
-from hermes.core.languages import ENGLISH as EN
-from hermes.core.words import Words
-from hermes.core.words_zh import Chinese
+from hermes.core.i18n.en import Words
+from hermes.core.i18n.languages import CHINESE as ZH
+from hermes.core.i18n.languages import ENGLISH as EN
+from hermes.core.i18n.zh import Chinese
 
 ENGLISH = Words()
 CHINESE: Words = Chinese()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.command import CommandLine, nearest, read_command
+from hermes.core.slash_command import CommandLine, nearest, read_command
 
 
 @pytest.mark.parametrize(
