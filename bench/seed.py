@@ -17,16 +17,18 @@ from pathlib import Path
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
 from hermes.core.people import PersonRole
-from hermes.store import codec, inbox, outbox, people, turn_begin, turn_end
+from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.prompts import Prompt
-from hermes.store.turn_begin import BeginRules, Pick
-from hermes.store.turn_end import Ending
-from hermes.store.turns import TurnState
+from hermes.store.turns import begin as turn_begin
+from hermes.store.turns import end as turn_end
+from hermes.store.turns.begin import BeginRules, Pick
+from hermes.store.turns.end import Ending
+from hermes.store.turns.prompts import Prompt
+from hermes.store.turns.turns import TurnState
 
 FIRST_CHAT = 5_000_000
 OWNER = "inc_seed"

@@ -16,10 +16,11 @@ from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.processes import kill_group
 from hermes.services.upkeep import kept_up
-from hermes.store import claims, tool_calls
+from hermes.store import claims
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
+from hermes.store.turns import tool_calls
 from hermes.wiring import Ground, Setting, Wiring
 
 __all__ = ["Setting", "open_gateway"]

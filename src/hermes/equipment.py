@@ -26,7 +26,7 @@ from hermes.services.errands import Errands
 from hermes.services.http import ProxyRules, make_session
 from hermes.services.letters import Letters
 from hermes.services.media import Media
-from hermes.store import choices
+from hermes.store import chat_settings
 from hermes.store.db import Database
 from hermes.store.outbox import OutboxKind, Outgoing
 
@@ -119,7 +119,7 @@ class Equipment:
 
     def voices(self, db: Database) -> Voices:
         async def is_silent(lane: str) -> bool:
-            return (await db.read(choices.of_lane, lane)).voice == "off"
+            return (await db.read(chat_settings.of_lane, lane)).voice == "off"
 
         return Voices(self._config, self.open_http, is_silent)
 

@@ -35,11 +35,12 @@ from hermes.servers.app import HttpServer
 from hermes.services.background import origin_of
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
-from hermes.store import inbox, outbox, turns
+from hermes.store import inbox, outbox
 from hermes.store.api_keys import own_key
 from hermes.store.db import Tx
 from hermes.store.home import Whose, make_home
-from hermes.store.turns import TurnState
+from hermes.store.turns import turns
+from hermes.store.turns.turns import TurnState
 
 log = logging.getLogger(__name__)
 

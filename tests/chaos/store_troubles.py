@@ -17,11 +17,12 @@ from pathlib import Path
 
 from hermes.core.keys import ChatKind, SessionKey, Target
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
-from hermes.store import codec, inbox, outbox, people, sessions
+from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.inbox import InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.sessions import transcripts
 from tests.chaos.world import Victim, World, opened, until
 from tests.fakes.server import Said
 from tests.fakes.telegram import FakeTelegram
@@ -102,9 +103,9 @@ def _plant_person(tx: Tx, user: str, now: float) -> None:
 
 
 def _plant_session(tx: Tx, number: int, now: float) -> None:
-    sessions.start(tx, f"s_{number}", str(SessionKey("telegram", ChatKind.DM, str(number))), now=now)
+    transcripts.start(tx, f"s_{number}", str(SessionKey("telegram", ChatKind.DM, str(number))), now=now)
     said = [ChatMessage(Role.USER, f"question {number} " + "x" * 300), ChatMessage(Role.ASSISTANT, "answer " * 40)]
-    sessions.append(tx, f"s_{number}", f"t_{number}", said * 2, now=now)
+    transcripts.append(tx, f"s_{number}", f"t_{number}", said * 2, now=now)
 
 
 def _plant_message(tx: Tx, key: str, chat: int, text: str, now: float, *, is_answered: bool) -> None:

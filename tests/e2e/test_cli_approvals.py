@@ -11,10 +11,11 @@ import pytest
 from hermes.cli.main import main
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
-from hermes.store import inbox, people, tool_calls, turn_steps, turns
+from hermes.store import inbox, people
 from hermes.store.approvals import Question
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
+from hermes.store.turns import steps, tool_calls, turns
 from tests.contract.store import rows
 
 CODES = ("K7QP2M", "M3XW9D")
@@ -47,10 +48,10 @@ def plant(tx: Tx, now: float) -> None:
         for code in CODES
     ]
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(new.call for new in calls))
-    turn_steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=now)
+    steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=now)
     turn = turns.get(tx, begun.turn.id)
     assert turn is not None
-    assert turn_steps.wait_for_approval(tx, begun.claim, turn, now=now)
+    assert steps.wait_for_approval(tx, begun.claim, turn, now=now)
 
 
 def test_what_waits_is_listed_with_nothing_hidden(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,10 +23,11 @@ from hermes.servers.api import approvals as api
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.parts import Caller
 from hermes.services.gateway import Gateway
-from hermes.store import approvals, claims, grants, inbox, outbox, people, tool_calls, turn_steps, turns
+from hermes.store import approvals, claims, grants, inbox, outbox, people
 from hermes.store.db import Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.turns import steps, tool_calls, turns
 from tests.contract.store import rows
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.model import FakeModel
@@ -214,10 +215,10 @@ def _plant(tx: Tx, case: Case) -> None:
         outbox.record_sent(tx, new.letters[0].id, message_id=str(case.number), note="", now=START - 10)
     tx.run("UPDATE targets SET next_at = NULL")
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(new.call for new in calls))
-    turn_steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=START)
+    steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=START)
     stored = turns.get(tx, begun.turn.id)
     assert stored is not None
-    assert turn_steps.wait_for_approval(tx, begun.claim, stored, now=START)
+    assert steps.wait_for_approval(tx, begun.claim, stored, now=START)
 
 
 def _new_call(turn_id: str, case: Case, position: int) -> tool_calls.NewCall:

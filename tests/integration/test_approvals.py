@@ -13,10 +13,11 @@ from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
 from hermes.services.presenter import Pace
-from hermes.store import approvals, inbox, people, tool_calls, turn_steps, turns
+from hermes.store import approvals, inbox, people
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
-from hermes.store.turn_begin import Begun
+from hermes.store.turns import steps, tool_calls, turns
+from hermes.store.turns.begin import Begun
 from tests.contract.store import rows
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
@@ -390,7 +391,7 @@ async def _plant(db: Database, name: str, arguments: str, state: str) -> None:
     call = ToolCall("call_1", name, arguments)
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
     new = tool_calls.NewCall(f"{begun.turn.id}:1:0", call, asked)
-    await db.write(turn_steps.add_step, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
+    await db.write(steps.add_step, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
     await db.write(_bring_to, begun, new.id, state, now)
 
 

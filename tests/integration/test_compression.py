@@ -13,9 +13,9 @@ from hermes.core.messages import Role
 from hermes.hosting.store_verbs import StoreVerbs
 from hermes.services.compression import REST_TURNS
 from hermes.services.gateway import Gateway
-from hermes.store import revisions, sessions
 from hermes.store.db import Tx
-from hermes.store.journal import Journal
+from hermes.store.sessions import revisions, transcripts
+from hermes.store.sqlite.transcript_files import Journal
 from tests.fakes.model import FakeModel, Reply, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash
@@ -241,7 +241,7 @@ async def test_found_tools_and_whole_calls_outlive_a_compression(
         names = [tool["function"]["name"] for tool in turn["tools"]]
         assert names[-1] == "danger"
         assert asked(model)[0].endswith("Tools found so far: danger")
-        history = await gateway.db.read(sessions.history, await session_id(gateway))
+        history = await gateway.db.read(transcripts.history, await session_id(gateway))
         assert a_model_accepts(history)
         assert history[0].role is Role.USER
 
@@ -257,7 +257,7 @@ async def test_revisions_and_undo_come_back_from_the_transcripts_file(
         telegram.user_says("/undo")
         await telegram.wait_for(lambda: any("Taken back" in text for text in telegram.texts()), SECONDS)
         name = await session_id(gateway)
-        wanted = await gateway.db.read(sessions.context, name)
+        wanted = await gateway.db.read(transcripts.context, name)
     async with start(**SMALL) as gateway:
         rebuilt = Journal(tmp_path / "home" / "sessions").rebuild(name)
 
@@ -266,8 +266,8 @@ async def test_revisions_and_undo_come_back_from_the_transcripts_file(
                 tx.run(f"DELETE FROM {table}")
 
         await gateway.db.write(lose)
-        await gateway.db.write(sessions.put_back, name, rebuilt.session, rebuilt.lines)
-        again = await gateway.db.read(sessions.context, name)
+        await gateway.db.write(transcripts.put_back, name, rebuilt.session, rebuilt.lines)
+        again = await gateway.db.read(transcripts.context, name)
     assert again.summary == wanted.summary == SUMMARY
     assert again.messages == wanted.messages
     assert [message.text for message in again.messages if message.role is Role.USER] == [f"two {LONG}", "three"]

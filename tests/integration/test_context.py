@@ -11,8 +11,8 @@ import pytest
 from hermes.agent.prompt import DEFAULT_PERSONA
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.people import PersonRole
-from hermes.store import sessions
 from hermes.store.db import Tx
+from hermes.store.sessions import transcripts
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -162,7 +162,7 @@ async def test_a_talk_longer_than_is_sent_moves_on_in_steps(
     def grow(tx: Tx) -> None:
         name = str(tx.value("SELECT id FROM sessions"))
         lines = [ChatMessage(role, f"line {number}") for number in range(120) for role in (Role.USER, Role.ASSISTANT)]
-        sessions.append(tx, name, "t_old", lines, now=tx_now)
+        transcripts.append(tx, name, "t_old", lines, now=tx_now)
 
     (tmp_path / "home").mkdir(mode=0o700, exist_ok=True)
     (tmp_path / "home" / "config.yaml").write_text("compression:\n  enabled: false\n")

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from hermes.core.requests import RequestKind
-from hermes.store import lanes
 from hermes.store.db import Tx
+from hermes.store.turns import lanes
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash

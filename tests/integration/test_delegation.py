@@ -7,7 +7,7 @@ from pathlib import Path
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
-from hermes.store.turns import Turn
+from hermes.store.turns.turns import Turn
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.fakes.tools import GO_ON

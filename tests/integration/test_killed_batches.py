@@ -11,11 +11,12 @@ import pytest
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
-from hermes.store import approvals, inbox, people, tool_calls, turn_steps, turns
+from hermes.store import approvals, inbox, people
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
-from hermes.store.tool_calls import NewCall
-from hermes.store.turn_begin import Begun
+from hermes.store.turns import steps, tool_calls, turns
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.tool_calls import NewCall
 from tests.contract.store import rows
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -66,7 +67,7 @@ async def _plant(db: Database, index: int, state: str) -> None:
     assert begun is not None
     new = [_new(begun, number) for number in range(len(BATCH))]
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(one.call for one in new))
-    made = await db.write(turn_steps.add_step, begun.claim, begun.turn, said, new, usage=turns.NO_USAGE, now=NOW)
+    made = await db.write(steps.add_step, begun.claim, begun.turn, said, new, usage=turns.NO_USAGE, now=NOW)
     for number, call in enumerate(made):
         wanted = "done" if number < index else state if number == index else "allowed"
         await db.write(_bring_to, begun, call, wanted)

@@ -14,8 +14,9 @@ import pytest
 from hermes.agent.toolkit import ToolContext
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
-from hermes.store import approvals, inbox, people, tool_calls, turn_steps, turns
+from hermes.store import approvals, inbox, people
 from hermes.store.db import Tx
+from hermes.store.turns import steps, tool_calls, turns
 from tests.contract.store import rows
 from tests.fakes.holding import lasting_threads
 from tests.fakes.model import FakeModel
@@ -46,10 +47,10 @@ def plant(tx: Tx, now: float) -> None:
     asked = approvals.Question("ap_", "N", "p_7", True, need.question, FAR, need.subject, need.where)
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call,))
     new = tool_calls.NewCall(f"{begun.turn.id}:1:0", call, asked)
-    turn_steps.add_step(tx, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
+    steps.add_step(tx, begun.claim, begun.turn, said, [new], usage=turns.NO_USAGE, now=now)
     stored = turns.get(tx, begun.turn.id)
     assert stored is not None
-    assert turn_steps.wait_for_approval(tx, begun.claim, stored, now=now)
+    assert steps.wait_for_approval(tx, begun.claim, stored, now=now)
     for table, numbered in CLONED.items():
         clone(tx, table, numbered)
     for table, column in (("tool_calls", "arguments"), ("approvals", "question")):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.store import inbox, rewind, sessions
+from hermes.store import inbox
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
+from hermes.store.sessions import transcripts, undo
 from tests.contract.store.rows import incoming
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -51,7 +52,7 @@ async def test_the_last_thing_is_asked_again_as_if_it_had_been_asked_once(
         ]
         assert await ask(telegram, "/history") == "You: first\nMe: one\nYou: second\nMe: two, better"
         [session] = await newest(gateway)
-        kept = await gateway.db.read(sessions.lines, session.id)
+        kept = await gateway.db.read(transcripts.lines, session.id)
         assert any("two, badly" in line.body for line in kept)  # nothing is ever removed
 
 
@@ -128,9 +129,9 @@ async def test_a_branch_and_a_copy_of_a_copy_keep_what_was_taken_back_and_made_s
         for text in ("one", "two", "three"):
             await ask(telegram, text)
         [trunk] = await newest(gateway)
-        basis = await gateway.db.read(sessions.context, trunk.id)
-        shorter = rewind.Shorter(basis, basis.seqs[1], "They counted to one.")
-        await gateway.db.write(rewind.compress, trunk.id, shorter, now=1.0)
+        basis = await gateway.db.read(transcripts.context, trunk.id)
+        shorter = undo.Shorter(basis, basis.seqs[1], "They counted to one.")
+        await gateway.db.write(undo.compress, trunk.id, shorter, now=1.0)
         await ask(telegram, "four")
         await ask(telegram, "/undo")
         await ask(telegram, "/branch twig")
@@ -142,7 +143,7 @@ async def test_a_branch_and_a_copy_of_a_copy_keep_what_was_taken_back_and_made_s
         await ask(telegram, "six")
         assert heard(model)[-3:] == ["two", "three", "six"]
         copy = next(one for one in await newest(gateway) if one.title == "twig")
-        told = [line.kind for line in await gateway.db.read(sessions.lines, copy.id)]
+        told = [line.kind for line in await gateway.db.read(transcripts.lines, copy.id)]
         assert (told.count("undo"), told.count("revision")) == (1, 1)
 
 

@@ -11,8 +11,8 @@ import pytest
 from hermes.core.errors import GatewayError
 from hermes.hosting.store_verbs import StoreVerbs
 from hermes.services.gateway import Gateway
-from hermes.store import revisions, sessions
-from hermes.store.journal import Journal
+from hermes.store.sessions import revisions, transcripts
+from hermes.store.sqlite.transcript_files import Journal
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
@@ -126,10 +126,10 @@ async def test_transcripts_of_our_own_keep_their_names_and_what_was_taken_back(
         await ask(telegram, "/undo")
         [session] = await newest(gateway)
         await gateway.db.read(Journal(tmp_path / "other").catch_up, session.id)
-        await gateway.db.write(sessions.delete, session.id)
+        await gateway.db.write(transcripts.delete, session.id)
         told = await bring(gateway, tmp_path / "other")
         assert (told["new"], told["troubles"]) == (1, [])
-        assert [message.text for message in await gateway.db.read(sessions.history, session.id)] == [
+        assert [message.text for message in await gateway.db.read(transcripts.history, session.id)] == [
             "kept",
             "echo: kept",
         ]

@@ -13,7 +13,8 @@ from hermes.agent.tools.session_search import session_search
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.services.gateway import Gateway
-from hermes.store import search, sessions
+from hermes.store.sessions import transcripts
+from hermes.store.sqlite import search_index
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
@@ -48,7 +49,7 @@ async def test_the_agent_finds_what_was_said_in_an_earlier_session(
         model.script([calls_tools(("session_search", {"query": "boiler okonkwo"})), "Mr Okonkwo did."])
         telegram.user_says("who did it?")
         await answered(telegram, "Mr Okonkwo did.")
-        [first, *_] = await gateway.db.read(sessions.stale, 2e12)
+        [first, *_] = await gateway.db.read(transcripts.stale, 2e12)
     assert f"{first}, line 1, user: the »boiler« was serviced by Mr »Okonkwo«" in results(model)[0]
 
 
@@ -85,7 +86,7 @@ async def test_a_session_is_read_on_from_a_line(start: Start, telegram: FakeTele
     async with start() as gateway:
         for number in range(3):
             await say(telegram, f"line number {number}")
-        [session] = await gateway.db.read(sessions.newest)
+        [session] = await gateway.db.read(transcripts.newest)
         lane = SessionKey.parse(session.key)
         ctx = ToolContext("c", lane, f"p_telegram_{USER}", tmp_path, parts=Parts(recall(gateway)))
         text = await session_search(ctx, session=session.id, after_line=2, count=2)
@@ -100,8 +101,8 @@ async def test_what_is_new_is_found_at_once_and_what_was_deleted_is_not(start: S
         assert len(await found(gateway, "marmalade")) == 2
         await say(telegram, "second marmalade")
         assert len(await found(gateway, "marmalade")) == 4
-        [session] = await gateway.db.read(sessions.newest)
-        await gateway.db.write(sessions.delete, session.id)
+        [session] = await gateway.db.read(transcripts.newest)
+        await gateway.db.write(transcripts.delete, session.id)
         assert await found(gateway, "marmalade") == []
 
 
@@ -109,7 +110,7 @@ async def test_a_damaged_index_is_built_anew(start: Start, telegram: FakeTelegra
     async with start() as gateway:
         await say(telegram, "first marmalade")
         await found(gateway, "marmalade")
-        path = gateway.home / search.FILE
+        path = gateway.home / search_index.FILE
         assert oct(path.stat().st_mode & 0o777) == "0o600"
         await asyncio.to_thread(path.write_bytes, b"not a database at all" * 1000)
         assert len(await found(gateway, "marmalade")) == 2

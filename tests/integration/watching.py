@@ -9,11 +9,12 @@ from pathlib import Path
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.store import codec, outbox, people, tool_calls, turns
+from hermes.store import codec, outbox, people
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxRow
-from hermes.store.tool_calls import Call
-from hermes.store.turns import Turn
+from hermes.store.turns import tool_calls, turns
+from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.turns import Turn
 from tests.fakes.model import FakeModel, complaint_about
 from tests.fakes.server import Sent
 from tests.fakes.telegram import FakeTelegram

@@ -8,10 +8,10 @@ from hermes.agent.toolkit import ToolContext
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import AccountKey, Target
 from hermes.core.messages import AttachmentKind, Capabilities
-from hermes.store import files_out, outbox
+from hermes.store import outbox, outbox_files
 from hermes.store.db import Tx
-from hermes.store.files_out import FileOut
 from hermes.store.outbox import Outgoing
+from hermes.store.outbox_files import FileOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Parcel:
     refused: Sequence[str] = ()
 
     def store(self, tx: Tx, *, now: float) -> None:
-        files_out.note(tx, self.files)
+        outbox_files.note(tx, self.files)
         outbox.enqueue(tx, self.rows, now=now)
 
 

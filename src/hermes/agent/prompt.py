@@ -17,7 +17,7 @@ from hermes.core.requests import AgentRequest, TurnOptions
 from hermes.core.text import one_line
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
-from hermes.store.prompts import Prompt
+from hermes.store.turns.prompts import Prompt
 
 DEFAULT_PERSONA = (
     "You are Hermes, a helpful assistant who talks with people in their chats. Answer briefly and plainly."

@@ -13,10 +13,12 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.messages import Role
 from hermes.core.ports import Clock
-from hermes.store import codec, search, sessions
+from hermes.store import codec
 from hermes.store.db import Database, Tx
-from hermes.store.search import Hit, IndexedLine
-from hermes.store.sessions import Session
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import Session
+from hermes.store.sqlite import search_index
+from hermes.store.sqlite.search_index import Hit, IndexedLine
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class Recall:
         is_complete = await self._catch_up(deadline)
         found: list[Found] = []
         for after in range(0, DEEPEST, PAGE):
-            hits = await self._run(search.find, query, person_id=person_id, limit=PAGE, after=after)
+            hits = await self._run(search_index.find, query, person_id=person_id, limit=PAGE, after=after)
             found += await self._db.read(_visible, hits, person_id, session_id)
             if len(found) >= count or len(hits) < PAGE:
                 break
@@ -75,7 +77,7 @@ class Recall:
         """Follow what is written, now and then, once somebody has searched. Until then it costs nothing."""
         while True:
             await asyncio.sleep(KEEP_UP_SECONDS)
-            if not await asyncio.to_thread((self._home / search.FILE).exists):
+            if not await asyncio.to_thread((self._home / search_index.FILE).exists):
                 continue
             try:
                 await self._catch_up(self._clock.monotonic() + KEEP_UP_SECONDS / 2)
@@ -86,7 +88,7 @@ class Recall:
     async def _catch_up(self, deadline: float) -> bool:
         """Index what is new, until the deadline. False when there is more to do."""
         async with self._one_at_a_time:
-            at, last = await self._run(search.mark) - OVERLAP_SECONDS, ""
+            at, last = await self._run(search_index.mark) - OVERLAP_SECONDS, ""
             while True:
                 batch = await self._db.read(_used_since, at, last)
                 for session in batch:
@@ -95,31 +97,31 @@ class Recall:
                     await self._index(session)
                 if len(batch) < BITE_SESSIONS:
                     if batch:
-                        await self._run(search.set_mark, batch[-1].updated_at)
+                        await self._run(search_index.set_mark, batch[-1].updated_at)
                     return True
                 at, last = batch[-1].updated_at, batch[-1].id
-                await self._run(search.set_mark, at)
+                await self._run(search_index.set_mark, at)
 
     async def _index(self, session: Session) -> None:
-        have = await self._run(search.indexed_up_to, session.id)
+        have = await self._run(search_index.indexed_up_to, session.id)
         while have < session.seq:
             lines, up_to = await self._db.read(_lines_to_index, session.id, have)
             if up_to == have:
                 return
-            await self._run(search.add, session.id, lines, up_to=up_to)
+            await self._run(search_index.add, session.id, lines, up_to=up_to)
             have = up_to
 
     async def _forget_deleted(self) -> None:
-        known = await self._run(search.known_sessions)
+        known = await self._run(search_index.known_sessions)
         gone = await self._db.read(_gone, known)
         if gone:
-            await self._run(search.forget, gone)
+            await self._run(search_index.forget, gone)
 
     async def _run(self, function: Callable[..., T], *args: object, **named: object) -> T:
         """In a thread, with a connection of its own for as long as it takes: searches are rare."""
 
         def work() -> T:
-            db = search.open_index(self._home)
+            db = search_index.open_index(self._home)
             try:
                 return function(db, *args, **named)
             finally:
@@ -131,7 +133,7 @@ class Recall:
 def _used_since(tx: Tx, at: float, last: str) -> list[Session]:
     return tx.all(
         f"""
-        SELECT {sessions.COLUMNS} FROM sessions WHERE updated_at > :at OR (updated_at = :at AND id > :last)
+        SELECT {transcripts.COLUMNS} FROM sessions WHERE updated_at > :at OR (updated_at = :at AND id > :last)
         ORDER BY updated_at, id LIMIT :limit
         """,  # noqa: S608
         Session,
@@ -142,11 +144,11 @@ def _used_since(tx: Tx, at: float, last: str) -> list[Session]:
 
 
 def _lines_to_index(tx: Tx, session_id: str, after: int) -> tuple[list[IndexedLine], int]:
-    lines = sessions.lines(tx, session_id, after=after, limit=BITE_LINES)
+    lines = transcripts.lines(tx, session_id, after=after, limit=BITE_LINES)
     return _spoken(tx, session_id, lines), lines[-1].seq if lines else after
 
 
-def _spoken(tx: Tx, session_id: str, lines: Sequence[sessions.Line]) -> list[IndexedLine]:
+def _spoken(tx: Tx, session_id: str, lines: Sequence[transcripts.Line]) -> list[IndexedLine]:
     """What people and the agent said; results of tools are noise, and may be another's files."""
     whose: dict[str, str] = {}
     found = []
@@ -171,18 +173,18 @@ def _visible(tx: Tx, hits: Sequence[Hit], person_id: str, session_id: str) -> li
 
 def _own(tx: Tx, wanted: str, person_id: str, current: str) -> Session | None:
     """The session, if nobody else ever had a turn in it, or if it is the one we are in."""
-    if wanted != current and not sessions.belongs_to(tx, wanted, person_id):
+    if wanted != current and not transcripts.belongs_to(tx, wanted, person_id):
         return None
-    return sessions.get(tx, wanted)
+    return transcripts.get(tx, wanted)
 
 
 def _lines_of(tx: Tx, name: str, person_id: str, current: str, after: int, count: int) -> list[IndexedLine]:
-    found = [own for session in sessions.find(tx, name) if (own := _own(tx, session.id, person_id, current))]
+    found = [own for session in transcripts.find(tx, name) if (own := _own(tx, session.id, person_id, current))]
     if not found:
         return []
     spoken: list[IndexedLine] = []
     while len(spoken) < count:
-        lines = sessions.lines(tx, found[0].id, after=after, limit=BITE_LINES)
+        lines = transcripts.lines(tx, found[0].id, after=after, limit=BITE_LINES)
         if not lines:
             break
         spoken += _spoken(tx, found[0].id, lines)
@@ -191,4 +193,4 @@ def _lines_of(tx: Tx, name: str, person_id: str, current: str, after: int, count
 
 
 def _gone(tx: Tx, known: Sequence[str]) -> list[str]:
-    return [session_id for session_id in known if sessions.get(tx, session_id) is None]
+    return [session_id for session_id in known if transcripts.get(tx, session_id) is None]

@@ -17,10 +17,11 @@ from hermes.core.people import PersonRole
 from hermes.hosting.control_server import Handler, Reply
 from hermes.services.approvals import Answer, Approvals
 from hermes.services.intake import person_id_of
-from hermes.store import approvals, grants, people, tool_calls
+from hermes.store import approvals, grants, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.grants import Grant
+from hermes.store.turns import tool_calls
 
 OWNER = {"platform": LOCAL, "sender_id": LOCAL}
 

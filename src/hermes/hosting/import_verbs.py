@@ -12,10 +12,11 @@ from hermes.core.errors import GatewayError
 from hermes.hosting import old_sessions
 from hermes.hosting.control_server import Handler, Reply
 from hermes.hosting.old_sessions import Read
-from hermes.store import imports, journal, sessions
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
-from hermes.store.imports import Outcome
+from hermes.store.sessions import imports, transcripts
+from hermes.store.sessions.imports import Outcome
+from hermes.store.sqlite import transcript_files
 
 BATCH = "im"
 TOLD_EVERY = 20
@@ -73,19 +74,19 @@ class ImportVerbs:
         if session is None:
             return "empty", 0
         if not batch:
-            known = await self._db.read(sessions.get, session.id)
+            known = await self._db.read(transcripts.get, session.id)
             more = len(session.lines) - (known.seq if known is not None else 0)
             return (Outcome.SAME, 0) if more <= 0 else (Outcome.LONGER if known else Outcome.NEW, more)
         return await self._db.write(imports.bring_in, session, batch=batch)
 
     async def _store_ours(self, read: Read, batch: str) -> tuple[str, int]:
         """A transcript of another home of ours keeps its id, its revisions and what was taken back in it."""
-        found = await asyncio.to_thread(journal.read, read.path)
+        found = await asyncio.to_thread(transcript_files.read, read.path)
         found.session_id = read.our_id  # an exported one may have another name
         if not found.lines or not found.session.get("key"):
             return "empty", 0
         if not batch:
-            known = await self._db.read(sessions.get, found.session_id)
+            known = await self._db.read(transcripts.get, found.session_id)
             return (Outcome.NEW, len(found.lines)) if known is None else (Outcome.SAME, 0)
         return await self._db.write(_put_back, found, batch)
 
@@ -98,11 +99,11 @@ class ImportVerbs:
         return {"batch": batch, "deleted": gone, "kept": kept}
 
 
-def _put_back(tx: Tx, found: journal.Rebuilt, batch: str) -> tuple[str, int]:
-    is_new = sessions.get(tx, found.session_id) is None
+def _put_back(tx: Tx, found: transcript_files.Rebuilt, batch: str) -> tuple[str, int]:
+    is_new = transcripts.get(tx, found.session_id) is None
     if not is_new and imports.is_used(tx, found.session_id):
         return Outcome.OURS, 0
-    added = sessions.put_back(tx, found.session_id, found.session, found.lines)
+    added = transcripts.put_back(tx, found.session_id, found.session, found.lines)
     if is_new:
         imports.note_batch(tx, found.session_id, batch)
     return (Outcome.NEW if is_new else Outcome.LONGER if added else Outcome.SAME), added

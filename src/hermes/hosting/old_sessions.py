@@ -19,7 +19,7 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall
 from hermes.core.text import storable
 from hermes.store import codec
-from hermes.store.imports import ImportedLine, ImportedSession
+from hermes.store.sessions.imports import ImportedLine, ImportedSession
 
 Json = Mapping[str, Any]
 

@@ -21,13 +21,14 @@ from hermes.hosting.control_server import Reply
 from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
 from hermes.services.progress import progress_line
-from hermes.store import approvals, inbox, outbox, trace, turns
+from hermes.store import approvals, inbox, outbox, trace
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState
 from hermes.store.outbox import OutboxKind, OutboxState
-from hermes.store.retrying import event_after
-from hermes.store.turns import TurnState
+from hermes.store.turns import turns
+from hermes.store.turns.retry import event_after
+from hermes.store.turns.turns import TurnState
 
 LONGEST_SECONDS = 2 * 3600.0
 LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store

@@ -19,10 +19,12 @@ from hermes.hosting.import_verbs import ImportVerbs
 from hermes.hosting.key_verbs import KeyVerbs
 from hermes.hosting.people_verbs import PeopleVerbs
 from hermes.services.approvals import Approvals
-from hermes.store import backup, codec, outbox, overview, sessions, trace
+from hermes.store import codec, outbox, stats, trace
 from hermes.store.db import Database, Tx
-from hermes.store.journal import Journal
 from hermes.store.outbox import OutboxRow
+from hermes.store.sessions import transcripts
+from hermes.store.sqlite import backup
+from hermes.store.sqlite.transcript_files import Journal
 from hermes.store.trace import Life
 
 
@@ -83,7 +85,7 @@ class StoreVerbs:
         name = {"session": session["id"]}
         await reply.event({**name, "seq": 0, "at": session["updated_at"], "role": "session", "body": session})
         after = _number(args, "after", 0)
-        while lines := await self._db.read(sessions.lines, session["id"], after=after, limit=200):
+        while lines := await self._db.read(transcripts.lines, session["id"], after=after, limit=200):
             for line in lines:
                 told = {"seq": line.seq, "turn": line.turn_id, "at": line.at, "kind": line.kind}
                 await reply.event({**name, **told, "message": _json(line.body)})
@@ -92,7 +94,7 @@ class StoreVerbs:
 
     async def rename(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         session = await self._session(args)
-        await self._db.write(sessions.rename, session["id"], str(args.get("title") or "").strip())
+        await self._db.write(transcripts.rename, session["id"], str(args.get("title") or "").strip())
         return {**session, "title": str(args.get("title") or "").strip(), "was": session["title"]}
 
     async def delete(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -103,7 +105,7 @@ class StoreVerbs:
     async def prune(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{older_than_seconds, dry_run?}``: delete ended sessions nobody touched for so long."""
         before = self._clock.now() - float(args.get("older_than_seconds") or 0)
-        found = await self._db.read(sessions.stale, before)
+        found = await self._db.read(transcripts.stale, before)
         if not args.get("dry_run"):
             for session_id in found:
                 await self._delete(session_id)
@@ -119,7 +121,7 @@ class StoreVerbs:
             rebuilt = await asyncio.to_thread(journal.rebuild, session_id)
             if wanted and not rebuilt.lines:
                 raise NotFoundError(f"There is no transcript sessions/{wanted}.jsonl in this home.")
-            count = await self._db.write(sessions.put_back, rebuilt.session_id, rebuilt.session, rebuilt.lines)
+            count = await self._db.write(transcripts.put_back, rebuilt.session_id, rebuilt.session, rebuilt.lines)
             if count:
                 restored[session_id] = count
         return {"looked_at": len(files), "restored": restored}
@@ -145,7 +147,7 @@ class StoreVerbs:
     async def stores(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """Whether the stores are sound, asked of the database itself."""
         began = time.monotonic()
-        verdict = await self._db.read(overview.check)
+        verdict = await self._db.read(stats.check)
         newest = await asyncio.to_thread(self._last_backup)
         return {
             "name": "state.db" if verdict["engine"] == "sqlite" else "PostgreSQL",
@@ -159,7 +161,7 @@ class StoreVerbs:
         return copies[0].stat().st_mtime if copies else None
 
     async def counts(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        return await self._db.read(overview.counts, now=self._clock.now())
+        return await self._db.read(stats.counts, now=self._clock.now())
 
 
 # As plain data
@@ -218,24 +220,24 @@ def _number(args: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def _listed(tx: Tx, key: str, limit: int) -> list[dict[str, Any]]:
-    return [_session_told(tx, session) for session in sessions.newest(tx, key=key, limit=limit)]
+    return [_session_told(tx, session) for session in transcripts.newest(tx, key=key, limit=limit)]
 
 
-def _session_told(tx: Tx, session: sessions.Session) -> dict[str, Any]:
+def _session_told(tx: Tx, session: transcripts.Session) -> dict[str, Any]:
     first = ""
     if not session.title:
-        for line in sessions.lines(tx, session.id, limit=1):
+        for line in transcripts.lines(tx, session.id, limit=1):
             body = _json(line.body)
             first = str(body.get("text", "")) if isinstance(body, dict) else ""
     return {**asdict(session), "first": first}
 
 
 def _find_session(tx: Tx, name: str) -> list[dict[str, Any]]:
-    return [_session_told(tx, session) for session in sessions.find(tx, name)]
+    return [_session_told(tx, session) for session in transcripts.find(tx, name)]
 
 
 def _delete_idle(tx: Tx, session_id: str) -> bool:
-    if sessions.is_busy(tx, session_id):
+    if transcripts.is_busy(tx, session_id):
         return False
-    sessions.delete(tx, session_id)
+    transcripts.delete(tx, session_id)
     return True

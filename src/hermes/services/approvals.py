@@ -21,7 +21,7 @@ from hermes.store.grants import Grant
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxState
 from hermes.store.people import Person
-from hermes.store.turn_end import Cards, no_cards
+from hermes.store.turns.end import Cards, no_cards
 
 log = logging.getLogger(__name__)
 

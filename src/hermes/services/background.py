@@ -13,10 +13,11 @@ from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.services.door import Door
 from hermes.services.errands import PLATFORM
 from hermes.services.lanes import Lanes
-from hermes.store import codec, turns
+from hermes.store import codec
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow
-from hermes.store.turns import TurnState, Working
+from hermes.store.turns import turns
+from hermes.store.turns.turns import TurnState, Working
 
 MOST = 5
 BRIEFING = (

@@ -17,10 +17,11 @@ from hermes.core.keys import Target
 from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
 from hermes.services.letters import UNKNOWN_PLATFORM
-from hermes.store import codec, outbox, people, tool_calls
+from hermes.store import codec, outbox, people
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
+from hermes.store.turns import tool_calls
 
 SHOWN_ARGUMENTS = 2500
 SHOWN_QUESTION = 500

@@ -22,10 +22,10 @@ from hermes.core.i18n.catalogue import Said
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage
 from hermes.core.ports import Clock, Model, ModelRequest
-from hermes.store import revisions, rewind, sessions
 from hermes.store.db import Database
-from hermes.store.rewind import Shorter
-from hermes.store.sessions import HISTORY_ROWS, Context
+from hermes.store.sessions import revisions, transcripts, undo
+from hermes.store.sessions.transcripts import HISTORY_ROWS, Context
+from hermes.store.sessions.undo import Shorter
 
 log = logging.getLogger(__name__)
 
@@ -197,16 +197,16 @@ class Compression:
         newest = None if is_wanted else await self._db.read(revisions.newest, session_id)
         if newest is not None and newest.undone_at is not None:
             raise StillUndoneError(Said(lambda words: words.COMPRESS_UNDONE))
-        talk = await self._db.read(sessions.context, session_id)
+        talk = await self._db.read(transcripts.context, session_id)
         made, up_to = await self._summarise(key, talk, window)
         shorter = Shorter(talk, up_to, made.summary, self._config().compression.model)
-        revision = await self._db.write(rewind.compress, session_id, shorter, now=self._clock.now())
+        revision = await self._db.write(undo.compress, session_id, shorter, now=self._clock.now())
         if not revision:
             raise NothingToDoError(Said(lambda words: words.COMPRESS_WENT_ON))
         return Compressed(made.lines, made.characters, made.summary, revision)
 
     async def _preview(self, key: SessionKey, session_id: str) -> Compressed:
-        talk = await self._db.read(sessions.context, session_id)
+        talk = await self._db.read(transcripts.context, session_id)
         made, _ = await self._summarise(key, talk, self.window(""))
         return made
 

@@ -30,11 +30,12 @@ from hermes.core.ports import Adapter, Clock
 from hermes.services import media
 from hermes.services.orphans import Orphans
 from hermes.services.pacing import NO_LIMITS, Pacer, Place
-from hermes.store import claims, codec, outbox, turns
+from hermes.store import claims, codec, outbox
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx
 from hermes.store.outbox import Begun, OutboxKind, Sending
-from hermes.store.waiting import Notes, Terms
+from hermes.store.outbox_quota import Notes, Terms
+from hermes.store.turns import turns
 
 log = logging.getLogger(__name__)
 

@@ -22,14 +22,16 @@ from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.intake import Begin, person_id_of
 from hermes.services.lanes import Lanes, give_back
 from hermes.services.turns import StopReason
-from hermes.store import approvals, codec, inbox, people, turn_end, turns
+from hermes.store import approvals, codec, inbox, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
-from hermes.store.turn_begin import Begun
-from hermes.store.turn_end import Cards, Ending
-from hermes.store.turns import Turn, TurnState
+from hermes.store.turns import end as turn_end
+from hermes.store.turns import turns
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.end import Cards, Ending
+from hermes.store.turns.turns import Turn, TurnState
 
 PLATFORM = "api"
 CLIENT_GONE = "client gone"

@@ -16,10 +16,11 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.services.door import Door, RequestState, Ticket
 from hermes.services.lanes import Lanes
-from hermes.store import codec, sessions
+from hermes.store import codec
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
-from hermes.store.turns import Turn
+from hermes.store.sessions import transcripts
+from hermes.store.turns.turns import Turn
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def _request(errand: Errand) -> AgentRequest:
 
 
 def _last_words(tx: Tx, turn: Turn) -> str:
-    for line in reversed(sessions.lines_of_turn(tx, turn.session_id, turn.id)):
+    for line in reversed(transcripts.lines_of_turn(tx, turn.session_id, turn.id)):
         message = codec.read_chat(line.body) if line.kind == "message" else None
         if message is not None and message.role is Role.ASSISTANT and message.text:
             return message.text

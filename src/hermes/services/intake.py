@@ -45,8 +45,8 @@ from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import Accepted, InboxState, Incoming
 from hermes.store.outbox import OutboxKind
-from hermes.store.turn_begin import Begun
-from hermes.store.turns import TurnState
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.turns import TurnState
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
-from hermes.store import inbox, outbox, times
+from hermes.store import clock_change, inbox, outbox
 from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Janitor:
         back = self._offset - offset
         if back > SET_BACK_SECONDS:
             log.warning("The clock was set back", extra={"seconds": round(back)})
-            await self._db.alone(times.set_back, by=back, now=self._clock.now())
+            await self._db.alone(clock_change.set_back, by=back, now=self._clock.now())
         self._offset = offset
 
     async def sweep(self) -> None:

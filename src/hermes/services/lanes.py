@@ -24,16 +24,20 @@ from hermes.services.letters import Letters
 from hermes.services.orphans import Orphans
 from hermes.services.time_zone import zone_of
 from hermes.services.turns import StopReason, TurnControl, TurnRunner
-from hermes.store import claims, inbox, sessions, turn_begin, turn_end, turns
+from hermes.store import claims, inbox
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxState
-from hermes.store.lanes import Lost
 from hermes.store.outbox import Outgoing
-from hermes.store.prompts import Prompt
-from hermes.store.turn_begin import BeginRules, Begun, Pick
-from hermes.store.turn_end import Cards, Ending
-from hermes.store.turns import TurnState
+from hermes.store.sessions import transcripts
+from hermes.store.turns import begin as turn_begin
+from hermes.store.turns import end as turn_end
+from hermes.store.turns import turns
+from hermes.store.turns.begin import BeginRules, Begun, Pick
+from hermes.store.turns.end import Cards, Ending
+from hermes.store.turns.lanes import Lost
+from hermes.store.turns.prompts import Prompt
+from hermes.store.turns.turns import TurnState
 
 log = logging.getLogger(__name__)
 
@@ -315,12 +319,12 @@ class Lanes:
 
         policy, zone = config.reset_for(key), zone_of(config.timezone)
 
-        def renews(session: sessions.Session, now: float) -> str:
+        def renews(session: transcripts.Session, now: float) -> str:
             if key.platform in DOORS:
                 return ""  # whoever names a session there means that one
             return renewal_reason(policy, last_used=session.updated_at, now=now, zone=zone)
 
-        def tell_renewed(session: sessions.Session, language: str, now: float) -> list[Outgoing]:
+        def tell_renewed(session: transcripts.Session, language: str, now: float) -> list[Outgoing]:
             if not config.sessions.reset_notice:
                 return []
             why = renewal(policy, last_used=session.updated_at, now=now, zone=zone)

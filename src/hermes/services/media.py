@@ -29,9 +29,9 @@ from hermes.core.text import length, one_line, visible
 from hermes.services.letters import Letters
 from hermes.services.spool import Spool, TooBigError
 from hermes.store import codec
-from hermes.store.files_out import UNDELIVERED, FileOut, word_of
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox_files import UNDELIVERED, FileOut, word_of
 
 log = logging.getLogger(__name__)
 

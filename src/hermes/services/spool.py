@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hermes.core.ports import Clock
-from hermes.store import files_out, outbox
+from hermes.store import outbox, outbox_files
 from hermes.store.db import Database, Tx
 from hermes.store.home import make_private_folder
 from hermes.store.outbox import OutboxState
@@ -99,4 +99,4 @@ def _is_over(row: tuple[str, float] | None, now: float) -> bool:
 
 
 def _forget(tx: Tx) -> None:
-    files_out.sweep(tx)
+    outbox_files.sweep(tx)

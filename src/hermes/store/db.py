@@ -310,6 +310,6 @@ async def open_database(
         from hermes.store.postgres import open_postgres  # psycopg costs 0.2 s: only for who uses it
 
         return await open_postgres(text, migrations=migrations, on_trouble=on_trouble, limits=limits)
-    from hermes.store.sqlite import open_sqlite
+    from hermes.store.sqlite.database import open_sqlite
 
     return await open_sqlite(text, migrations=migrations, clock=clock, on_trouble=on_trouble, limits=limits)

@@ -14,10 +14,10 @@ from itertools import takewhile
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
-from hermes.store import claims, codec, files_out, waiting
+from hermes.store import claims, codec, outbox_files, outbox_quota
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
-from hermes.store.waiting import Terms
+from hermes.store.outbox_quota import Terms
 
 MAX_REPEATS = 3
 LOOKED_AT = 100
@@ -271,7 +271,7 @@ def on_terms(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: fl
     notes = terms.notes(tx, row.turn_id)
     whole = _joined(tx, row, rows, terms, now=now) if row.state == OutboxState.READY else row
     is_late = row.reason.startswith(PARKED_BECAUSE) and not row.reason.endswith(SPENT)
-    body = waiting.noted(whole.body, notes, terms, is_last=left == 1, is_late=is_late)
+    body = outbox_quota.noted(whole.body, notes, terms, is_last=left == 1, is_late=is_late)
     if body is None:  # a file, or a text that has no room: the last one is the note itself
         _set_by(tx, whole, SPENT, terms, now=now)
         whole = _note_alone(tx, whole, notes.last, now=now)
@@ -308,12 +308,12 @@ def _set_by(tx: Tx, row: _Open, why: str, terms: Terms, *, now: float) -> None:
 
 def _joined(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: float) -> _Open:
     """The row with the texts of those right behind it, as far as they fit into one message."""
-    message = waiting.plain_text(row.body)
+    message = outbox_quota.plain_text(row.body)
     if message is None or row.replaces or row.kind == OutboxKind.QUESTION:  # a question may yet be withdrawn
         return row
     behind = rows[next(place for place, each in enumerate(rows) if each.id == row.id) + 1 :]
     may_join = list(takewhile(lambda other: _may_join(row, other, now), behind))
-    text, count = waiting.joined(message.text, [waiting.plain_text(other.body) for other in may_join], terms)
+    text, count = outbox_quota.joined(message.text, [outbox_quota.plain_text(other.body) for other in may_join], terms)
     for other in may_join[:count]:
         # What was joined to that one goes along.
         tx.run(
@@ -467,7 +467,7 @@ def send_anew(tx: Tx, row_id: str, *, reason: str) -> None:
 
 
 def _die(tx: Tx, row_id: str, reason: str, now: float) -> int:
-    files_out.row_died(tx, row_id)
+    outbox_files.row_died(tx, row_id)
     tx.run(
         """
         UPDATE outbox SET state = 'dead', reason = :reason, settled_at = :now

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import approvals, inbox, outbox, sessions, tool_calls, turns
+from hermes.store import approvals, inbox, outbox
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import OutboxRow
-from hermes.store.sessions import Line
-from hermes.store.tool_calls import Call
-from hermes.store.turns import Turn
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import Line
+from hermes.store.turns import tool_calls, turns
+from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.turns import Turn
 
 REPLY_TO_COMMAND = "ob_"
 """The reply to a command is the outbox group ``ob_<event id>``."""
@@ -125,7 +127,7 @@ def _lines(tx: Tx, turn: Turn) -> list[Line]:
         SELECT seq, turn_id, kind, body, at FROM transcript
         WHERE session_id = :session_id AND turn_id = :turn_id ORDER BY seq
         """,
-        sessions.Line,
+        transcripts.Line,
         session_id=turn.session_id,
         turn_id=turn.id,
     )

@@ -9,16 +9,19 @@ from datetime import UTC, datetime
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import BusyMode, rows_of_next_prompt
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role, ToolCall, Usage
-from hermes.store import approvals, claims, codec, inbox, outbox, turn_begin, turn_end, turn_steps, turns
+from hermes.store import approvals, claims, codec, inbox, outbox
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.prompts import Prompt
-from hermes.store.sessions import Session
-from hermes.store.tool_calls import Call, NewCall
-from hermes.store.turn_begin import BeginRules, Begun, Pick
-from hermes.store.turn_end import Ending
-from hermes.store.turns import TurnState
+from hermes.store.sessions.transcripts import Session
+from hermes.store.turns import begin as turn_begin
+from hermes.store.turns import end as turn_end
+from hermes.store.turns import steps, turns
+from hermes.store.turns.begin import BeginRules, Begun, Pick
+from hermes.store.turns.end import Ending
+from hermes.store.turns.prompts import Prompt
+from hermes.store.turns.tool_calls import Call, NewCall
+from hermes.store.turns.turns import TurnState
 
 LANE = "agent:main:telegram:dm:7"
 TARGET = "telegram:7"
@@ -116,7 +119,7 @@ async def add_calls(
         for index, (call, (_, asked)) in enumerate(zip(made, calls, strict=True))
     ]
     message = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(made))
-    rows = await db.write(turn_steps.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), now=now)
+    rows = await db.write(steps.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), now=now)
     turn = await db.read(turns.get, begun.turn.id)
     assert turn is not None
     return Begun(begun.claim, turn, [], rows, is_resumed=False), rows

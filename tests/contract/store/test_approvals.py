@@ -6,18 +6,19 @@ import asyncio
 
 import pytest
 
-from hermes.store import approvals, claims, tool_calls, turn_steps, turns
+from hermes.store import approvals, claims
 from hermes.store.approvals import ApprovalState
 from hermes.store.db import Database
-from hermes.store.turn_begin import Begun
-from hermes.store.turns import TurnState
+from hermes.store.turns import steps, tool_calls, turns
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.turns import TurnState
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, question, take
 
 
 async def waiting(db: Database, *asked: approvals.Question) -> Begun:
     """A turn that sleeps on these questions."""
     begun, _ = await add_calls(db, await begun_turn(db), *(("danger", each) for each in asked))
-    assert await db.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
+    assert await db.write(steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
     return begun
 
 
@@ -40,7 +41,7 @@ async def test_of_many_answers_at_once_one_wins(database: Database) -> None:
         asked = question()
         lane = f"agent:main:telegram:dm:{number}"
         begun, _ = await add_calls(database, await begun_turn(database, lane=lane), ("danger", asked))
-        assert await database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
+        assert await database.write(steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
         answers = [
             database.write(approvals.answer, asked.id, allow=allow, by=f"p{allow:d}", reason="", now=NOW)
             for allow in (True, False, True, False)
@@ -82,11 +83,11 @@ async def test_one_of_two_answers_is_acted_on_while_the_other_question_waits(dat
     assert resumed is not None
     assert [call.state for call in resumed.calls] == ["allowed", "waiting"]
     # Until that call has run, the lane does not sleep again.
-    assert not await database.write(turn_steps.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
+    assert not await database.write(steps.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
     await database.write(
         tool_calls.finish, resumed.claim, resumed.turn, resumed.calls[0], outcome="ok", result="done", now=NOW
     )
-    assert await database.write(turn_steps.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
+    assert await database.write(steps.wait_for_approval, resumed.claim, resumed.turn, now=NOW)
     turn = await database.read(turns.get, resumed.turn.id)
     assert turn is not None
     assert turn.state == TurnState.WAITING
@@ -96,7 +97,7 @@ async def test_an_answer_that_came_first_keeps_the_lane_awake(database: Database
     asked = question()
     begun, _ = await add_calls(database, await begun_turn(database), ("danger", asked))
     await database.write(approvals.answer, asked.id, allow=True, by="Ana", reason="", now=NOW)
-    assert not await database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
+    assert not await database.write(steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
     [call] = await database.write(tool_calls.as_they_stand, begun.turn.id, 1, now=NOW)
     assert call.state == "allowed"
 

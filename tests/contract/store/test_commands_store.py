@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.core.messages import ChatMessage, Role, Usage
-from hermes.store import choices, codec, imports, inbox, people, retrying, sessions, turns, usage
+from hermes.store import chat_settings, codec, inbox, people, usage
 from hermes.store.db import Database, Tx
-from hermes.store.imports import ImportedLine, ImportedSession, Outcome
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
 from hermes.store.people import AdminsChat
-from hermes.store.retrying import Place, Retried
-from hermes.store.sessions import Session
-from hermes.store.turn_begin import Begun
+from hermes.store.sessions import imports, transcripts
+from hermes.store.sessions.imports import ImportedLine, ImportedSession, Outcome
+from hermes.store.sessions.transcripts import Session
+from hermes.store.turns import retry, turns
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.retry import Place, Retried
 from hermes.store.usage import Spent
 from tests.contract.store.rows import DONE, LANE, NOW, begun_turn, finish, incoming, letter, rules, take
 
@@ -39,23 +41,23 @@ async def test_what_is_asked_again_is_taken_back_and_queued_once(database: Datab
     begun = await answered(database, "hello")
     session = begun.turn.session_id
     for _ in range(2):
-        retried = await database.write(retrying.retry, session, PLACE, again, asked="ev_c", now=NOW + 1)
+        retried = await database.write(retry.retry, session, PLACE, again, asked="ev_c", now=NOW + 1)
         assert retried == Retried("hello")
-    assert await database.read(sessions.history, session) == []
+    assert await database.read(transcripts.history, session) == []
     queued = await database.read(inbox.queued, LANE)
     assert [codec.load_message(row.body).text for row in queued] == ["hello"]
-    assert queued[0].id == retrying.event_after("ev_c")
+    assert queued[0].id == retry.event_after("ev_c")
 
 
 async def test_what_is_anothers_or_runs_or_was_never_said_is_not_asked_again(database: Database) -> None:
     await ana(database)
     begun = await begun_turn(database, "hello")
     session = begun.turn.session_id
-    assert (await database.write(retrying.retry, session, PLACE, again, asked="ev_1", now=NOW)).is_busy
+    assert (await database.write(retry.retry, session, PLACE, again, asked="ev_1", now=NOW)).is_busy
     await finish(database, begun)
     other = replace(PLACE, person_id="p_8", sender_id="8")
-    assert (await database.write(retrying.retry, session, other, again, asked="ev_2", now=NOW)).is_anothers
-    assert await database.write(retrying.retry, "s_none", PLACE, again, asked="ev_3", now=NOW) == Retried()
+    assert (await database.write(retry.retry, session, other, again, asked="ev_2", now=NOW)).is_anothers
+    assert await database.write(retry.retry, "s_none", PLACE, again, asked="ev_3", now=NOW) == Retried()
     assert await database.read(inbox.queued, LANE) == []
 
 
@@ -71,8 +73,8 @@ async def test_what_was_spent_is_summed_by_session_by_person_and_by_day(database
 
 
 async def test_a_personality_goes_with_every_turn_that_begins(database: Database) -> None:
-    await database.write(choices.choose_personality, LANE, "pirate")
-    assert (await database.read(choices.of_lane, LANE)).personality == "pirate"
+    await database.write(chat_settings.choose_personality, LANE, "pirate")
+    assert (await database.read(chat_settings.of_lane, LANE)).personality == "pirate"
     assert (await begun_turn(database)).choices.personality == "pirate"
 
 
@@ -134,13 +136,13 @@ async def test_an_import_is_known_again_grows_and_is_taken_back(database: Databa
     assert await database.write(imports.bring_in, imported("a", "b"), batch="im_1") == (Outcome.NEW, 2)
     assert await database.write(imports.bring_in, imported("a", "b"), batch="im_2") == (Outcome.SAME, 0)
     assert await database.write(imports.bring_in, imported("a", "b", "c"), batch="im_3") == (Outcome.LONGER, 1)
-    assert [line.text for line in await database.read(sessions.history, "s_old")] == ["a", "b", "c"]
-    assert await database.read(sessions.of_lane, LANE) == "s_old"
-    assert await database.read(sessions.belongs_to, "s_old", "p_7")
+    assert [line.text for line in await database.read(transcripts.history, "s_old")] == ["a", "b", "c"]
+    assert await database.read(transcripts.of_lane, LANE) == "s_old"
+    assert await database.read(transcripts.belongs_to, "s_old", "p_7")
     assert await database.write(imports.remove, "im_2") == ([], [])
     assert await database.write(imports.remove, "im_1") == (["s_old"], [])
-    assert await database.read(sessions.get, "s_old") is None
-    assert await database.read(sessions.of_lane, LANE) == ""
+    assert await database.read(transcripts.get, "s_old") is None
+    assert await database.read(transcripts.of_lane, LANE) == ""
 
 
 async def test_what_went_on_here_is_neither_added_to_nor_taken_back(database: Database) -> None:
@@ -156,8 +158,8 @@ async def test_what_went_on_here_is_neither_added_to_nor_taken_back(database: Da
 async def test_an_ended_session_is_brought_in_without_touching_a_lane(database: Database) -> None:
     begun = await answered(database)
     await database.write(imports.bring_in, imported("a", is_current=False), batch="im_1")
-    assert await database.read(sessions.of_lane, LANE) == begun.turn.session_id
-    known = await database.read(sessions.get, "s_old")
+    assert await database.read(transcripts.of_lane, LANE) == begun.turn.session_id
+    known = await database.read(transcripts.get, "s_old")
     assert known is not None
     assert (known.ended_at, known.end_reason) == (NOW + 1, "imported")
     assert await database.read(turns.of_lane, LANE) is None

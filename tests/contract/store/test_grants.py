@@ -8,9 +8,11 @@ import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
-from hermes.store import approvals, grants, people, sessions, tool_calls, turn_steps, turns
+from hermes.store import approvals, grants, people
 from hermes.store.db import Database
 from hermes.store.grants import Grant
+from hermes.store.sessions import transcripts
+from hermes.store.turns import steps, tool_calls, turns
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, question
 
 GRANT = Grant("gr_1", "p_7", "always", "delete on local", "", 1, "p_admin", NOW, "asked as K7QP2M", None)
@@ -90,12 +92,12 @@ async def test_the_same_grant_twice_is_one(database: Database) -> None:
 
 
 async def test_grants_are_listed_by_person_and_not_of_sessions_that_ended(database: Database) -> None:
-    await database.write(sessions.start, "s_1", LANE, now=NOW)
+    await database.write(transcripts.start, "s_1", LANE, now=NOW)
     await database.write(grants.give, replace(GRANT, session_id="s_1", scope="session"))
     await database.write(grants.give, replace(GRANT, id="gr_2", person_id="p_8", granted_at=NOW + 1))
     assert [grant.id for grant in await database.read(grants.standing)] == ["gr_2", "gr_1"]
     assert [grant.id for grant in await database.read(grants.standing, person_id="p_7")] == ["gr_1"]
-    await database.write(sessions.end, "s_1", reason="new", now=NOW + 2)
+    await database.write(transcripts.end, "s_1", reason="new", now=NOW + 2)
     assert [grant.id for grant in await database.read(grants.standing)] == ["gr_2"]
 
 
@@ -105,7 +107,7 @@ async def test_a_task_that_was_handed_on_asks_for_the_session_of_the_chat_it_wor
     call = ToolCall("call_1", "danger", "{}")
     asked = replace(question(), subject="kind")
     await database.write(
-        turn_steps.add_step,
+        steps.add_step,
         errand.claim,
         errand.turn,
         ChatMessage(Role.ASSISTANT, "", tool_calls=(call,)),

@@ -12,25 +12,12 @@ from typing import Any
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import (
-    approvals,
-    claims,
-    files_out,
-    grants,
-    inbox,
-    lanes,
-    outbox,
-    overview,
-    people,
-    sessions,
-    tool_calls,
-    turn_end,
-    turn_steps,
-    turns,
-    usage,
-)
+from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files, people, stats, usage
 from hermes.store.db import SQLITE, Cursor, Tx
 from hermes.store.inbox import InboxState
+from hermes.store.sessions import transcripts
+from hermes.store.turns import end as turn_end
+from hermes.store.turns import lanes, steps, tool_calls, turns
 from tests.contract.store.rows import (
     DONE,
     LANE,
@@ -81,11 +68,11 @@ def test_a_message_from_accept_to_sent_scans_no_table(planner: Planner) -> None:
     assert begun is not None
     inbox.accept(tx, [incoming("while it runs")], now=NOW)
     lanes.busy_mode(tx, LANE)
-    turn_steps.steer(tx, begun.claim, begun.turn, compose=compose, now=NOW)
+    steps.steer(tx, begun.claim, begun.turn, compose=compose, now=NOW)
     call = tool_calls.NewCall("c1", ToolCall("call_1", "danger", "{}"), question("ap_1"))
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=(call.call,))
-    [row] = turn_steps.add_step(tx, begun.claim, begun.turn, said, [call], usage=turns.NO_USAGE, now=NOW)
-    assert turn_steps.wait_for_approval(tx, begun.claim, replace(begun.turn, steps=1), now=NOW)
+    [row] = steps.add_step(tx, begun.claim, begun.turn, said, [call], usage=turns.NO_USAGE, now=NOW)
+    assert steps.wait_for_approval(tx, begun.claim, replace(begun.turn, steps=1), now=NOW)
     assert approvals.waiting_in(tx, target=TARGET, lane=LANE)
     approvals.answer(tx, "ap_1", allow=True, by="Ana", reason="", now=NOW)
     grants.covering(tx, person_id="p_7", session_id="s_1", subject="danger", touches_host=True)
@@ -133,8 +120,8 @@ def test_what_goes_wrong_scans_no_table(planner: Planner) -> None:
     tool_calls.leftover_processes(tx)
     approvals.pending(tx, LANE)
     approvals.by_code(tx, "K7QP2M")
-    sessions.leave(tx, LANE, reason="/new", now=NOW)
-    sessions.lines(tx, "s_1")
+    transcripts.leave(tx, LANE, reason="/new", now=NOW)
+    transcripts.lines(tx, "s_1")
     assert planner.scans == []
 
 
@@ -143,10 +130,10 @@ def test_what_runs_every_minute_and_what_the_status_asks_scan_no_table(planner: 
     outbox.expire_parked(tx, now=NOW)
     inbox.forget_keys(tx, before=NOW)
     outbox.states(tx, ["ob_a", "ob_b"])
-    files_out.take_lost(tx, LANE)
-    files_out.sweep(tx)
+    outbox_files.take_lost(tx, LANE)
+    outbox_files.sweep(tx)
     outbox.dead_letters(tx, limit=5)
-    overview.counts(tx, now=NOW)
+    stats.counts(tx, now=NOW)
     counted = "SCAN sessions USING COVERING INDEX"  # to count them all they have to be passed by, in the shortest form
     assert [scan for scan in planner.scans if not scan.startswith(counted)] == []
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import claims, revisions, rewind, sessions
+from hermes.store import claims
 from hermes.store.db import Database, Tx
-from hermes.store.rewind import Shorter
+from hermes.store.sessions import revisions, transcripts, undo
+from hermes.store.sessions.undo import Shorter
 from tests.contract.store.rows import LANE, NOW
 
 
@@ -20,28 +21,28 @@ def exchange(tx: Tx, number: int) -> None:
         ChatMessage(Role.TOOL, "result", tool_call_id=call.id, name=call.name),
         ChatMessage(Role.ASSISTANT, f"answer {number}"),
     ]
-    sessions.append(tx, "s_1", f"t_{number}", lines, now=NOW + number)
+    transcripts.append(tx, "s_1", f"t_{number}", lines, now=NOW + number)
 
 
 def talk(tx: Tx, count: int = 5) -> None:
     claims.wake(tx, "lanes", LANE, at=NOW)
-    sessions.start(tx, "s_1", LANE, now=NOW)
+    transcripts.start(tx, "s_1", LANE, now=NOW)
     for number in range(1, count + 1):
         exchange(tx, number)
 
 
 def compressed(tx: Tx, up_to: int, summary: str = "short") -> int:
-    return rewind.compress(tx, "s_1", Shorter(sessions.context(tx, "s_1"), up_to, summary), now=NOW + 50)
+    return undo.compress(tx, "s_1", Shorter(transcripts.context(tx, "s_1"), up_to, summary), now=NOW + 50)
 
 
 async def questions(database: Database) -> list[str]:
     """The numbers of the questions that count."""
-    found = await database.read(sessions.history, "s_1")
+    found = await database.read(transcripts.history, "s_1")
     return [message.text.removeprefix("question ") for message in found if message.role is Role.USER]
 
 
 async def summary(database: Database) -> str:
-    return (await database.read(sessions.context, "s_1")).summary
+    return (await database.read(transcripts.context, "s_1")).summary
 
 
 async def test_a_revision_stands_for_the_lines_before_it_and_they_are_kept(database: Database) -> None:
@@ -49,9 +50,9 @@ async def test_a_revision_stands_for_the_lines_before_it_and_they_are_kept(datab
     assert await database.write(compressed, 12) == 1
     assert await questions(database) == ["4", "5"]
     assert await summary(database) == "short"
-    lines = await database.read(sessions.lines, "s_1")
+    lines = await database.read(transcripts.lines, "s_1")
     assert [line.kind for line in lines] == ["message"] * 20 + ["revision"]
-    session = await database.read(sessions.get, "s_1")
+    session = await database.read(transcripts.get, "s_1")
     assert session is not None
     assert session.updated_at == NOW + 5, "that is no use of the session: it may still fall asleep"
 
@@ -62,39 +63,39 @@ async def test_the_newest_revision_counts_and_undo_goes_back_step_by_step(databa
     await database.write(exchange, 6)
     await database.write(compressed, 20, "second")
     assert (await summary(database), await questions(database)) == ("second", ["6"])
-    undone = await database.write(rewind.undo, "s_1", now=NOW + 60)
+    undone = await database.write(undo.undo, "s_1", now=NOW + 60)
     assert undone.revision == 2
     assert (await summary(database), await questions(database)) == ("first", ["3", "4", "5", "6"])
-    undone = await database.write(rewind.undo, "s_1", now=NOW + 61)
+    undone = await database.write(undo.undo, "s_1", now=NOW + 61)
     assert (undone.exchanges, undone.text) == (1, "question 6")
-    undone = await database.write(rewind.undo, "s_1", now=NOW + 62)
+    undone = await database.write(undo.undo, "s_1", now=NOW + 62)
     assert undone.revision == 1, "nothing that was said since the compression is left"
     assert (await summary(database), await questions(database)) == ("", ["1", "2", "3", "4", "5"])
 
 
 async def test_undo_takes_back_exchanges_and_a_further_one_goes_on_from_there(database: Database) -> None:
     await database.write(talk)
-    undone = await database.write(rewind.undo, "s_1", now=NOW)
+    undone = await database.write(undo.undo, "s_1", now=NOW)
     assert (undone.exchanges, undone.text) == (1, "question 5")
-    undone = await database.write(rewind.undo, "s_1", count=2, now=NOW)
+    undone = await database.write(undo.undo, "s_1", count=2, now=NOW)
     assert (undone.exchanges, undone.text) == (2, "question 3")
     assert await questions(database) == ["1", "2"]
     await database.write(exchange, 6)
     assert await questions(database) == ["1", "2", "6"]
-    await database.write(rewind.undo, "s_1", count=2, now=NOW)
+    await database.write(undo.undo, "s_1", count=2, now=NOW)
     assert await questions(database) == ["1"]
-    undone = await database.write(rewind.undo, "s_1", count=50, now=NOW)
+    undone = await database.write(undo.undo, "s_1", count=50, now=NOW)
     assert undone.exchanges == 1
     assert await questions(database) == []
-    assert await database.write(rewind.undo, "s_1", now=NOW) == rewind.NOTHING
-    lines = await database.read(sessions.lines, "s_1")
+    assert await database.write(undo.undo, "s_1", now=NOW) == undo.NOTHING
+    lines = await database.read(transcripts.lines, "s_1")
     assert len([line for line in lines if line.kind == "message"]) == 24, "the lines themselves stay"
 
 
 async def test_an_undo_that_comes_twice_acts_once(database: Database) -> None:
     await database.write(talk)
-    first = await database.write(rewind.undo, "s_1", asked="ev_1", now=NOW)
-    assert await database.write(rewind.undo, "s_1", asked="ev_1", now=NOW) == first
+    first = await database.write(undo.undo, "s_1", asked="ev_1", now=NOW)
+    assert await database.write(undo.undo, "s_1", asked="ev_1", now=NOW) == first
     assert await questions(database) == ["1", "2", "3", "4"]
 
 
@@ -104,27 +105,27 @@ async def test_nothing_is_taken_back_while_a_turn_is_open(database: Database) ->
 
     await database.write(talk)
     await database.write(open_turn)
-    assert (await database.write(rewind.undo, "s_1", now=NOW)).is_busy
+    assert (await database.write(undo.undo, "s_1", now=NOW)).is_busy
     assert await questions(database) == ["1", "2", "3", "4", "5"]
 
 
 async def test_a_revision_made_from_what_no_longer_counts_is_not_stored(database: Database) -> None:
     await database.write(talk)
-    seen = await database.read(sessions.context, "s_1")
-    await database.write(rewind.undo, "s_1", now=NOW)
-    assert await database.write(rewind.compress, "s_1", Shorter(seen, 12, "late"), now=NOW) == 0
-    seen = await database.read(sessions.context, "s_1")
+    seen = await database.read(transcripts.context, "s_1")
+    await database.write(undo.undo, "s_1", now=NOW)
+    assert await database.write(undo.compress, "s_1", Shorter(seen, 12, "late"), now=NOW) == 0
+    seen = await database.read(transcripts.context, "s_1")
     assert await database.write(compressed, 8) == 1
-    assert await database.write(rewind.compress, "s_1", Shorter(seen, 12, "later"), now=NOW) == 0
-    assert await database.write(rewind.compress, "s_gone", Shorter(seen, 12, "gone"), now=NOW) == 0
+    assert await database.write(undo.compress, "s_1", Shorter(seen, 12, "later"), now=NOW) == 0
+    assert await database.write(undo.compress, "s_gone", Shorter(seen, 12, "gone"), now=NOW) == 0
     assert await summary(database) == "short"
 
 
 async def test_a_revision_does_not_mind_what_was_said_meanwhile(database: Database) -> None:
     await database.write(talk)
-    seen = await database.read(sessions.context, "s_1")
+    seen = await database.read(transcripts.context, "s_1")
     await database.write(exchange, 6)
-    assert await database.write(rewind.compress, "s_1", Shorter(seen, 16, "short"), now=NOW) == 1
+    assert await database.write(undo.compress, "s_1", Shorter(seen, 16, "short"), now=NOW) == 1
     assert await questions(database) == ["5", "6"]
 
 
@@ -133,7 +134,7 @@ async def test_a_long_session_with_much_taken_back_costs_a_bounded_number_of_row
         talk(tx, 1)
         for number in range(2, 130):
             exchange(tx, number)
-        sessions.append_line(tx, "s_1", "undo", '{"from": 9}', now=NOW)
+        transcripts.append_line(tx, "s_1", "undo", '{"from": 9}', now=NOW)
 
     await database.write(much)
     assert await questions(database) == ["1", "2"]
@@ -142,11 +143,11 @@ async def test_a_long_session_with_much_taken_back_costs_a_bounded_number_of_row
 async def test_a_fork_has_the_revisions_of_its_part_and_deleting_removes_them(database: Database) -> None:
     await database.write(talk)
     await database.write(compressed, 12)
-    await database.write(sessions.fork, "s_1", "s_2", "agent:main:api:dm:x", title="", up_to=21, now=NOW)
-    await database.write(sessions.fork, "s_1", "s_3", "agent:main:api:dm:y", title="", up_to=20, now=NOW)
-    assert (await database.read(sessions.context, "s_2")).summary == "short"
-    assert (await database.read(sessions.context, "s_3")).summary == ""
-    await database.write(sessions.delete, "s_1")
+    await database.write(transcripts.fork, "s_1", "s_2", "agent:main:api:dm:x", title="", up_to=21, now=NOW)
+    await database.write(transcripts.fork, "s_1", "s_3", "agent:main:api:dm:y", title="", up_to=20, now=NOW)
+    assert (await database.read(transcripts.context, "s_2")).summary == "short"
+    assert (await database.read(transcripts.context, "s_3")).summary == ""
+    await database.write(transcripts.delete, "s_1")
     assert await database.read(revisions.newest, "s_1") is None
     assert await database.read(revisions.newest, "s_2") is not None
 
@@ -159,7 +160,7 @@ async def test_rows_are_made_again_from_the_lines_alone(database: Database) -> N
     await database.write(compressed, 8, "first")
     await database.write(exchange, 6)
     await database.write(compressed, 12, "second")
-    await database.write(rewind.undo, "s_1", now=NOW + 60)
+    await database.write(undo.undo, "s_1", now=NOW + 60)
     kept = await database.read(revisions.newest, "s_1")
     await database.write(lose)
     assert await summary(database) == ""

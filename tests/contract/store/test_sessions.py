@@ -7,15 +7,16 @@ import asyncio
 import pytest
 
 from hermes.core.messages import ChatMessage, Role
-from hermes.store import claims, sessions
+from hermes.store import claims
 from hermes.store.db import Database, Tx
-from hermes.store.sessions import Wanted
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import Wanted
 from tests.contract.store.rows import LANE, NOW
 
 
 def start(tx: Tx, session_id: str = "s_1", key: str = LANE) -> None:
     claims.wake(tx, "lanes", key, at=NOW)
-    sessions.start(tx, session_id, key, now=NOW)
+    transcripts.start(tx, session_id, key, now=NOW)
     tx.run("UPDATE lanes SET session_id = :id WHERE key = :key", id=session_id, key=key)
 
 
@@ -26,23 +27,23 @@ def said(*texts: str) -> list[ChatMessage]:
 async def test_lines_are_numbered_without_a_gap_whoever_appends(database: Database) -> None:
     await database.write(start)
     batches = [said(f"{number}a", f"{number}b") for number in range(20)]
-    await asyncio.gather(*(database.write(sessions.append, "s_1", "t_1", batch, now=NOW) for batch in batches))
-    lines = await database.read(sessions.lines, "s_1")
+    await asyncio.gather(*(database.write(transcripts.append, "s_1", "t_1", batch, now=NOW) for batch in batches))
+    lines = await database.read(transcripts.lines, "s_1")
     assert [line.seq for line in lines] == list(range(1, 41))
-    texts = [message.text for message in await database.read(sessions.history, "s_1")]
+    texts = [message.text for message in await database.read(transcripts.history, "s_1")]
     assert all(texts[index][:-1] == texts[index + 1][:-1] for index in range(0, 40, 2)), "a batch stays together"
 
 
 async def test_appending_to_a_session_that_was_deleted_does_nothing(database: Database) -> None:
-    assert await database.write(sessions.append, "s_gone", "t_1", said("hello"), now=NOW) == 0
-    assert await database.read(sessions.lines, "s_gone") == []
+    assert await database.write(transcripts.append, "s_gone", "t_1", said("hello"), now=NOW) == 0
+    assert await database.read(transcripts.lines, "s_gone") == []
 
 
 async def test_history_is_the_newest_part_oldest_first(database: Database) -> None:
     await database.write(start)
-    await database.write(sessions.append, "s_1", "t_1", said(*"abcde"), now=NOW)
-    assert [message.text for message in await database.read(sessions.history, "s_1", limit=3)] == ["c", "d", "e"]
-    assert [line.seq for line in await database.read(sessions.lines, "s_1", after=3)] == [4, 5]
+    await database.write(transcripts.append, "s_1", "t_1", said(*"abcde"), now=NOW)
+    assert [message.text for message in await database.read(transcripts.history, "s_1", limit=3)] == ["c", "d", "e"]
+    assert [line.seq for line in await database.read(transcripts.lines, "s_1", after=3)] == [4, 5]
 
 
 DAMAGED = ("not json", "", '{"role":"user","text":"x"},{"role":"user","text":"y"}', '{"role":"king"}', '"', "]", "[")
@@ -51,67 +52,70 @@ DAMAGED = ("not json", "", '{"role":"user","text":"x"},{"role":"user","text":"y"
 @pytest.mark.parametrize("body", DAMAGED)
 async def test_a_line_that_cannot_be_read_is_left_out_of_the_history(database: Database, body: str) -> None:
     await database.write(start)
-    await database.write(sessions.append, "s_1", "t_1", said(*"abc"), now=NOW)
+    await database.write(transcripts.append, "s_1", "t_1", said(*"abc"), now=NOW)
 
     def spoil(tx: Tx) -> None:
         tx.run("UPDATE transcript SET body = :body WHERE seq = 2", body=body)
 
     await database.write(spoil)
-    talk = await database.read(sessions.context, "s_1")
+    talk = await database.read(transcripts.context, "s_1")
     assert [message.text for message in talk.messages] == ["a", "c"]
     assert (talk.seqs, talk.last_seq) == ([1, 3], 3)
 
 
 async def test_leaving_ends_the_session_once(database: Database) -> None:
     await database.write(start)
-    assert await database.write(sessions.leave, LANE, reason="/new", now=NOW + 1) == "s_1"
-    assert await database.write(sessions.leave, LANE, reason="again", now=NOW + 2) == ""
-    ended = await database.read(sessions.get, "s_1")
+    assert await database.write(transcripts.leave, LANE, reason="/new", now=NOW + 1) == "s_1"
+    assert await database.write(transcripts.leave, LANE, reason="again", now=NOW + 2) == ""
+    ended = await database.read(transcripts.get, "s_1")
     assert ended is not None
     assert (ended.ended_at, ended.end_reason) == (NOW + 1, "/new")
 
 
 async def test_deleting_removes_session_and_transcript(database: Database) -> None:
     await database.write(start)
-    await database.write(sessions.append, "s_1", "t_1", said("a"), now=NOW)
-    assert await database.write(sessions.delete, "s_1")
-    assert not await database.write(sessions.delete, "s_1")
-    assert await database.read(sessions.get, "s_1") is None
-    assert await database.read(sessions.lines, "s_1") == []
-    assert await database.write(sessions.leave, LANE, reason="", now=NOW) == ""
+    await database.write(transcripts.append, "s_1", "t_1", said("a"), now=NOW)
+    assert await database.write(transcripts.delete, "s_1")
+    assert not await database.write(transcripts.delete, "s_1")
+    assert await database.read(transcripts.get, "s_1") is None
+    assert await database.read(transcripts.lines, "s_1") == []
+    assert await database.write(transcripts.leave, LANE, reason="", now=NOW) == ""
 
 
 async def test_sessions_are_listed_newest_first_and_can_be_named(database: Database) -> None:
     for number in (1, 2, 3):
         await database.write(start, f"s_{number}", f"agent:main:telegram:dm:{number % 2}")
-        await database.write(sessions.append, f"s_{number}", "t", said("x"), now=NOW + number)
-    assert [each.id for each in await database.read(sessions.newest)] == ["s_3", "s_2", "s_1"]
-    assert [each.id for each in await database.read(sessions.newest, key="agent:main:telegram:dm:1")] == ["s_3", "s_1"]
-    assert await database.write(sessions.rename, "s_2", "Garden")
-    assert [each.id for each in await database.read(sessions.find, "Garden")] == ["s_2"]
-    assert [each.id for each in await database.read(sessions.find, "s_3")] == ["s_3"]
-    assert not await database.write(sessions.rename, "s_9", "x")
+        await database.write(transcripts.append, f"s_{number}", "t", said("x"), now=NOW + number)
+    assert [each.id for each in await database.read(transcripts.newest)] == ["s_3", "s_2", "s_1"]
+    assert [each.id for each in await database.read(transcripts.newest, key="agent:main:telegram:dm:1")] == [
+        "s_3",
+        "s_1",
+    ]
+    assert await database.write(transcripts.rename, "s_2", "Garden")
+    assert [each.id for each in await database.read(transcripts.find, "Garden")] == ["s_2"]
+    assert [each.id for each in await database.read(transcripts.find, "s_3")] == ["s_3"]
+    assert not await database.write(transcripts.rename, "s_9", "x")
 
 
 async def test_the_lines_of_a_turn_are_found_wherever_they_stand(database: Database) -> None:
     await database.write(start)
     for turn in range(1, 6):
         texts = [f"{turn}.{number}" for number in range(70)]
-        await database.write(sessions.append, "s_1", f"t_{turn}", said(*texts), now=NOW)
+        await database.write(transcripts.append, "s_1", f"t_{turn}", said(*texts), now=NOW)
     for turn in (1, 3, 5):
-        lines = await database.read(sessions.lines_of_turn, "s_1", f"t_{turn}")
+        lines = await database.read(transcripts.lines_of_turn, "s_1", f"t_{turn}")
         assert [line.seq for line in lines] == list(range(70 * turn - 69, 70 * turn + 1))
-    assert await database.read(sessions.lines_of_turn, "s_1", "t_9") == []
+    assert await database.read(transcripts.lines_of_turn, "s_1", "t_9") == []
 
 
 async def test_pages_are_newest_first_and_hold_what_is_wanted(database: Database) -> None:
     keys = ["agent:main:api:dm:a", "agent:main:api:dm:b:p=key%3Abob", "agent:main:api:dm:c:p=key%3ABob"]
     keys += ["agent:main:telegram:dm:7", "agent:main:telegram@work:dm:7", "agent:main:telegramx:dm:7"]
     for number, key in enumerate(keys):
-        await database.write(sessions.start, f"s_{number}", key, now=NOW + number // 2)
+        await database.write(transcripts.start, f"s_{number}", key, now=NOW + number // 2)
 
     async def page(wanted: Wanted, before: tuple[float, str] = (NOW * 2, ""), limit: int = 10) -> list[str]:
-        return [found.id for found in await database.read(sessions.page, wanted, before=before, limit=limit)]
+        return [found.id for found in await database.read(transcripts.page, wanted, before=before, limit=limit)]
 
     assert await page(Wanted(), limit=3) == ["s_5", "s_4", "s_3"]
     assert await page(Wanted(), before=(NOW + 1, "s_3")) == ["s_2", "s_1", "s_0"]
@@ -122,15 +126,15 @@ async def test_pages_are_newest_first_and_hold_what_is_wanted(database: Database
 
 async def test_a_fork_has_lines_of_its_own_and_is_made_once(database: Database) -> None:
     await database.write(start)
-    await database.write(sessions.append, "s_1", "t_1", said(*"abcde"), now=NOW)
+    await database.write(transcripts.append, "s_1", "t_1", said(*"abcde"), now=NOW)
     key = "agent:main:api:dm:fork"
     for _ in range(2):
-        await database.alone(sessions.fork, "s_1", "s_2", key, title="Fork", up_to=3, now=NOW + 1)
-    assert [message.text for message in await database.read(sessions.history, "s_2")] == ["a", "b", "c"]
-    assert await database.write(sessions.append, "s_2", "t_2", said("x"), now=NOW + 2) == 4
-    assert len(await database.read(sessions.lines, "s_1")) == 5
-    forked = await database.read(sessions.get, "s_2")
+        await database.alone(transcripts.fork, "s_1", "s_2", key, title="Fork", up_to=3, now=NOW + 1)
+    assert [message.text for message in await database.read(transcripts.history, "s_2")] == ["a", "b", "c"]
+    assert await database.write(transcripts.append, "s_2", "t_2", said("x"), now=NOW + 2) == 4
+    assert len(await database.read(transcripts.lines, "s_1")) == 5
+    forked = await database.read(transcripts.get, "s_2")
     assert forked is not None
     assert (forked.key, forked.title, forked.created_at) == (key, "Fork", NOW + 1)
-    await database.write(sessions.leave, key, reason="/new", now=NOW + 3)
-    assert (await database.read(sessions.get, "s_2")).end_reason == "/new"  # type: ignore[union-attr]
+    await database.write(transcripts.leave, key, reason="/new", now=NOW + 3)
+    assert (await database.read(transcripts.get, "s_2")).end_reason == "/new"  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage, Te
 from hermes.store import claims, codec, outbox
 from hermes.store.db import Database
 from hermes.store.outbox import Begun, OutboxKind, OutboxRow, Outgoing
-from hermes.store.waiting import Notes, Terms
+from hermes.store.outbox_quota import Notes, Terms
 from tests.contract.store.rows import NOW, OWNER, TARGET
 
 LAST, LATE = "(write for the rest)", "(late:)"

@@ -6,13 +6,16 @@ import pytest
 
 from hermes.core.lane import BusyMode
 from hermes.core.messages import ChatMessage, Role
-from hermes.store import approvals, claims, inbox, lanes, outbox, sessions, tool_calls, turn_end, turn_steps, turns
+from hermes.store import approvals, claims, inbox, outbox
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
-from hermes.store.lanes import Lost
-from hermes.store.turn_begin import Begun
-from hermes.store.turn_end import Ending
-from hermes.store.turns import TurnState
+from hermes.store.sessions import transcripts
+from hermes.store.turns import end as turn_end
+from hermes.store.turns import lanes, steps, tool_calls, turns
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.end import Ending
+from hermes.store.turns.lanes import Lost
+from hermes.store.turns.turns import TurnState
 from tests.contract.store.rows import (
     DONE,
     LANE,
@@ -33,7 +36,7 @@ STOPPED = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, "stopped")
 
 
 async def history(db: Database, begun: Begun) -> list[ChatMessage]:
-    return await db.read(sessions.history, begun.turn.session_id)
+    return await db.read(transcripts.history, begun.turn.session_id)
 
 
 def crash(tx: Tx, owner: str = "inc_2") -> None:
@@ -122,13 +125,13 @@ async def test_whoever_lost_the_lane_can_write_nothing_more(database: Database) 
     assert newer is not None
     said = ChatMessage(Role.ASSISTANT, "late")
     for late in (
-        database.write(turn_steps.add_message, begun.claim, begun.turn, said, now=NOW),
+        database.write(steps.add_message, begun.claim, begun.turn, said, now=NOW),
         database.write(tool_calls.start, begun.claim, call.id, now=NOW),
         database.write(tool_calls.finish, begun.claim, begun.turn, call, outcome="ok", result="x", now=NOW),
-        database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW),
+        database.write(steps.wait_for_approval, begun.claim, begun.turn, now=NOW),
         database.write(turn_end.finish, begun.claim, begun.turn, DONE, now=NOW),
         database.write(begin_next, begun),
-        database.write(turn_steps.steer, begun.claim, begun.turn, compose=compose, now=NOW),
+        database.write(steps.steer, begun.claim, begun.turn, compose=compose, now=NOW),
     ):
         with pytest.raises(Lost):
             await late
@@ -179,10 +182,10 @@ async def test_whoever_ends_a_turn_need_not_know_of_its_last_step(database: Data
 async def test_a_fresh_session_is_begun_with_what_is_stored_of_it(database: Database) -> None:
     begun = await begun_turn(database)
     assert list(begun.history) == await history(database, begun)
-    session = await database.read(sessions.get, begun.turn.session_id)
+    session = await database.read(transcripts.get, begun.turn.session_id)
     assert session is not None
     assert session.seq == len(begun.history)
-    assert await database.read(sessions.of_lane, LANE) == session.id
+    assert await database.read(transcripts.of_lane, LANE) == session.id
 
 
 async def test_finishing_twice_stores_one_reply(database: Database) -> None:
@@ -208,10 +211,10 @@ async def test_usage_of_all_steps_is_summed(database: Database) -> None:
 async def test_steering_hands_over_what_came_meanwhile(database: Database) -> None:
     begun = await begun_turn(database)
     steer = (begun.claim, begun.turn)
-    assert await database.write(turn_steps.steer, *steer, compose=compose, now=NOW) is None
+    assert await database.write(steps.steer, *steer, compose=compose, now=NOW) is None
     more = incoming("more")
     await database.write(inbox.accept, [more], now=NOW)
-    added = await database.write(turn_steps.steer, *steer, compose=compose, now=NOW)
+    added = await database.write(steps.steer, *steer, compose=compose, now=NOW)
     assert added is not None
     assert added.text == "more"
     assert await finish(database, begun)
@@ -223,7 +226,7 @@ async def test_steering_hands_over_what_came_meanwhile(database: Database) -> No
 async def test_only_the_named_turn_is_cancelled_while_it_sleeps(database: Database) -> None:
     begun, _ = await add_calls(database, await begun_turn(database), ("danger", question()))
     assert not await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id), "it runs"
-    assert await database.write(turn_steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
+    assert await database.write(steps.wait_for_approval, begun.claim, begun.turn, now=NOW)
     assert not await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only="t_other")
     assert await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id)
     assert not await database.write(turn_end.cancel_waiting, LANE, STOPPED, now=NOW, only=begun.turn.id)
@@ -244,7 +247,7 @@ async def test_a_session_is_renewed_only_between_turns(database: Database) -> No
     assert fresh.turn.session_id != begun.turn.session_id
     assert fresh.renewed == "idle for 120 minutes"
     assert [line.text for line in fresh.history] == ["next day"]
-    old = await database.read(sessions.get, begun.turn.session_id)
+    old = await database.read(transcripts.get, begun.turn.session_id)
     assert old is not None
     assert old.end_reason == "idle for 120 minutes"
 
@@ -268,7 +271,7 @@ async def test_a_row_nobody_can_read_is_set_aside_and_the_rest_goes_on(database:
 
 async def test_a_session_deleted_under_a_running_turn_does_not_stop_the_lane(database: Database) -> None:
     begun, [call] = await add_calls(database, await begun_turn(database), ("read_file", None))
-    assert await database.write(sessions.delete, begun.turn.session_id)
+    assert await database.write(transcripts.delete, begun.turn.session_id)
     await database.write(tool_calls.finish, begun.claim, begun.turn, call, outcome="ok", result="x", now=NOW)
     assert await finish(database, begun)
     assert (await begun_turn(database, "again")).history[-1].text == "again"

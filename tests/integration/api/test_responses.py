@@ -14,9 +14,10 @@ from hermes.core.people import PersonRole
 from hermes.servers.api import responses
 from hermes.servers.api.parts import Caller
 from hermes.servers.api.response_keeper import Kept
-from hermes.store import people, sessions
+from hermes.store import people
 from hermes.store import responses as store
 from hermes.store.db import Tx, open_database
+from hermes.store.sessions import transcripts
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
 from tests.fakes.tools import GO_ON
 from tests.integration.api.conftest import Api, Families, StartApi
@@ -449,7 +450,7 @@ async def test_a_chain_goes_on_in_one_session_and_each_request_adds_only_its_own
     system, *talk = model.last_request["messages"]
     assert [message["content"] for message in talk] == ["a", "echo: a", "b", "echo: b", "c"]
     assert system["content"].endswith("Rhyme.")
-    [session] = await api.gateway.db.read(sessions.newest)
+    [session] = await api.gateway.db.read(transcripts.newest)
     assert session.seq == 6
 
 
@@ -569,7 +570,7 @@ async def test_what_cannot_be_done_is_refused_before_anything_is_stored(api: Api
         assert (answer.status, answer.error["code"], answer.error["param"]) == (400, code, param), body
         assert answer.error["type"] == "invalid_request_error"
     assert model.requests == []
-    assert await api.gateway.db.read(sessions.newest) == []
+    assert await api.gateway.db.read(transcripts.newest) == []
 
 
 async def test_a_body_that_is_no_object_is_refused(api: Api) -> None:

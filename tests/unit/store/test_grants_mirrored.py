@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from hermes.store import grants, mirror
+from hermes.store import grants
 from hermes.store.db import open_database
 from hermes.store.grants import Grant
+from hermes.store.sqlite import mirror
 
 STANDS = Grant("gr_1", "p_7", "always", "delete on local", "", 1, "p_7", 1.0, "asked as K7QP2M", None)
 ENDED = Grant("gr_2", "p_7", "always", "sudo on local", "", 1, "p_7", 2.0, "asked as M3XW9D", None)

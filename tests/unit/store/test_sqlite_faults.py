@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import ForeignHomeError, StoreIsDownError
-from hermes.store import backup, inbox, migrations
+from hermes.store import inbox, migrations
 from hermes.store.db import Limits, Tx, open_database
-from hermes.store.sqlite_file import beside
+from hermes.store.sqlite import backup
+from hermes.store.sqlite.file import beside
 from tests.unit.store.conftest import Store, count, fill, put
 
 PAGE = 4096
@@ -565,7 +566,7 @@ async def test_one_broken_statement_is_the_callers_own_error(store: Store) -> No
 async def test_a_large_file_is_checked_after_the_start_and_healed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes.store.sqlite.CHECK_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr("hermes.store.sqlite.database.CHECK_AFTER_SECONDS", 0.01)
     await store.plant(300)
     overwrite(store.path, store.path.stat().st_size // PAGE // 2 * PAGE, b"\xa5" * PAGE)
     async with store.open(limits=Limits(checked_at_open_bytes=0)) as database:
@@ -602,7 +603,7 @@ async def test_a_truncated_wal_is_noticed_whatever_of_the_file_is_copied_to_ask(
     store: Store, monkeypatch: pytest.MonkeyPatch, whole: int
 ) -> None:
     """The tables of a database are named on pages that may lie anywhere in it."""
-    monkeypatch.setattr("hermes.store.wal._COPIED_WHOLE", whole)
+    monkeypatch.setattr("hermes.store.sqlite.wal._COPIED_WHOLE", whole)
     more = "".join(f"CREATE TABLE more_{number} (a TEXT, b TEXT, c TEXT);\n" for number in range(100))
     store.path.parent.joinpath("migrations", "0002_more.sql").write_text(more)
     await crash_with_wal(store, with_index=True)

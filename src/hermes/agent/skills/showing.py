@@ -12,7 +12,7 @@ from hermes.core.slash_command import read_command
 from hermes.core.text import one_line
 from hermes.store import codec
 from hermes.store.inbox import InboxRow
-from hermes.store.prompts import Prompt
+from hermes.store.turns.prompts import Prompt
 
 KIND = "skill"
 """The kind of an inbox row whose text calls a skill."""

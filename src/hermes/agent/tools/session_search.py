@@ -8,7 +8,7 @@ from hermes.agent.recall import Answer, Found, Recall
 from hermes.agent.toolkit import ToolContext, tool
 from hermes.core.errors import ToolError
 from hermes.core.text import one_line
-from hermes.store.search import IndexedLine
+from hermes.store.sqlite.search_index import IndexedLine
 
 MOST = 50
 LINE_LENGTH = 1500

@@ -26,9 +26,10 @@ from hermes.servers.app import RouteAdder, json_response
 from hermes.services.approvals import Answer, Answered
 from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway
-from hermes.store import approvals, inbox, people, tool_calls
+from hermes.store import approvals, inbox, people
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Tx
+from hermes.store.turns import tool_calls
 
 LONGEST_REASON = 1000
 

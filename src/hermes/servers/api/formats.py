@@ -18,7 +18,7 @@ from hermes.servers.api import parse
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.services.gateway import Gateway
-from hermes.store import choices
+from hermes.store import chat_settings
 
 CHAT_PARAM = "response_format"
 RESPONSE_PARAM = "text.format"
@@ -94,7 +94,7 @@ def shown(form: OutputFormat) -> Json:
 
 async def check_model(gateway: Gateway, key: SessionKey, options: TurnOptions, param: str) -> None:
     """The built-in model takes no form, so what only it would answer is refused before anything is stored."""
-    chosen = (await gateway.db.read(choices.of_lane, str(key))).model
+    chosen = (await gateway.db.read(chat_settings.of_lane, str(key))).model
     if gateway.models.is_embedded(key, options.model, chosen):
         label = gateway.models.model_for(key, options.model, chosen).label
         message = (

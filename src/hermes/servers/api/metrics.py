@@ -17,7 +17,7 @@ from hermes.servers.api.errors import ApiError
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import RouteAdder
 from hermes.services.events import TurnEnded, TurnEvent
-from hermes.store.turns import TurnState
+from hermes.store.turns.turns import TurnState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LAG_SECONDS = 1.0

@@ -27,10 +27,11 @@ from hermes.services.door import RequestState
 from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
 from hermes.services.upkeep import kept_up
-from hermes.store import codec, inbox, responses, sessions
+from hermes.store import codec, inbox, responses
 from hermes.store.db import Database, Limits, Tx
 from hermes.store.responses import NewResponse, Stored
-from hermes.store.turns import Turn, TurnState
+from hermes.store.sessions import transcripts
+from hermes.store.turns.turns import Turn, TurnState
 
 log = logging.getLogger(__name__)
 
@@ -286,7 +287,7 @@ def usage_in_store(turn: Turn) -> Usage:
 
 def _lines_after_input(tx: Tx, row: inbox.InboxRow, turn: Turn) -> list[ChatMessage]:
     brought = len(codec.load_request(row.body).messages)
-    lines = sessions.of_turn(tx, turn.session_id, turn.id, since=turn.created_at)
+    lines = transcripts.of_turn(tx, turn.session_id, turn.id, since=turn.created_at)
     found = (codec.read_chat(line.body) for line in lines[brought:])
     return [message for message in found if message is not None]
 

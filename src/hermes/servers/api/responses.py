@@ -51,12 +51,13 @@ from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import PLATFORM, Ticket
 from hermes.services.events import ApprovalAsked, TurnEnded
 from hermes.services.gateway import Gateway
-from hermes.store import codec, inbox, sessions, trace
+from hermes.store import codec, inbox, trace
 from hermes.store.db import Tx
 from hermes.store.idempotency import KEPT_SECONDS
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow
 from hermes.store.responses import NewResponse, Stored
+from hermes.store.sessions import transcripts
 
 log = logging.getLogger(__name__)
 
@@ -538,7 +539,7 @@ def _up_to(tx: Tx, previous: Stored) -> list[ChatMessage]:
         str,
         id=where[0],
         seq=where[1],
-        limit=sessions.HISTORY_ROWS,
+        limit=transcripts.HISTORY_ROWS,
     )
     found = (codec.read_chat(body) for body in reversed(bodies))
     return [message for message in found if message is not None]

@@ -42,10 +42,11 @@ from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import PLATFORM, RequestState
 from hermes.services.gateway import Gateway
 from hermes.store import approvals as stored_approvals
-from hermes.store import codec, sessions, trace
+from hermes.store import codec, trace
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
+from hermes.store.sessions import transcripts
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +197,7 @@ def _answer(tx: Tx, state: RequestState, inputs: int) -> list[tuple[str, ChatMes
     turn = state.turn
     if turn is None:
         return []
-    return answer_of(sessions.lines_of_turn(tx, turn.session_id, turn.id), turn.id, inputs)
+    return answer_of(transcripts.lines_of_turn(tx, turn.session_id, turn.id), turn.id, inputs)
 
 
 class RunReader:

@@ -35,10 +35,11 @@ from hermes.servers.api.talks import check_answers
 from hermes.servers.api.transcripts import told
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.door import PLATFORM
-from hermes.store import codec, inbox, sessions
+from hermes.store import codec, inbox
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
-from hermes.store.sessions import Line, Session, Wanted
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import Line, Session, Wanted
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class SessionRoutes:
         shown = await self._find(request)
         limit = _number(request, "limit", PAGE, most=LARGEST_PAGE)
         after = _number(request, "after", 0, least=0)
-        lines = await self._db.read(sessions.lines, shown.session.id, after=after, limit=limit + 1)
+        lines = await self._db.read(transcripts.lines, shown.session.id, after=after, limit=limit + 1)
         page, more = lines[:limit], len(lines) > limit
         data = [_line(line) for line in page if line.kind == "message"]
         after_next = page[-1].seq if more else None
@@ -145,7 +146,7 @@ class SessionRoutes:
             raise bad_request("Send the new title.", code="invalid_value", param="title")
         title = one_line(parse.read_string(body, "title", longest=LONGEST_TITLE), LONGEST_TITLE)
         shown = await self._find(request, Action.CHANGE_OWN)
-        await self._db.write(sessions.rename, shown.session.id, title)
+        await self._db.write(transcripts.rename, shown.session.id, title)
         return json_response(replace(shown, session=replace(shown.session, title=title)).told())
 
     async def delete(self, request: web.Request) -> web.Response:
@@ -164,7 +165,7 @@ class SessionRoutes:
         forked, named = new_id("s"), new_id("s")
         key = SessionKey(PLATFORM, ChatKind.DM, named, person=request[CALLER].person)
         await self._db.alone(
-            sessions.fork,
+            transcripts.fork,
             shown.session.id,
             forked,
             str(key),
@@ -321,15 +322,15 @@ def _said(text: str, run: Run) -> ChatMessage:
 
 
 def _page(tx: Tx, wanted: Wanted, *, before: tuple[float, str], limit: int) -> list[Shown]:
-    return [_shown(tx, session) for session in sessions.page(tx, wanted, before=before, limit=limit)]
+    return [_shown(tx, session) for session in transcripts.page(tx, wanted, before=before, limit=limit)]
 
 
 def _find(tx: Tx, name: str, caller: Caller) -> Shown | None:
     """By its own id, or by the name that this caller's client gave it."""
-    session = sessions.get(tx, name)
+    session = transcripts.get(tx, name)
     if session is None or not _sees(caller, session):
         key = SessionKey(PLATFORM, ChatKind.DM, name, person=caller.person)
-        session = next(iter(sessions.newest(tx, key=str(key), limit=1)), None)
+        session = next(iter(transcripts.newest(tx, key=str(key), limit=1)), None)
     return _shown(tx, session) if session is not None else None
 
 
@@ -339,7 +340,7 @@ def _sees(caller: Caller, session: Session) -> bool:
 
 
 def _shown(tx: Tx, session: Session) -> Shown:
-    lines = sessions.lines(tx, session.id, limit=FIRST_LINES)
+    lines = transcripts.lines(tx, session.id, limit=FIRST_LINES)
     opened = [message for line in lines if (message := codec.read_chat(line.body)) is not None]
     first = next((message for message in opened if message.role is Role.USER), None)
     instructions = _instructions(tx, lines[0].turn_id) if lines else ""
@@ -366,5 +367,5 @@ def _is_busy(tx: Tx, session: Session) -> bool:
 def _delete_idle(tx: Tx, session: Session) -> bool:
     if _is_busy(tx, session):
         return False
-    sessions.delete(tx, session.id)
+    transcripts.delete(tx, session.id)
     return True

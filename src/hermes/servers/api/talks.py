@@ -9,15 +9,15 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.servers.api import parse
 from hermes.servers.api.parts import SessionNames
 from hermes.services.gateway import Gateway
-from hermes.store import sessions
 from hermes.store.db import Tx
+from hermes.store.sessions import transcripts
 
 TAIL_ROWS = 60
 
 
 async def has_transcript(gateway: Gateway, names: SessionNames) -> bool:
     """Whether there is one: what a client says came before then counts for nothing."""
-    newest = await gateway.db.read(sessions.newest, key=str(names.key), limit=1)
+    newest = await gateway.db.read(transcripts.newest, key=str(names.key), limit=1)
     return any(session.seq and session.ended_at is None for session in newest)
 
 
@@ -33,4 +33,4 @@ async def check_answers(
 
 def newest_lines(tx: Tx, lane: str) -> list[ChatMessage]:
     session_id = tx.value("SELECT session_id FROM lanes WHERE key = :lane", lane=lane)
-    return sessions.history(tx, str(session_id), limit=TAIL_ROWS) if session_id else []
+    return transcripts.history(tx, str(session_id), limit=TAIL_ROWS) if session_id else []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hermes.core.messages import ChatMessage, Image, Json, Role
 from hermes.servers.api.results import tool_call
 from hermes.store import codec
-from hermes.store.sessions import Line
+from hermes.store.sessions.transcripts import Line
 
 LONGEST_TEXT = 100 * 1024
 """Of a call's arguments or result; what is longer is for the model, not for a screen."""

@@ -14,10 +14,12 @@ from hermes.core.text import one_line
 from hermes.services.commands.base import Command, CommandContext, command
 from hermes.services.commands.busy import meaning
 from hermes.services.models import is_there, route_of
-from hermes.store import choices, inbox, lanes, sessions, turns
-from hermes.store.choices import Choices
+from hermes.store import chat_settings, inbox
+from hermes.store.chat_settings import Choices
 from hermes.store.db import Tx
-from hermes.store.sessions import Session
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import Session
+from hermes.store.turns import lanes, turns
 
 TITLE_LENGTH = 60
 
@@ -117,8 +119,8 @@ async def status(ctx: CommandContext) -> str:
 
 def _look(tx: Tx, lane: str) -> _Here:
     return _Here(
-        choices.of_lane(tx, lane),
-        sessions.current(tx, lane),
+        chat_settings.of_lane(tx, lane),
+        transcripts.current(tx, lane),
         lanes.busy_mode(tx, lane),
         len(inbox.queued(tx, lane)),
     )

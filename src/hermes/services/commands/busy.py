@@ -6,7 +6,7 @@ from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
 from hermes.core.lane import BusyMode
 from hermes.services.commands.base import CommandContext, command
-from hermes.store import lanes
+from hermes.store.turns import lanes
 
 
 @command("busy", summary="What a new message does while I work", usage="/busy [interrupt|queue|steer]")

@@ -7,7 +7,7 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole, at_least
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.models import is_there, meant, ready, route_of
-from hermes.store import choices
+from hermes.store import chat_settings
 
 
 @command("model", summary="Which model answers here", usage="/model [list|use NAME|default]")
@@ -36,7 +36,7 @@ def may_choose(ctx: CommandContext) -> bool:
 
 async def _shown(ctx: CommandContext) -> str:
     config, words = ctx.config(), ctx.words
-    kept = await ctx.db.read(choices.of_lane, ctx.lane)
+    kept = await ctx.db.read(chat_settings.of_lane, ctx.lane)
     settled = route_of(config, SessionKey.parse(ctx.lane))
     default = settled or _default(config)
     if kept.model and is_there(kept.model, config):
@@ -67,7 +67,7 @@ async def _chosen(ctx: CommandContext, name: str) -> str:
     if not may_choose(ctx):
         return ctx.words.MODEL_NOT_YOURS
     chosen = meant(name, ctx.loaded()) if name else ""
-    await ctx.db.write(choices.choose_model, ctx.lane, chosen)
+    await ctx.db.write(chat_settings.choose_model, ctx.lane, chosen)
     if not chosen:
         default = route_of(ctx.config(), SessionKey.parse(ctx.lane)) or _default(ctx.config())
         return ctx.words.MODEL_BACK.format(default=default)

@@ -7,7 +7,7 @@ from hermes.core.people import PersonRole, at_least
 from hermes.core.slash_command import nearest
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
-from hermes.store import choices
+from hermes.store import chat_settings
 
 
 @command("personality", summary="Who I am in this chat", usage="/personality [NAME|default]")
@@ -19,14 +19,14 @@ async def personality(ctx: CommandContext) -> str:
         return ctx.words.PERSONALITY_NOT_YOURS
     known = {name.casefold(): name for name in ctx.config().personalities}
     if wanted.casefold() in ("default", "none"):
-        await ctx.db.write(choices.choose_personality, ctx.lane, "")
+        await ctx.db.write(chat_settings.choose_personality, ctx.lane, "")
         return ctx.words.PERSONALITY_DEFAULT
     name = known.get(wanted.casefold())
     if name is None:
         guess = nearest(wanted.casefold(), known)
         form = ctx.words.PERSONALITY_NEAR if guess else ctx.words.PERSONALITY_UNKNOWN
         return form.format(name=one_line(wanted, 40), nearest=known.get(guess, ""), names=_names(ctx))
-    await ctx.db.write(choices.choose_personality, ctx.lane, name)
+    await ctx.db.write(chat_settings.choose_personality, ctx.lane, name)
     return ctx.words.PERSONALITY_CHOSEN.format(name=name)
 
 
@@ -39,7 +39,7 @@ def _may_choose(ctx: CommandContext) -> bool:
 
 async def _shown(ctx: CommandContext) -> str:
     config = ctx.config()
-    chosen = (await ctx.db.read(choices.of_lane, ctx.lane)).personality
+    chosen = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).personality
     now = config.persona_for(SessionKey.parse(ctx.lane), chosen).name
     told = ctx.words.PERSONALITY_NOW.format(name=now) if now else ctx.words.PERSONALITY_OWN
     if not config.personalities:

@@ -9,16 +9,18 @@ from hermes.core.keys import SessionKey
 from hermes.core.messages import InboundMessage
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
-from hermes.store import codec, retrying, sessions
+from hermes.store import codec
 from hermes.store.inbox import InboxRow
-from hermes.store.retrying import Place
+from hermes.store.sessions import transcripts
+from hermes.store.turns import retry as retrying
+from hermes.store.turns.retry import Place
 
 SHOWN = 80
 
 
 @command("retry", summary="Ask the last thing once more")
 async def retry(ctx: CommandContext) -> str:
-    session_id = await ctx.db.read(sessions.of_lane, ctx.lane)
+    session_id = await ctx.db.read(transcripts.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.RETRY_NOTHING
     key = ctx.session_key

@@ -6,13 +6,13 @@ from hermes.core.i18n.en import Words
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.lanes import Stopped
 from hermes.services.turns import StopReason
-from hermes.store import sessions
+from hermes.store.sessions import transcripts
 
 
 @command("new", summary="Start a fresh session in this chat", also=("reset",))
 async def new(ctx: CommandContext) -> str:
     stopped = await ctx.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
-    await ctx.db.write(sessions.leave, ctx.lane, reason="/new", now=ctx.clock.now())
+    await ctx.db.write(transcripts.leave, ctx.lane, reason="/new", now=ctx.clock.now())
     return ctx.words.FRESH_SESSION + _what_stopped(ctx.words, stopped)
 
 

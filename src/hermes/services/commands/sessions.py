@@ -10,9 +10,9 @@ from hermes.core.messages import Role
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns import StopReason
-from hermes.store import sessions
 from hermes.store.db import Tx
-from hermes.store.sessions import Session
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import Session
 
 MOST = 15
 MOST_LINES = 40
@@ -43,10 +43,10 @@ async def resume(ctx: CommandContext) -> str:
         return ctx.words.RESUME_UNKNOWN.format(name=one_line(ctx.rest, 60))
     if wanted.id == here:
         return ctx.words.RESUME_HERE
-    if await ctx.db.read(sessions.is_busy, wanted.id):
+    if await ctx.db.read(transcripts.is_busy, wanted.id):
         return ctx.words.RESUME_BUSY
     await ctx.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
-    await ctx.db.write(sessions.switch, ctx.lane, wanted.id, now=ctx.clock.now())
+    await ctx.db.write(transcripts.switch, ctx.lane, wanted.id, now=ctx.clock.now())
     return ctx.words.RESUMED.format(title=_title(ctx.words, wanted), lines=wanted.seq)
 
 
@@ -62,13 +62,13 @@ async def branch(ctx: CommandContext) -> str:
 
 @command("title", summary="Give this conversation a name", usage="/title [TITLE]")
 async def title(ctx: CommandContext) -> str:
-    session = await ctx.db.read(sessions.current, ctx.lane)
+    session = await ctx.db.read(transcripts.current, ctx.lane)
     if session is None:
         return ctx.words.TITLE_NONE
     if not ctx.rest:
         return ctx.words.TITLE_IS.format(title=_title(ctx.words, session))
     name = one_line(ctx.rest, TITLE_LENGTH)
-    await ctx.db.write(sessions.rename, session.id, name)
+    await ctx.db.write(transcripts.rename, session.id, name)
     return ctx.words.TITLE_SET.format(name=name)
 
 
@@ -85,11 +85,11 @@ def _mine(tx: Tx, person_id: str, lane: str) -> tuple[list[Session], str]:
 
     In a talk that several share, those are its own earlier sessions: nobody's private ones are brought into it.
     """
-    here = sessions.current(tx, lane)
+    here = transcripts.current(tx, lane)
     if _is_shared(lane):
-        found = sessions.newest(tx, key=lane, limit=MOST)
+        found = transcripts.newest(tx, key=lane, limit=MOST)
     else:
-        found = sessions.of_person(tx, person_id, limit=MOST)
+        found = transcripts.of_person(tx, person_id, limit=MOST)
         if here is not None and here.seq and here.id not in {one.id for one in found}:
             found = [here, *found][:MOST]  # a copy in which nothing was said yet
     return found, here.id if here is not None else ""
@@ -103,7 +103,7 @@ def _is_shared(lane: str) -> bool:
 def _last_one(tx: Tx, lane: str, shown: list[Session], here: str) -> Session | None:
     """The one that was here before, else the newest other one."""
     mine = {one.id for one in shown}
-    before = [one for one in sessions.newest(tx, key=lane, limit=MOST) if one.id in mine] or shown
+    before = [one for one in transcripts.newest(tx, key=lane, limit=MOST) if one.id in mine] or shown
     return next((one for one in before if one.id != here), None)
 
 
@@ -111,29 +111,29 @@ def _named(tx: Tx, name: str, person_id: str, lane: str, shown: list[Session]) -
     """By the number in the list, else by id, its beginning or the title: among what can be taken up here."""
     if name.isdecimal() and len(name) < 4:
         return shown[int(name) - 1] if 0 < int(name) <= len(shown) else None
-    found = sessions.find(tx, name)
+    found = transcripts.find(tx, name)
     if _is_shared(lane):
         return next((one for one in found if one.key == lane), None)
-    return next((one for one in found if sessions.belongs_to(tx, one.id, person_id)), None)
+    return next((one for one in found if transcripts.belongs_to(tx, one.id, person_id)), None)
 
 
 def _branch(tx: Tx, lane: str, copy_id: str, name: str, *, now: float) -> int:
-    here = sessions.current(tx, lane)
+    here = transcripts.current(tx, lane)
     if here is None or here.seq == 0:
         return 0
     if here.id == copy_id:
         return here.seq
-    sessions.fork(tx, here.id, copy_id, lane, title=name or here.title, up_to=here.seq, now=now)
-    sessions.end(tx, here.id, reason="/branch", now=now)
-    sessions.switch(tx, lane, copy_id, now=now)
+    transcripts.fork(tx, here.id, copy_id, lane, title=name or here.title, up_to=here.seq, now=now)
+    transcripts.end(tx, here.id, reason="/branch", now=now)
+    transcripts.switch(tx, lane, copy_id, now=now)
     return here.seq
 
 
 def _last_lines(tx: Tx, words: Words, lane: str, count: int) -> list[str]:
-    here = sessions.current(tx, lane)
+    here = transcripts.current(tx, lane)
     if here is None:
         return []
-    spoken = [m for m in sessions.history(tx, here.id) if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]
+    spoken = [m for m in transcripts.history(tx, here.id) if m.role in (Role.USER, Role.ASSISTANT) and m.text.strip()]
     forms = {Role.USER: words.HISTORY_YOU, Role.ASSISTANT: words.HISTORY_ME}
     return [forms[m.role].format(text=one_line(m.text, LINE_LENGTH)) for m in spoken[-count:]]
 

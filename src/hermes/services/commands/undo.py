@@ -5,8 +5,9 @@ from __future__ import annotations
 from hermes.core.i18n.en import Words
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
-from hermes.store import rewind, sessions
-from hermes.store.rewind import Undone
+from hermes.store.sessions import transcripts
+from hermes.store.sessions import undo as rewind
+from hermes.store.sessions.undo import Undone
 
 MOST = 100
 USAGE = "/undo [N]"
@@ -17,7 +18,7 @@ async def undo(ctx: CommandContext) -> str:
     given = ctx.rest.strip()
     if given and not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= MOST):
         return ctx.words.UNDO_UNREAD.format(usage=USAGE, most=MOST)
-    session_id = await ctx.db.read(sessions.of_lane, ctx.lane)
+    session_id = await ctx.db.read(transcripts.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.UNDO_NOTHING
     count = int(given or 1)

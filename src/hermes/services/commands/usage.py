@@ -9,8 +9,9 @@ from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of
-from hermes.store import sessions, usage
+from hermes.store import usage
 from hermes.store.db import Tx
+from hermes.store.sessions import transcripts
 from hermes.store.usage import Spent
 
 NAME_LENGTH = 40
@@ -46,7 +47,7 @@ def told(spent: Spent, words: Words) -> str:
 def _spent(
     tx: Tx, lane: str, person_id: str, since: float, everybodys: bool
 ) -> tuple[Spent, Spent, list[tuple[str, Spent]]]:
-    session_id = sessions.of_lane(tx, lane)
+    session_id = transcripts.of_lane(tx, lane)
     here = usage.of_session(tx, session_id) if session_id else Spent()
     others = usage.by_person(tx, since=since) if everybodys else []
     return here, usage.of_person(tx, person_id, since=since), others

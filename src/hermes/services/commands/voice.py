@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.core.i18n.en import Words
 from hermes.services.commands.base import CommandContext, command
-from hermes.store import choices
+from hermes.store import chat_settings
 
 DEFAULT = "only-when-asked"
 MODES = ("on", "off", DEFAULT)
@@ -14,9 +14,9 @@ MODES = ("on", "off", DEFAULT)
 async def voice(ctx: CommandContext) -> str:
     chosen = ctx.rest.strip().lower()
     if chosen in MODES:
-        await ctx.db.write(choices.choose_voice, ctx.lane, chosen)
+        await ctx.db.write(chat_settings.choose_voice, ctx.lane, chosen)
         return shown(ctx.words, chosen)
-    now = (await ctx.db.read(choices.of_lane, ctx.lane)).voice or DEFAULT
+    now = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).voice or DEFAULT
     others = ", ".join(f"/voice {mode}" for mode in MODES if mode != now)
     return ctx.words.VOICE_NOW.format(now=shown(ctx.words, now), others=others)
 

@@ -25,8 +25,8 @@ from hermes.core.ports import Model, ModelReply, ModelRequest
 from hermes.services.events import TextArrived
 from hermes.services.models import route_of
 from hermes.services.turns.work import TurnParts, Work
-from hermes.store import turn_steps
 from hermes.store.ids import new_id
+from hermes.store.turns import steps
 
 SUMMARY_WANTED = (ChatMessage(Role.SYSTEM, rules.SUMMARY_REQUEST),)
 
@@ -80,12 +80,12 @@ class Asking:
         """In steer mode, or by /steer, what was written meanwhile joins in before the model speaks again."""
         if work.steps == 0:
             return
-        chosen, is_marked = await self._parts.db.read(turn_steps.steering, work.turn.lane)
+        chosen, is_marked = await self._parts.db.read(steps.steering, work.turn.lane)
         takes_all = self._parts.config().busy_mode_for(work.key, chosen) is BusyMode.STEER
         if not takes_all and not is_marked:
             return
         added = await self._parts.db.write(
-            turn_steps.steer,
+            steps.steer,
             work.begun.claim,
             work.turn,
             compose=self._parts.prompts.compose,

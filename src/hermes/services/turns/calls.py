@@ -11,9 +11,10 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
 from hermes.services.events import ToolEnded, ToolStarted
 from hermes.services.turns.work import TurnParts, Work
-from hermes.store import approvals, tool_calls
+from hermes.store import approvals
 from hermes.store.approvals import ApprovalState
-from hermes.store.tool_calls import Call, CallState
+from hermes.store.turns import tool_calls
+from hermes.store.turns.tool_calls import Call, CallState
 
 NO_OUTPUT = ToolOutput("")
 ASKED = "asked"

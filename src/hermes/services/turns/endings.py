@@ -21,11 +21,12 @@ from hermes.services.pacing import Place
 from hermes.services.turns.control import StopReason
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.work import TurnParts, Work
-from hermes.store import files_out, outbox, turn_end
+from hermes.store import outbox, outbox_files
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
-from hermes.store.turn_end import Ending
-from hermes.store.turns import TurnState
+from hermes.store.turns import end as turn_end
+from hermes.store.turns.end import Ending
+from hermes.store.turns.turns import TurnState
 
 NO_REPLY = ModelReply("")
 
@@ -125,7 +126,7 @@ class Endings:
         self, tx: Tx, work: Work, ending: Ending, mail: Mail, place: Place | None, *, now: float
     ) -> tuple[bool, outbox.Begun | None]:
         """The end of the turn and the beginning of its delivery, in one transaction."""
-        files_out.note(tx, mail.files)
+        outbox_files.note(tx, mail.files)
         sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
         return sleeps, self._parts.letters.begin_within(tx, ending.replies, place, now=now)
 

@@ -8,9 +8,9 @@ from hermes.core.messages import OutboundMessage
 from hermes.services import attachments
 from hermes.services.turns.asking import shows_pictures
 from hermes.services.turns.work import TurnParts, Work
-from hermes.store import turn_steps
-from hermes.store.files_out import Lost
 from hermes.store.outbox import OutboxKind, Outgoing
+from hermes.store.outbox_files import Lost
+from hermes.store.turns import steps
 
 
 class Files:
@@ -22,7 +22,7 @@ class Files:
         if not work.begun.has_lost_files:
             return
         told, rows = await self._parts.db.write(
-            turn_steps.tell_lost_files,
+            steps.tell_lost_files,
             work.begun.claim,
             work.turn,
             lambda lost: self._about_lost(work, lost),
@@ -55,7 +55,7 @@ class Files:
         )
         told = self._about_troubles(work, arrival.troubles)
         now = self._parts.clock.now()
-        await self._parts.db.write(turn_steps.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
+        await self._parts.db.write(steps.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
         self._parts.letters.due(told)
         work.history.append(arrival.message)
 

@@ -19,12 +19,13 @@ from hermes.services.events import ApprovalAsked
 from hermes.services.turns.calls import Calls
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.work import TurnParts, Work
-from hermes.store import approvals, outbox, tool_calls, turn_steps
+from hermes.store import approvals, outbox
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx
 from hermes.store.ids import new_code, new_id
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.tool_calls import Call, CallState, NewCall
+from hermes.store.turns import steps, tool_calls
+from hermes.store.turns.tool_calls import Call, CallState, NewCall
 
 
 class UnansweredError(Exception):
@@ -135,7 +136,7 @@ class Questions:
         now = self._parts.clock.now()
         work.control.is_ending = True
         shown = await self._last_of_preview(work)
-        sleeps = await self._parts.db.write(turn_steps.wait_for_approval, work.begun.claim, work.turn, shown, now=now)
+        sleeps = await self._parts.db.write(steps.wait_for_approval, work.begun.claim, work.turn, shown, now=now)
         self._parts.letters.due(shown)
         if sleeps:
             return True

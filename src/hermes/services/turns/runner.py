@@ -23,9 +23,9 @@ from hermes.services.turns.files import Files
 from hermes.services.turns.questions import Questions, UnansweredError
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.work import TurnParts, Work, calls_of_this_turn
-from hermes.store import turn_steps
-from hermes.store.lanes import Lost
-from hermes.store.turn_begin import Begun
+from hermes.store.turns import steps
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.lanes import Lost
 
 
 class TurnRunner:
@@ -154,7 +154,7 @@ class TurnRunner:
         new_calls = [await self._questions.judged(work, call, position) for position, call in enumerate(ours)]
         work.partial = ""  # from here on the store has it; an interrupt must not write it a second time
         work.calls = await self._parts.db.write(
-            turn_steps.add_step,
+            steps.add_step,
             work.begun.claim,
             work.turn,
             message,

@@ -27,11 +27,11 @@ from hermes.services.letters import Letters
 from hermes.services.media import Media
 from hermes.services.processes import birth_of
 from hermes.services.turns.control import TurnControl
-from hermes.store import tool_calls
 from hermes.store.db import Database
-from hermes.store.tool_calls import Call
-from hermes.store.turn_begin import Begun
-from hermes.store.turns import NO_USAGE, Turn
+from hermes.store.turns import tool_calls
+from hermes.store.turns.begin import Begun
+from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.turns import NO_USAGE, Turn
 
 NO_OPTIONS = TurnOptions()
 TASK_SHOWN = 60

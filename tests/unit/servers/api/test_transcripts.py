@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall
 from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, told
 from hermes.store import codec
-from hermes.store.sessions import Line
+from hermes.store.sessions.transcripts import Line
 
 CALL = ToolCall("c1", "danger", '{"text":"x"}')
 

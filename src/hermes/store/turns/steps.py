@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hermes.core.messages import ChatMessage, Role, Usage
-from hermes.store import approvals, claims, files_out, grants, inbox, lanes, outbox, prompts, sessions, tool_calls
+from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
-from hermes.store.files_out import UNDELIVERED
 from hermes.store.outbox import Outgoing
-from hermes.store.prompts import Compose
-from hermes.store.tool_calls import Call, CallState, NewCall
-from hermes.store.turns import Turn
+from hermes.store.outbox_files import UNDELIVERED
+from hermes.store.sessions import transcripts
+from hermes.store.turns import lanes, prompts, tool_calls
+from hermes.store.turns.prompts import Compose
+from hermes.store.turns.tool_calls import Call, CallState, NewCall
+from hermes.store.turns.turns import Turn
 
 STEER, QUEUE = "steer", "queue"  # kinds of messages that say for themselves what they do while a turn runs
 
@@ -23,12 +25,12 @@ def add_message(
 ) -> None:
     """One more line before the model speaks: what became of the files that came along; the person is told too."""
     lanes.must_hold(tx, held)
-    sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
     outbox.enqueue(tx, letters, now=now)
 
 
 def tell_lost_files(
-    tx: Tx, held: Claim, turn: Turn, letters: Callable[[Sequence[files_out.Lost]], Sequence[Outgoing]], *, now: float
+    tx: Tx, held: Claim, turn: Turn, letters: Callable[[Sequence[outbox_files.Lost]], Sequence[Outgoing]], *, now: float
 ) -> tuple[list[ChatMessage], Sequence[Outgoing]]:
     """A line about files of earlier answers that never arrived, each told once. Not between a call and its result.
 
@@ -37,12 +39,12 @@ def tell_lost_files(
     lanes.must_hold(tx, held)
     if any(call.state != CallState.DONE for call in tool_calls.of_step(tx, turn.id, turn.steps)):
         return [], ()
-    lost = files_out.take_lost(tx, turn.lane)
+    lost = outbox_files.take_lost(tx, turn.lane)
     if not lost:
         return [], ()
     lines = [f"{file.name} did not reach the person: {file.reason}" for file in lost]
     told = ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lines]))
-    sessions.append(tx, turn.session_id, turn.id, [told], now=now)
+    transcripts.append(tx, turn.session_id, turn.id, [told], now=now)
     rows = letters([file for file in lost if not file.was_told])
     outbox.enqueue(tx, rows, now=now)
     return [told], rows
@@ -70,7 +72,7 @@ def steer(
     if prompt is None:
         return None
     prompts.take(tx, turn.id, rows)
-    sessions.append(tx, turn.session_id, turn.id, [prompt.message], now=now)
+    transcripts.append(tx, turn.session_id, turn.id, [prompt.message], now=now)
     return prompt.message
 
 
@@ -94,7 +96,7 @@ def add_step(
     grants are given, where the turn was handed its task by another one.
     """
     lanes.must_hold(tx, held)
-    sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+    transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
     step = turn.steps + 1
     _count_step(tx, turn, step, usage)
     for position, new in enumerate(new_calls):
@@ -142,7 +144,7 @@ def _session_of_grants(tx: Tx, turn: Turn, origin: str) -> str:
     """The session a grant is given for: that of the chat which is asked, also for a task it has handed on."""
     if origin in ("", turn.lane):
         return turn.session_id
-    return sessions.of_lane(tx, origin) or turn.session_id
+    return transcripts.of_lane(tx, origin) or turn.session_id
 
 
 def wait_for_approval(tx: Tx, held: Claim, turn: Turn, shown: Sequence[Outgoing] = (), *, now: float) -> bool:

@@ -10,8 +10,9 @@ import msgspec
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage
-from hermes.store import codec, revisions
+from hermes.store import codec
 from hermes.store.db import POSTGRES, SQLITE, Tx
+from hermes.store.sessions import revisions
 
 HISTORY_ROWS = 200
 TURN_ROWS = 100

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hermes.core.dataclasses import dataclass
 from hermes.store import migrate
-from hermes.store.sqlite_file import apply_migrations, transaction, tx_of
+from hermes.store.sqlite.file import apply_migrations, transaction, tx_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import codec, inbox, rewind, sessions, turns
+from hermes.store import codec, inbox
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, Incoming
+from hermes.store.sessions import transcripts, undo
+from hermes.store.turns import turns
 
 ASKABLE = ("message", "skill")
 
@@ -50,12 +52,12 @@ def retry(tx: Tx, session_id: str, place: Place, again: Again, *, asked: str, no
     """
     if (done := inbox.get(tx, event_after(asked))) is not None:
         return Retried(text=codec.load_message(done.body).text)
-    turn_id, said = rewind.newest_exchange(tx, session_id)
+    turn_id, said = undo.newest_exchange(tx, session_id)
     if not said:
         return NOTHING
     if not _is_theirs(tx, session_id, turn_id, place.person_id):
         return Retried(is_anothers=True)
-    undone = rewind.take_back_exchange(tx, session_id, asked=asked, now=now)
+    undone = undo.take_back_exchange(tx, session_id, asked=asked, now=now)
     if undone.is_busy or not undone.exchanges:
         return Retried(is_busy=undone.is_busy)
     rows: list[InboxRow | None] = [row for row in inbox.of_turn(tx, turn_id) if row.kind in ASKABLE]
@@ -65,7 +67,7 @@ def retry(tx: Tx, session_id: str, place: Place, again: Again, *, asked: str, no
 
 def _is_theirs(tx: Tx, session_id: str, turn_id: str, person_id: str) -> bool:
     turn = turns.get(tx, turn_id)
-    return turn.person_id == person_id if turn is not None else sessions.belongs_to(tx, session_id, person_id)
+    return turn.person_id == person_id if turn is not None else transcripts.belongs_to(tx, session_id, person_id)
 
 
 def _event(

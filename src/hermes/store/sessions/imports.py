@@ -7,8 +7,9 @@ from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
-from hermes.store import people, sessions
+from hermes.store import people
 from hermes.store.db import Tx
+from hermes.store.sessions import transcripts
 
 IMPORTED = "imported"
 """The reason of the one turn that says whose an imported session is."""
@@ -51,7 +52,7 @@ def bring_in(tx: Tx, session: ImportedSession, *, batch: str) -> tuple[Outcome, 
 
     A chat that is in a session of its own by now stays in it; the imported one can be taken up.
     """
-    known = sessions.get(tx, session.id)
+    known = transcripts.get(tx, session.id)
     if known is not None and known.seq >= len(session.lines):
         return Outcome.SAME, 0
     if known is not None and is_used(tx, session.id):
@@ -149,5 +150,5 @@ def remove(tx: Tx, batch: str) -> tuple[list[str], list[str]]:
     kept = [session_id for session_id in found if is_used(tx, session_id)]
     gone = [session_id for session_id in found if session_id not in kept]
     for session_id in gone:
-        sessions.delete(tx, session_id)
+        transcripts.delete(tx, session_id)
     return gone, kept

@@ -7,12 +7,14 @@ from typing import Protocol
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Usage
-from hermes.store import approvals, claims, inbox, lanes, outbox, sessions, tool_calls, turns
+from hermes.store import approvals, claims, inbox, outbox
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import Outgoing
-from hermes.store.turns import NO_USAGE, Turn, TurnState
+from hermes.store.sessions import transcripts
+from hermes.store.turns import lanes, tool_calls, turns
+from hermes.store.turns.turns import NO_USAGE, Turn, TurnState
 
 
 class Cards(Protocol):
@@ -103,7 +105,7 @@ def _end(tx: Tx, turn: Turn, ending: Ending, now: float, *, has_steps: bool = Tr
     if has_steps:
         _end_calls(tx, turn, ending, now)
     if ending.messages:
-        sessions.append(tx, turn.session_id, turn.id, ending.messages, now=now)
+        transcripts.append(tx, turn.session_id, turn.id, ending.messages, now=now)
     _end_row(tx, turn, ending, now)
     inbox.settle_turn(tx, turn.id, state=ending.inbox_state, reason=ending.reason, now=now)
     outbox.enqueue(tx, ending.replies, now=now)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store import mirror
 from hermes.store.db import Database, Tx, open_database
-from hermes.store.mirror import NAME, Mirror
-from hermes.store.sqlite_file import tx_of
+from hermes.store.sqlite import mirror
+from hermes.store.sqlite.file import tx_of
+from hermes.store.sqlite.mirror import NAME, Mirror
 
 
 @pytest.fixture

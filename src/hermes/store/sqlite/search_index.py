@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.store.sqlite_file import APPLICATION_ID
+from hermes.store.sqlite.file import APPLICATION_ID
 
 FILE = "search.db"
 VERSION = 1

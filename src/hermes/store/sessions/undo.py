@@ -7,10 +7,10 @@ from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Role
-from hermes.store import revisions, sessions
 from hermes.store.db import Tx
-from hermes.store.revisions import REVISION, UNDO, Revision
-from hermes.store.sessions import Context
+from hermes.store.sessions import revisions, transcripts
+from hermes.store.sessions.revisions import REVISION, UNDO, Revision
+from hermes.store.sessions.transcripts import Context
 
 TAKEN = "Taken back: everything from line {} to here."
 TAKEN_BACK = "Taken back: the newest summary. The lines it stood for count again."
@@ -67,10 +67,10 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
         return NOTHING
     if (repeated := _answer_to(tx, session_id, asked)) is not None:
         return repeated
-    if sessions.is_busy(tx, session_id):
+    if transcripts.is_busy(tx, session_id):
         return Undone(is_busy=True)
     active = revisions.active(tx, session_id)
-    talk = sessions.context(tx, session_id)
+    talk = transcripts.context(tx, session_id)
     if active is not None and not any(seq > active.line for seq in talk.seqs):
         _append(tx, session_id, UNDO, {"revision": active.revision, "text": TAKEN_BACK, "asked": asked}, now)
         tx.run(
@@ -85,7 +85,7 @@ def undo(tx: Tx, session_id: str, *, count: int = 1, asked: str = "", now: float
 
 def newest_exchange(tx: Tx, session_id: str) -> tuple[str, str]:
     """The newest turn that counts and what was said to begin it; nothing of either where there is none."""
-    talk = sessions.context(tx, session_id)
+    talk = transcripts.context(tx, session_id)
     if not talk.seqs:
         return "", ""
     turn_of = _turns(tx, session_id, talk)
@@ -99,9 +99,9 @@ def take_back_exchange(tx: Tx, session_id: str, *, asked: str = "", now: float) 
     """Take back the newest exchange, whatever was made shorter since."""
     if not _hold(tx, session_id):
         return NOTHING
-    if sessions.is_busy(tx, session_id):
+    if transcripts.is_busy(tx, session_id):
         return Undone(is_busy=True)
-    return _take_back(tx, session_id, sessions.context(tx, session_id), 1, asked, now)
+    return _take_back(tx, session_id, transcripts.context(tx, session_id), 1, asked, now)
 
 
 def _take_back(tx: Tx, session_id: str, talk: Context, count: int, asked: str, now: float) -> Undone:
@@ -158,4 +158,6 @@ def _undone_since(tx: Tx, session_id: str, seq: int) -> bool:
 
 
 def _append(tx: Tx, session_id: str, kind: str, told: dict[str, Any], now: float) -> int:
-    return sessions.append_line(tx, session_id, kind, json.dumps({"role": kind, **told}, ensure_ascii=False), now=now)
+    return transcripts.append_line(
+        tx, session_id, kind, json.dumps({"role": kind, **told}, ensure_ascii=False), now=now
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
 from hermes.store import claims
-from hermes.store.choices import Choices
+from hermes.store.chat_settings import Choices
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 

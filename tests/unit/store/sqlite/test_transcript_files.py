@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store import rewind, sessions
 from hermes.store.db import Database, Trouble, Tx, open_database
-from hermes.store.journal import LOST, Journal, read
-from hermes.store.rewind import Shorter
+from hermes.store.sessions import transcripts, undo
+from hermes.store.sessions.undo import Shorter
+from hermes.store.sqlite.transcript_files import LOST, Journal, read
 
 KEY = "agent:main:telegram:dm:42"
 
@@ -32,9 +32,9 @@ async def database(folder: Path) -> AsyncIterator[Database]:
 
 
 def talk(tx: Tx, session_id: str, *texts: str) -> None:
-    sessions.start(tx, session_id, KEY, now=1.0)
+    transcripts.start(tx, session_id, KEY, now=1.0)
     tx.run("INSERT INTO lanes (key) VALUES (:key) ON CONFLICT DO NOTHING", key=KEY)
-    sessions.append(tx, session_id, "t_1", [ChatMessage(Role.USER, text) for text in texts], now=2.0)
+    transcripts.append(tx, session_id, "t_1", [ChatMessage(Role.USER, text) for text in texts], now=2.0)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -77,8 +77,8 @@ async def test_a_title_and_an_end_are_lines_and_a_deleted_session_leaves_no_file
 ) -> None:
     await database.write(talk, "s_1", "one")
     await database.write(talk, "s_2", "one")
-    await database.write(sessions.rename, "s_1", "A title")
-    await database.write(sessions.delete, "s_2")
+    await database.write(transcripts.rename, "s_1", "A title")
+    await database.write(transcripts.delete, "s_2")
     await database.close()
     assert read(folder / "sessions" / "s_1.jsonl").session["title"] == "A title"
     assert not (folder / "sessions" / "s_2.jsonl").exists()
@@ -86,7 +86,7 @@ async def test_a_title_and_an_end_are_lines_and_a_deleted_session_leaves_no_file
 
 async def test_a_session_whose_deletion_was_undone_keeps_its_file(database: Database, folder: Path) -> None:
     def delete_and_fail(tx: Tx) -> None:
-        sessions.delete(tx, "s_1")
+        transcripts.delete(tx, "s_1")
         raise LookupError
 
     path = folder / "sessions" / "s_1.jsonl"
@@ -125,7 +125,7 @@ async def test_a_rebuild_closes_the_calls_that_were_never_answered(database: Dat
         talk(tx, "s_1", "do it")
         calls = (ToolCall("c1", "read_file", "{}"), ToolCall("c2", "read_file", "{}"))
         answered = ChatMessage(Role.TOOL, "done", tool_call_id="c1")
-        sessions.append(tx, "s_1", "t_1", [ChatMessage(Role.ASSISTANT, "", calls), answered], now=3.0)
+        transcripts.append(tx, "s_1", "t_1", [ChatMessage(Role.ASSISTANT, "", calls), answered], now=3.0)
 
     await database.write(ask)
     await database.close()
@@ -148,7 +148,7 @@ async def test_a_store_that_is_gone_comes_back_from_its_transcripts_and_its_mirr
     troubles: list[Trouble] = []
     database = await open_database(folder / "state.db", on_trouble=troubles.append)
     try:
-        history = await database.read(sessions.history, "s_1")
+        history = await database.read(transcripts.history, "s_1")
         assert [message.text for message in history] == ["hello", "world"]
         assert await database.read(lambda tx: tx.value("SELECT role FROM people WHERE name = 'Ana'")) == "owner"
         assert await database.read(lambda tx: tx.value("SELECT value FROM cursors")) == "17"
@@ -156,7 +156,7 @@ async def test_a_store_that_is_gone_comes_back_from_its_transcripts_and_its_mirr
             "s_1"
         )
         await database.write(talk, "s_1", "and on")
-        assert (await database.read(sessions.get, "s_1")) is not None
+        assert (await database.read(transcripts.get, "s_1")) is not None
     finally:
         await database.close()
     assert "the file is gone" in troubles[0].text
@@ -200,18 +200,18 @@ async def test_what_was_summed_up_and_taken_back_comes_back_too(folder: Path) ->
 
     def shorten(tx: Tx) -> None:
         talk(tx, "s_1", "one", "two", "three")
-        rewind.compress(tx, "s_1", Shorter(sessions.context(tx, "s_1"), 1, "first"), now=3.0)
-        sessions.append(tx, "s_1", "t_2", [ChatMessage(Role.USER, "four")], now=4.0)
-        rewind.compress(tx, "s_1", Shorter(sessions.context(tx, "s_1"), 2, "second"), now=5.0)
-        rewind.undo(tx, "s_1", now=6.0)
-        rewind.undo(tx, "s_1", now=7.0)
+        undo.compress(tx, "s_1", Shorter(transcripts.context(tx, "s_1"), 1, "first"), now=3.0)
+        transcripts.append(tx, "s_1", "t_2", [ChatMessage(Role.USER, "four")], now=4.0)
+        undo.compress(tx, "s_1", Shorter(transcripts.context(tx, "s_1"), 2, "second"), now=5.0)
+        undo.undo(tx, "s_1", now=6.0)
+        undo.undo(tx, "s_1", now=7.0)
 
     await database.write(shorten)
-    before = await database.read(sessions.context, "s_1")
+    before = await database.read(transcripts.context, "s_1")
     assert (before.summary, [message.text for message in before.messages]) == ("first", ["two", "three"])
     await database.close()
     for name in ("state.db", "state.db-wal", "state.db-shm"):
         (folder / name).unlink(missing_ok=True)
     database = await open_database(folder / "state.db")
-    assert await database.read(sessions.context, "s_1") == before
+    assert await database.read(transcripts.context, "s_1") == before
     await database.close()

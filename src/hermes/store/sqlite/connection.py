@@ -9,10 +9,12 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes.store import backup, drift, home, migrate, recovery, sqlite_file
+from hermes.store import home, migrate
 from hermes.store.db import Limits, Trouble
-from hermes.store.keeper import Keeper
-from hermes.store.sqlite_file import DamagedError, Location, beside, error_code
+from hermes.store.sqlite import backup, recovery, schema_repair
+from hermes.store.sqlite import file as sqlite_file
+from hermes.store.sqlite.file import DamagedError, Location, beside, error_code
+from hermes.store.sqlite.sidecar import Keeper
 
 log = logging.getLogger(__name__)
 
@@ -106,9 +108,9 @@ class OpenFile:
             sqlite_file.check(connection, whole=check_whole)
             sqlite_file.claim(connection)
             self._choose_journal(connection)
-            is_fresh = not drift.tables(connection)
+            is_fresh = not schema_repair.tables(connection)
             sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
-            if added := drift.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
+            if added := schema_repair.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
                 self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
             schema = connection.execute("PRAGMA schema_version").fetchone()[0]
             if not has_head or schema != sqlite_file.kept_schema_version(self.location):
@@ -118,7 +120,7 @@ class OpenFile:
                 connection = self.location.connect(self._limits)
                 self._choose_journal(connection)
             self.keeper.watch(connection)
-            self.table_names = drift.tables(connection)
+            self.table_names = schema_repair.tables(connection)
         except BaseException:
             connection.close()
             raise
@@ -169,7 +171,7 @@ class OpenFile:
         """Add what the schema lacks. Returns whether anything was added."""
         if self.connection is None:
             return False
-        added = drift.mend(self.connection, self._steps)
+        added = schema_repair.mend(self.connection, self._steps)
         self.note_content()
         if added:
             self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))

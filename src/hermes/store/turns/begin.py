@@ -12,18 +12,20 @@ from dataclasses import replace
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.languages import guess
 from hermes.core.messages import ChatMessage
-from hermes.store import approvals, claims, inbox, lanes, outbox, people, prompts, sessions, tool_calls, turns
-from hermes.store.choices import NO_CHOICES, Choices
+from hermes.store import approvals, claims, inbox, outbox, people
+from hermes.store.chat_settings import NO_CHOICES, Choices
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
-from hermes.store.lanes import HeldLane
 from hermes.store.outbox import Outgoing
 from hermes.store.people import Person
-from hermes.store.prompts import Compose, Prompt
-from hermes.store.sessions import Context, Session
-from hermes.store.tool_calls import Call
-from hermes.store.turns import NOBODY, Turn, TurnState
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import Context, Session
+from hermes.store.turns import lanes, prompts, tool_calls, turns
+from hermes.store.turns.lanes import HeldLane
+from hermes.store.turns.prompts import Compose, Prompt
+from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.turns import NOBODY, Turn, TurnState
 
 HISTORY_STEP = 50
 
@@ -193,13 +195,13 @@ def _session(
     tx: Tx, current: str, prompt: Prompt, rules: BeginRules, now: float
 ) -> tuple[str, str, Sequence[Outgoing]]:
     """The session to go on with, '' for a new one; why it is new ('' if it is the first), and what is said of that."""
-    known = sessions.get(tx, current) if current else None
+    known = transcripts.get(tx, current) if current else None
     if known is None:
         return "", "", ()
     reason = rules.renews(known, now)
     if not reason:
         return known.id, "", ()
-    sessions.end(tx, known.id, reason=reason, now=now)
+    transcripts.end(tx, known.id, reason=reason, now=now)
     letters = rules.tell_renewed(known, _language(tx, prompt), now) if known.seq else ()
     outbox.enqueue(tx, letters, now=now)
     return "", reason, letters
@@ -221,8 +223,8 @@ def _join(tx: Tx, turn: Turn, prompt: Prompt, *, is_new: bool, now: float) -> Co
     """Add the prompt to the session of its turn, and read the talk as it is then."""
     said = [*prompt.before, prompt.message]
     if is_new:
-        return sessions.start(tx, turn.session_id, turn.lane, turn.id, said, now=now)
-    sessions.append(tx, turn.session_id, turn.id, said, now=now)
+        return transcripts.start(tx, turn.session_id, turn.lane, turn.id, said, now=now)
+    transcripts.append(tx, turn.session_id, turn.id, said, now=now)
     return _context(tx, turn.session_id, prompt)
 
 
@@ -232,8 +234,8 @@ def _context(tx: Tx, session_id: str, prompt: Prompt | None) -> Context:
     In a talk longer than that, the first line moves on in steps: requests in between begin with the same lines.
     """
     brought = len(prompt.before) if prompt is not None else 0
-    talk = sessions.context(tx, session_id, limit=sessions.HISTORY_ROWS + brought)
-    if brought or len(talk.seqs) < sessions.HISTORY_ROWS:
+    talk = transcripts.context(tx, session_id, limit=transcripts.HISTORY_ROWS + brought)
+    if brought or len(talk.seqs) < transcripts.HISTORY_ROWS:
         return talk
     first = -(-talk.seqs[0] // HISTORY_STEP) * HISTORY_STEP
     start = bisect_left(talk.seqs, first)

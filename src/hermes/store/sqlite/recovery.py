@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import backup, drift, home, journal, migrate, mirror, rawpages, wal
-from hermes.store.sqlite_file import MAGIC, SUFFIXES, apply_migrations, beside, set_aside, transaction
+from hermes.store import home, migrate
+from hermes.store.sqlite import backup, mirror, pages, schema_repair, transcript_files, wal
+from hermes.store.sqlite.file import MAGIC, SUFFIXES, apply_migrations, beside, set_aside, transaction
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ def rebuild(path: Path, steps: Sequence[migrate.Migration], now: float, *, rescu
         apply_migrations(target, steps, path.name)
         found = Recovered()
         if rescued is not None:  # first: where the two disagree, it is the newer
-            found.rows += _import(rescued, target, drift.tables(target))
+            found.rows += _import(rescued, target, schema_repair.tables(target))
         if path.exists():
             with _copied(path) as copy:
                 _salvage(copy, target, found)
@@ -92,7 +93,7 @@ def carry_over(rescued: Path, target: sqlite3.Connection) -> None:
     would be lost, and what was answered since would be answered again. So are the sessions that lanes are in. All
     else is the new file's.
     """
-    have = set(drift.tables(target))
+    have = set(schema_repair.tables(target))
     with contextlib.closing(home.read_only(rescued)) as source, transaction(target):
         for table in [name for name in (*WORK, *mirror.MIRRORED, "dedupe") if name in have]:
             _replace(source, target, table, "")
@@ -102,7 +103,7 @@ def carry_over(rescued: Path, target: sqlite3.Connection) -> None:
 
 
 def _replace(source: sqlite3.Connection, target: sqlite3.Connection, table: str, where: str) -> None:
-    names = ", ".join(column.name for column in drift.columns(target, table))
+    names = ", ".join(column.name for column in schema_repair.columns(target, table))
     rows = source.execute(f"SELECT {names} FROM {table} {where}")
     marks = ", ".join("?" * (names.count(",") + 1))
     target.executemany(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", rows)
@@ -178,7 +179,7 @@ def _salvage(copy: Path, target: sqlite3.Connection, found: Recovered) -> None:
     try:
         with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
             source.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            for table in set(drift.tables(target)) - {"meta"}:
+            for table in set(schema_repair.tables(target)) - {"meta"}:
                 _salvage_table(source, target, table, found)
             with contextlib.suppress(sqlite3.Error):  # the page scan then sees the file without its -wal
                 source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -186,16 +187,16 @@ def _salvage(copy: Path, target: sqlite3.Connection, found: Recovered) -> None:
         log.warning("Could not open the damaged copy", extra={"reason": str(error)})
         found.is_broken = True
     if found.is_broken:
-        found.rows += _insert_raw(rawpages.rows(copy), target)
+        found.rows += _insert_raw(pages.rows(copy), target)
 
 
 def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table: str, found: Recovered) -> None:
     try:
-        present = [column.name for column in drift.columns(source, table)]
+        present = [column.name for column in schema_repair.columns(source, table)]
     except sqlite3.DatabaseError:
         found.is_broken = True
         return
-    names = [column.name for column in drift.columns(target, table) if column.name in present]
+    names = [column.name for column in schema_repair.columns(target, table) if column.name in present]
     if not names:
         found.is_broken = True
         return
@@ -275,11 +276,11 @@ def _insert(target: sqlite3.Connection, table: str, names: Sequence[str], rows: 
     return target.total_changes - before
 
 
-def _insert_raw(rows: Iterable[rawpages.RawRow], target: sqlite3.Connection) -> int:
+def _insert_raw(rows: Iterable[pages.RawRow], target: sqlite3.Connection) -> int:
     """Insert records found page by page into the one table each of them fits."""
-    shapes = {table: drift.columns(target, table) for table in drift.tables(target)}
+    shapes = {table: schema_repair.columns(target, table) for table in schema_repair.tables(target)}
 
-    def fitting() -> Iterator[tuple[str, rawpages.RawRow]]:
+    def fitting() -> Iterator[tuple[str, pages.RawRow]]:
         for row in rows:
             fits = [table for table, shape in shapes.items() if _fits(row.values, shape)]
             if len(fits) == 1:
@@ -296,13 +297,13 @@ def _insert_raw(rows: Iterable[rawpages.RawRow], target: sqlite3.Connection) -> 
     return count
 
 
-def _fits(values: Sequence[rawpages.Value], shape: Sequence[drift.Column]) -> bool:
+def _fits(values: Sequence[pages.Value], shape: Sequence[schema_repair.Column]) -> bool:
     if len(values) != len(shape):
         return False
     return all(_is_a(value, column) for value, column in zip(values, shape, strict=True))
 
 
-def _is_a(value: rawpages.Value, column: drift.Column) -> bool:
+def _is_a(value: pages.Value, column: schema_repair.Column) -> bool:
     if value is None:
         return not column.not_null and not column.primary
     kind = column.type.upper()
@@ -319,19 +320,21 @@ def _is_a(value: rawpages.Value, column: drift.Column) -> bool:
 def _fill_gaps(path: Path, target: sqlite3.Connection, found: Recovered) -> None:
     """Take from backup, mirror and transcripts what the file itself did not give."""
     kept = mirror.read(path.parent)
-    empty = [name for name in drift.tables(target) if not target.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone()]
+    empty = [
+        name for name in schema_repair.tables(target) if not target.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone()
+    ]
     wanted = [name for name in empty if name not in WORK and name not in kept.tables and name != "meta"]
     for copy in backup.newest(path)[:1] if wanted else []:
         found.rows += _import(copy, target, wanted)
     for table in sorted(kept.tables):
         found.rows += _insert_mirrored(target, table, kept.of(table))
-    if "transcript" in drift.tables(target):
-        found.rows += journal.restore(path.parent / "sessions", target)
+    if "transcript" in schema_repair.tables(target):
+        found.rows += transcript_files.restore(path.parent / "sessions", target)
 
 
 def _insert_mirrored(target: sqlite3.Connection, table: str, rows: Iterable[mirror.Row]) -> int:
     """Lines of different ages may tell of different columns."""
-    names = [column.name for column in drift.columns(target, table)]
+    names = [column.name for column in schema_repair.columns(target, table)]
     by_columns: dict[tuple[str, ...], list[Sequence[object]]] = {}
     for row in rows:
         present = tuple(name for name in names if name in row)
@@ -345,8 +348,8 @@ def _import(copy: Path, target: sqlite3.Connection, tables: Sequence[str]) -> in
     try:
         with contextlib.closing(home.read_only(copy)) as source:
             for table in tables:
-                present = {column.name for column in drift.columns(source, table)}
-                names = [column.name for column in drift.columns(target, table) if column.name in present]
+                present = {column.name for column in schema_repair.columns(source, table)}
+                names = [column.name for column in schema_repair.columns(target, table) if column.name in present]
                 if names:
                     rows = source.execute(f"SELECT {', '.join(names)} FROM {table}")
                     count += _insert(target, table, names, rows)

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from hermes.store import home
-from hermes.store.sqlite_file import beside, stamp
+from hermes.store.sqlite.file import beside, stamp
 
 KEPT = 5
 

@@ -16,8 +16,9 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ForeignHomeError
-from hermes.store import home, migrate, wal
+from hermes.store import home, migrate
 from hermes.store.db import SQLITE, Limits, Tx
+from hermes.store.sqlite import wal
 
 APPLICATION_ID = 0x48524D53
 """In the header of every SQLite file of ours ("HRMS"): a file without it is never touched."""

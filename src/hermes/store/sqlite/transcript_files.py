@@ -22,8 +22,9 @@ from typing import Any, BinaryIO
 import orjson
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import home, revisions
+from hermes.store import home
 from hermes.store.db import Tx
+from hermes.store.sessions import revisions
 
 Json = dict[str, Any]
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.store import migrate, sqlite_file
+from hermes.store import migrate
 from hermes.store.db import SQLITE, Database, Job, Limits, OnTrouble, Pause, Trouble, Tx
-from hermes.store.open_file import OpenFile, Reader
-from hermes.store.sqlite_file import Location, error_code
+from hermes.store.sqlite import file as sqlite_file
+from hermes.store.sqlite.connection import OpenFile, Reader
+from hermes.store.sqlite.file import Location, error_code
 
 KEEP_AFTER_SECONDS = 0.5
 """Changes of this long are written to the mirror and the transcripts' files together."""

@@ -7,11 +7,13 @@ from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall
-from hermes.store import approvals, lanes, sessions
+from hermes.store import approvals
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.outbox import Outgoing
-from hermes.store.turns import Turn
+from hermes.store.sessions import transcripts
+from hermes.store.turns import lanes
+from hermes.store.turns.turns import Turn
 
 
 class CallState(StrEnum):
@@ -161,7 +163,7 @@ def _end(
     )
     if ended:
         message = ChatMessage(Role.TOOL, result, tool_call_id=call.call_id, name=call.name, images=images)
-        sessions.append(tx, turn.session_id, turn.id, [message], now=now)
+        transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
     return bool(ended)
 
 

@@ -20,8 +20,9 @@ from typing import Any
 import orjson
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import drift, home
+from hermes.store import home
 from hermes.store.db import Tx
+from hermes.store.sqlite import schema_repair
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +55,11 @@ class Mirror:
 
     def triggers(self, connection: sqlite3.Connection, function: str) -> Iterator[tuple[str, str]]:
         """When, and with which calls of ``function(table, key…)``, a connection tells what to mirror."""
-        present = set(drift.tables(connection))
+        present = set(schema_repair.tables(connection))
         self._tables = [name for name in MIRRORED if name in present]
         self._is_whole = False  # whatever was written down was of another connection, perhaps of another file
         for table in self._tables:
-            key = [column.name for column in drift.columns(connection, table) if column.primary]
+            key = [column.name for column in schema_repair.columns(connection, table) if column.primary]
             old, new = (
                 f"{function}('{table}', {', '.join(f'{side}.{name}' for name in key)})" for side in ("OLD", "NEW")
             )

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes.store import drift
 from hermes.store.db import Tx
-from hermes.store.journal import Journal
-from hermes.store.mirror import Mirror
+from hermes.store.sqlite import schema_repair
+from hermes.store.sqlite.mirror import Mirror
+from hermes.store.sqlite.transcript_files import Journal
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Keeper:
 
     def watch(self, connection: sqlite3.Connection) -> None:
         """Learn of every change this connection makes."""
-        tables = set(drift.tables(connection))
+        tables = set(schema_repair.tables(connection))
         connection.create_function("hermes_changed", 2, self._note)
         connection.create_function("hermes_mirrored", -1, self._note_row)
         for when, calls in self._mirror.triggers(connection, "hermes_mirrored"):
