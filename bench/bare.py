@@ -18,7 +18,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from hermes.agent.models.watch import Crowd, hold_back
+from hermes.agent.models.stream_timeouts import Crowd, hold_back
 
 PATH = "/v1/chat/completions"
 

@@ -10,10 +10,10 @@ import aiohttp
 
 from hermes.agent.backends.terminals import Terminals
 from hermes.agent.delegation import Delegation
-from hermes.agent.post import Parcel, Post
+from hermes.agent.messaging import Parcel, Post
 from hermes.agent.skills.library import SkillLibrary
-from hermes.agent.toolkit import Parts, ToolContext
-from hermes.agent.voice.voices import Voices
+from hermes.agent.speech.tts import Voices
+from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL, SessionKey, Target

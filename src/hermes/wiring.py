@@ -11,24 +11,24 @@ from types import ModuleType
 from typing import Any
 
 from hermes.agent.backends.terminals import Terminals
-from hermes.agent.checkpoints import Checkpoints
-from hermes.agent.hearing.ears import Ears
-from hermes.agent.models.embedded import EmbeddedModel
-from hermes.agent.models.fetch import Fetcher
-from hermes.agent.post import ParcelPost
+from hermes.agent.messaging import ParcelPost
+from hermes.agent.models.embedded.download import Fetcher
+from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.prompt import PromptBuilder
-from hermes.agent.recall import Recall
-from hermes.agent.sight import Sight
+from hermes.agent.session_search import Recall
+from hermes.agent.skills.enable import SkillSwitches
 from hermes.agent.skills.library import SkillLibrary
-from hermes.agent.skills.showing import SkillCalls
-from hermes.agent.skills.switches import SkillSwitches
+from hermes.agent.skills.render import SkillCalls
+from hermes.agent.speech.stt import Ears
+from hermes.agent.speech.tts import Voices
 from hermes.agent.todos import TodoLists
-from hermes.agent.toolkit import Parts, Toolbox, tools_of
-from hermes.agent.toolsets import Accesses, mistakes
-from hermes.agent.voice.voices import Voices
-from hermes.agent.web.guarded import GuardedWeb
-from hermes.agent.web.readable import Reader
-from hermes.agent.web.search import Search
+from hermes.agent.toolkit.toolbox import Parts, Toolbox, tools_of
+from hermes.agent.toolkit.toolsets import Accesses, mistakes
+from hermes.agent.vision import Sight
+from hermes.agent.web.reader import Reader
+from hermes.agent.web.safe_http import GuardedWeb
+from hermes.agent.web.search.service import Search
+from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import words_of

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.models.embedded import EmbeddedModel
-from hermes.agent.models.fetch import Fetcher, FetchError, StillFetchingError
+from hermes.agent.models.embedded.download import Fetcher, FetchError, StillFetchingError
+from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.cli.model import tried
 from hermes.config import EMBEDDED, load
 from hermes.core.messages import ChatMessage, Role

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.voice import opus
-from hermes.agent.voice.command import Command
+from hermes.agent.speech import ffmpeg
+from hermes.agent.speech.command import Command
 from tests.fakes import listening
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -23,7 +23,7 @@ MISSING = [
     what
     for what, is_there in (
         ("flite (apt install flite)", shutil.which("flite")),
-        ("ffmpeg (apt, or pip install imageio-ffmpeg)", opus.ffmpeg()),
+        ("ffmpeg (apt, or pip install imageio-ffmpeg)", ffmpeg.ffmpeg()),
         ("pocketsphinx (pip install pocketsphinx)", importlib.util.find_spec("pocketsphinx")),
     )
     if not is_there
@@ -35,11 +35,11 @@ SPEAKS = "flite -voice slt -f {text_file} -o {output}"
 
 async def spoken(text: str) -> bytes:
     """A voice message as a phone sends it: OGG/Opus."""
-    return await opus.convert(await Command(SPEAKS, "", SECONDS).speak(text), "opus")
+    return await ffmpeg.convert(await Command(SPEAKS, "", SECONDS).speak(text), "opus")
 
 
 async def written(sound: bytes) -> str:
-    return listening.heard(await opus.convert(sound, "wav"))
+    return listening.heard(await ffmpeg.convert(sound, "wav"))
 
 
 async def test_what_flite_says_and_opus_carries_pocketsphinx_hears() -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes.agent.models.fetch import WEIGHTS_BYTES
+from hermes.agent.models.embedded.download import WEIGHTS_BYTES
 
 _CHILD = '''
 """Speaks the child's protocol. The last user text says what to do; every start and prompt is noted beside us."""

@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from hermes.agent.voice.edge import CLIENT, token
+from hermes.agent.speech.edge import CLIENT, token
 from tests.fakes.files import OPUS
 
 MP3 = b"ID3\x04\x00\x00\x00\x00\x00\x00" + b"\xff\xfb\x90\x00" * 50

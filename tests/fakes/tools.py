@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
 from hermes.store.db import Tx

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.compress import OPENING
+from hermes.agent.compression import OPENING
 from hermes.core.messages import Role
 from hermes.hosting.store_verbs import StoreVerbs
 from hermes.services.compression import REST_TURNS

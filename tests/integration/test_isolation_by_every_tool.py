@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hermes.agent.backends import bubblewrap, landlock
-from hermes.agent.toolkit import tools_of
+from hermes.agent.toolkit.toolbox import tools_of
 from hermes.core.people import PersonRole
 from hermes.equipment import COMMANDS, TOOLS
 from hermes.services.commands.base import collect

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.store import approvals, inbox, people

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.recall import Recall
-from hermes.agent.toolkit import Parts, ToolContext
+from hermes.agent.session_search import Recall
+from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.agent.tools.session_search import session_search
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import cast
 
-from hermes.agent.models import words
+from hermes.agent.models import failure_messages
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.ports import Model, ModelNotice, ModelReply, ModelRequest, TextDelta
 
@@ -25,4 +25,4 @@ async def ask_model(
                 on_notice(event.text)
             elif isinstance(event, ModelReply):
                 return event
-    raise ModelError(ModelErrorKind.EMPTY, words.ENDED_EARLY, provider=model.label)
+    raise ModelError(ModelErrorKind.EMPTY, failure_messages.ENDED_EARLY, provider=model.label)

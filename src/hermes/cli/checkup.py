@@ -235,7 +235,7 @@ def _key_words(loaded: Loaded) -> str:
 
 
 def _embedded_check(home: Path, command: str) -> Finding:
-    from hermes.agent.models.fetch import TOTAL_MB, Fetcher, find_installed
+    from hermes.agent.models.embedded.download import TOTAL_MB, Fetcher, find_installed
 
     if find_installed(Fetcher(home).folder) or find_installed(None):
         return Finding("model", "good", f"built-in, here. English small talk only; a real one: {command} setup")

@@ -185,8 +185,8 @@ def _test(home: Path, name: str, *, as_json: bool) -> int:
 
 
 async def tried(home: Path, loaded: Loaded, provider: str, model: str) -> dict[str, Any]:
-    from hermes.agent.models.embedded import EmbeddedModel
-    from hermes.agent.models.fetch import Fetcher, find_installed
+    from hermes.agent.models.embedded.download import Fetcher, find_installed
+    from hermes.agent.models.embedded.model import EmbeddedModel
     from hermes.agent.step import ask_model
     from hermes.config import EMBEDDED
     from hermes.core.errors import ModelError, ModelErrorKind
@@ -227,11 +227,17 @@ def _unheard(_: str) -> None:
 
 
 def _failed(error: ModelError) -> str:
-    from hermes.agent.models import words
+    from hermes.agent.models import failure_messages
     from hermes.core.errors import ModelErrorKind as Kind
 
     by_kind = {Kind.AUTH: "key", Kind.MODEL: "model name", Kind.QUOTA: "quota", Kind.RATE: "rate limit"}
-    of_address = (words.WEB_PAGE, words.NO_SUCH_ADDRESS, words.MOVED, "could not be reached", "said nothing for")
+    of_address = (
+        failure_messages.WEB_PAGE,
+        failure_messages.NO_SUCH_ADDRESS,
+        failure_messages.MOVED,
+        "could not be reached",
+        "said nothing for",
+    )
     if error.kind in by_kind:
         return by_kind[error.kind]
     return "address" if any(clause in str(error) for clause in of_address) else "provider"

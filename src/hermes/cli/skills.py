@@ -148,7 +148,7 @@ def _told(library: SkillLibrary, skill: Skill, came: Any) -> dict[str, Any]:
 
 
 def _show(library: SkillLibrary, args: argparse.Namespace) -> int:
-    from hermes.agent.skills.showing import view
+    from hermes.agent.skills.render import view
 
     skill = library.get(args.name)
     text = library.read(skill, args.file) if args.file else view(library, skill)
@@ -161,7 +161,7 @@ def _show(library: SkillLibrary, args: argparse.Namespace) -> int:
 def _install(library: SkillLibrary, args: argparse.Namespace) -> int:
     from hermes.agent.skills.install import install
     from hermes.agent.skills.parse import same_name
-    from hermes.agent.skills.showing import missing_lines
+    from hermes.agent.skills.render import missing_lines
 
     candidate = install(
         args.source,
@@ -213,7 +213,7 @@ def _remove(library: SkillLibrary, args: argparse.Namespace) -> int:
 
 
 def _switch(library: SkillLibrary, loaded: Loaded, args: argparse.Namespace) -> int:
-    from hermes.agent.skills.switches import switch
+    from hermes.agent.skills.enable import switch
 
     skill = library.get(args.name)
     return _done(args, skill.name, switch(loaded, skill, on=args.verb == "enable", platform=args.platform))

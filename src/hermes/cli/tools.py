@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from hermes.agent.toolkit import Tool
-    from hermes.agent.toolsets import Access
+    from hermes.agent.toolkit.toolbox import Tool
+    from hermes.agent.toolkit.toolsets import Access
     from hermes.config import Config, Loaded
 
 EXAMPLES = """\
@@ -56,15 +56,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tools() -> list[Tool]:
-    from hermes.agent.toolkit import tools_of
-    from hermes.agent.toolsets import FINDING
+    from hermes.agent.toolkit.toolbox import tools_of
+    from hermes.agent.toolkit.toolsets import FINDING
     from hermes.equipment import TOOLS
 
     return [tool for tool in tools_of(*TOOLS) if tool.group != FINDING]
 
 
 def _warn(config: Config) -> None:
-    from hermes.agent.toolsets import mistakes
+    from hermes.agent.toolkit.toolsets import mistakes
 
     for mistake in mistakes(config, _tools()):
         print(f"! {mistake}", file=sys.stderr)
@@ -81,7 +81,7 @@ def _known(config: Config, platform: str) -> str:
 
 
 def _all(config: Config, as_json: bool) -> int:
-    from hermes.agent.toolsets import access_of
+    from hermes.agent.toolkit.toolsets import access_of
 
     tools = _tools()
     told = {platform: access_of(config, platform) for platform in _platforms(config)}
@@ -99,7 +99,7 @@ def _all(config: Config, as_json: bool) -> int:
 
 
 def _one(config: Config, platform: str, *, as_json: bool) -> int:
-    from hermes.agent.toolsets import access_of
+    from hermes.agent.toolkit.toolsets import access_of
 
     access, tools = access_of(config, platform), _tools()
     if as_json:
@@ -136,7 +136,7 @@ def _has(access: Access, tool: Tool) -> bool:
 
 def _switch(loaded: Loaded, name: str, platform: str, *, on: bool, as_json: bool) -> int:
     """Off: a name in ``disabled``. On: taken out there, and where the toolset lacks it, a name in ``enabled``."""
-    from hermes.agent.toolsets import access_of, known_names
+    from hermes.agent.toolkit.toolsets import access_of, known_names
     from hermes.config.edit import set_list
     from hermes.config.schema import NO_CHOICE
     from hermes.store.home import make_home
@@ -166,7 +166,7 @@ def _switch(loaded: Loaded, name: str, platform: str, *, on: bool, as_json: bool
 
 def _is_on(access: Access, name: str, tools: Sequence[Tool]) -> bool:
     """Whether all that a name stands for is there."""
-    from hermes.agent.toolsets import TOOLSETS
+    from hermes.agent.toolkit.toolsets import TOOLSETS
 
     groups = TOOLSETS.get(name, (name,))
     meant = [tool for tool in tools if name == tool.name or tool.group in groups]

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.agent.models.embedded_words import Language, language_of
-from hermes.agent.models.fetch import FetchState
+from hermes.agent.models.embedded.download import FetchState
+from hermes.agent.models.embedded.prompts import Language, language_of
 from hermes.config import EMBEDDED
 from hermes.core.errors import GatewayError
 from hermes.core.keys import Target

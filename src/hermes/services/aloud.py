@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.agent.post import MadeFile, Parcel
-from hermes.agent.voice.voices import LONGEST, Voices, speakable
+from hermes.agent.messaging import MadeFile, Parcel
+from hermes.agent.speech.tts import LONGEST, Voices, speakable
 from hermes.core.errors import ToolError
 from hermes.core.i18n.en import Words
 from hermes.core.keys import Target

@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from hermes.agent import documents
-from hermes.agent.files import place_of
-from hermes.agent.hearing.ears import Ears
-from hermes.agent.sight import LARGEST_SHOWN, kind_of
-from hermes.agent.toolkit import ToolContext
-from hermes.agent.web.frame import framed
-from hermes.agent.web.readable import Reader
+from hermes.agent.speech.stt import Ears
+from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.vision import LARGEST_SHOWN, kind_of
+from hermes.agent.web import documents
+from hermes.agent.web.reader import Reader
+from hermes.agent.web.untrusted import framed
+from hermes.agent.workspace.files import place_of
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RejectedError, ToolError
 from hermes.core.i18n.en import Words

@@ -11,10 +11,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from hermes.agent import compress
-from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
-from hermes.agent.finding import names_found
+from hermes.agent import compression
+from hermes.agent.compression import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
 from hermes.agent.step import ask_model
+from hermes.agent.toolkit.search import names_found
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, ModelError, StoreIsDownError
@@ -118,7 +118,7 @@ class Compression:
         if not talk.was_too_long and self._rests(talk.session_id):
             return
         window = self.window(talk.model)
-        share = compress.share(talk.history, talk.summary, window=window, most_lines=HISTORY_ROWS)
+        share = compression.share(talk.history, talk.summary, window=window, most_lines=HISTORY_ROWS)
         is_urgent = talk.was_too_long or share >= max(URGENT, settings.at)
         if is_urgent or share >= settings.at:
             self._begin(talk.key, talk.session_id, window, is_wanted=is_urgent)
@@ -212,18 +212,18 @@ class Compression:
 
     async def _summarise(self, key: SessionKey, talk: Context, window: int) -> tuple[Compressed, int]:
         history = talk.messages
-        count = compress.cut(history, window)
+        count = compression.cut(history, window)
         older = history[:count]
-        size = compress.characters(older) + len(talk.summary)
-        if not count or size < compress.SMALLEST_GAIN:
+        size = compression.characters(older) + len(talk.summary)
+        if not count or size < compression.SMALLEST_GAIN:
             raise NothingToDoError(Said(lambda words: words.COMPRESS_TOO_LITTLE))
         route = self._config().compression.model
         most = int(self.window(route.partition("/")[2]) * BYTES_PER_TOKEN * PROMPT_SHARE)
-        asked = compress.request(older, talk.summary, most=most)
+        asked = compression.request(older, talk.summary, most=most)
         request = ModelRequest(asked, max_tokens=MOST_TOKENS, deadline_seconds=CALL_SECONDS)
         reply = await ask_model(self._model(route, key), request, lambda _: None, lambda _: None)
         found = names_found([*([summary_message(talk.summary)] if talk.summary else []), *older])
-        summary = compress.as_kept(reply.text, found)
-        if not reply.text.strip() or not compress.is_gain(older, talk.summary, summary):
+        summary = compression.as_kept(reply.text, found)
+        if not reply.text.strip() or not compression.is_gain(older, talk.summary, summary):
             raise NothingToDoError(Said(lambda words: words.COMPRESS_NO_GAIN))
         return Compressed(count, size, summary), talk.seqs[count - 1]

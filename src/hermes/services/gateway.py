@@ -9,10 +9,10 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
-from hermes.agent.models.embedded import EmbeddedModel
-from hermes.agent.models.fetch import Fetcher
+from hermes.agent.models.embedded.download import Fetcher
+from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.skills.library import SkillLibrary
-from hermes.agent.toolkit import Toolbox
+from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.config import Config, ConfigWatch
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from hermes.agent.files import place_of
-from hermes.agent.post import MadeFile, Parcel
-from hermes.agent.sensitive import ask_for_keys
-from hermes.agent.toolkit import ToolContext
-from hermes.agent.voice.voices import Voices
+from hermes.agent.messaging import MadeFile, Parcel
+from hermes.agent.speech.tts import Voices
+from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.workspace.files import place_of
+from hermes.agent.workspace.sensitive import ask_for_keys
 from hermes.core import media
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError

@@ -8,12 +8,12 @@ from typing import Any
 import aiohttp
 
 from hermes.agent.models.anthropic_messages import AnthropicMessages
-from hermes.agent.models.chain import Chain
 from hermes.agent.models.chat_completions import ChatCompletions
-from hermes.agent.models.embedded import EmbeddedModel
+from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.models.endpoint import Endpoint, bare_model
+from hermes.agent.models.fallback import Chain
 from hermes.agent.models.http_model import HttpModel
-from hermes.agent.models.keys import KeyRing
+from hermes.agent.models.key_rotation import KeyRing
 from hermes.agent.models.responses import Responses
 from hermes.config import EMBEDDED, KNOWN, Config, Loaded, ProviderConfig
 from hermes.config.providers import env_prefix

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from hermes.agent.backends.groups import birth_of as birth_of
-from hermes.agent.backends.groups import kill_group as kill_group
+from hermes.agent.backends.process_groups import birth_of as birth_of
+from hermes.agent.backends.process_groups import kill_group as kill_group

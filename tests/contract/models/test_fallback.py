@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from hermes.agent.models.chain import Chain, Patience
 from hermes.agent.models.chat_completions import ChatCompletions, Endpoint
+from hermes.agent.models.fallback import Chain, Patience
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelEvent, ModelNotice, ModelReply, ModelRequest, TextDelta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hermes.agent.compress import OPENING
+from hermes.agent.compression import OPENING
 from hermes.store.sessions import revisions
 from tests.fakes.model import FakeModel
 from tests.integration.api.serving import served

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.backends.terminals import Terminals
-from hermes.agent.toolkit import Parts, Toolbox, ToolContext, ToolOutput, tools_of
+from hermes.agent.toolkit.toolbox import Parts, Toolbox, ToolContext, ToolOutput, tools_of
 from hermes.agent.tools import execute_code, process, terminal
 from hermes.config import Config, load
 from hermes.config.schema import TerminalConfig

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.files import open_inside, place_of
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.workspace.files import open_inside, place_of
 from hermes.core.errors import ToolError
 from hermes.core.keys import ChatKind, SessionKey
 

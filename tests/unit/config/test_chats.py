@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolsets import access_of
+from hermes.agent.toolkit.toolsets import access_of
 from hermes.config import Config, load
 from hermes.config.schema import BusyMode, ResetMode
 from hermes.core.chat_pattern import ChatPattern

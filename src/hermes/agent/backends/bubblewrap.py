@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from hermes.agent.backends import system
+from hermes.agent.backends import sandbox_mounts
 from hermes.agent.backends.base import BackendName, Work
 from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.environment import at_home_in
@@ -51,12 +51,12 @@ class BubblewrapBackend:
 
 def _system(home: Path) -> list[str]:
     arguments: list[str] = []
-    for path in system.programs(home):
+    for path in sandbox_mounts.programs(home):
         if path.is_symlink():  # /bin is usr/bin nowadays
             arguments += ["--symlink", str(path.readlink()), str(path)]
         else:
             arguments += ["--ro-bind", str(path), str(path)]
-    for path in system.settings():
+    for path in sandbox_mounts.settings():
         # The real file under the usual name: resolv.conf is a link into /run, which is not shown.
         arguments += ["--ro-bind-try", str(path.resolve()), str(path)]
     for folder in ("/tmp", "/var/tmp", "/run"):  # noqa: S108 - its own, empty ones

@@ -11,8 +11,8 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hermes.agent.backends.groups import is_alive, signal_group
 from hermes.agent.backends.output import Output
+from hermes.agent.backends.process_groups import is_alive, signal_group
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 

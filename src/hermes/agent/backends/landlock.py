@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from hermes.agent.backends import confine, system
+from hermes.agent.backends import confine, sandbox_mounts
 from hermes.agent.backends.base import BackendName, Work
 from hermes.agent.backends.child import Child, Launch
 from hermes.agent.backends.environment import at_home_in
@@ -46,7 +46,7 @@ class LandlockBackend:
         temporary = workspace / TEMPORARY
         await asyncio.to_thread(temporary.mkdir, mode=0o700, exist_ok=True)
         may = {
-            "read": [str(path) for path in (*system.programs(self._home), *system.settings())],
+            "read": [str(path) for path in (*sandbox_mounts.programs(self._home), *sandbox_mounts.settings())],
             "write": [str(workspace), *DEVICES],
             "network": self._network,
         }

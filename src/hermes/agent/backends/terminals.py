@@ -13,11 +13,11 @@ from typing import assert_never
 from hermes.agent.backends import bubblewrap, docker, environment, landlock, ssh
 from hermes.agent.backends.base import Backend, BackendName, Running, Work
 from hermes.agent.backends.child import to_the_end
-from hermes.agent.backends.choose import Availability, choose
-from hermes.agent.backends.groups import birth_of, kill_group
 from hermes.agent.backends.local import LocalBackend
 from hermes.agent.backends.output import Output, read_file
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.backends.process_groups import birth_of, kill_group
+from hermes.agent.backends.selection import Availability, choose
+from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.config import Config
 from hermes.config.schema import TerminalConfig
 from hermes.core.dataclasses import dataclass

@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 import orjson
 
-from hermes.agent.models import render
+from hermes.agent.models import request_body
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.http_model import HttpModel, new_call_id
-from hermes.agent.models.thoughts import Layout, parts_of
+from hermes.agent.models.reasoning import Layout, parts_of
 from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
@@ -86,7 +86,7 @@ class AnthropicDialect:
     def refused(self, body: Json, said: str) -> str:
         if found := TOO_MANY_TOKENS.search(said):
             return f"max_tokens:{found[1]}"
-        if "format" in body.get("output_config", ()) and render.is_about_format(said):
+        if "format" in body.get("output_config", ()) and request_body.is_about_format(said):
             return ""
         if ABOUT_THOUGHTS.search(said) and _has_thoughts(body):
             return THOUGHTS
@@ -201,7 +201,7 @@ def _blocks(message: ChatMessage, by: str) -> list[Json]:
     blocks: list[Json] = []
     for part in parts_of(message, by):
         if isinstance(part, ToolCall):
-            arguments = orjson.loads(render.sendable(part.arguments))
+            arguments = orjson.loads(request_body.sendable(part.arguments))
             blocks.append({"type": "tool_use", "id": _call_id(part.id), "name": part.name, "input": arguments})
         elif isinstance(part, dict):
             blocks.append(part)
@@ -230,7 +230,7 @@ def _text(text: str) -> Json:
 
 
 def _picture(image: Image) -> Json:
-    if (data := render.inline(image)) is not None:
+    if (data := request_body.inline(image)) is not None:
         return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
     return {"type": "image", "source": {"type": "url", "url": image.url}}
 

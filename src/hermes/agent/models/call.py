@@ -9,12 +9,12 @@ from typing import Protocol, assert_never
 import aiohttp
 from python_socks import ProxyError
 
-from hermes.agent.models import words
+from hermes.agent.models import failure_messages
 from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
 from hermes.agent.models.sse import LineTooLongError
-from hermes.agent.models.watch import Crowd, Expired, Watchdog, hold_back, read_all
+from hermes.agent.models.stream_timeouts import Crowd, Expired, Watchdog, hold_back, read_all
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
@@ -77,7 +77,7 @@ class Call:
     def _sendable_key(self, key: Secret) -> str:
         value = key.reveal().strip()
         if not (value.isascii() and value.isprintable() and " " not in value):
-            raise self._failure(Kind.AUTH, words.ODD_KEY)  # here, since aiohttp's own error would print it
+            raise self._failure(Kind.AUTH, failure_messages.ODD_KEY)  # here, since aiohttp's own error would print it
         return value
 
     async def read_stream(self, response: aiohttp.ClientResponse, crowd: Crowd) -> AsyncGenerator[ModelEvent, None]:
@@ -126,7 +126,9 @@ class Call:
                     self._reader.feed(data)
             self._reader.end()
         except (aiohttp.ClientError, OSError, UnreadableChunkError, LineTooLongError) as error:
-            late = words.over_deadline(self.request.deadline_seconds) if isinstance(error, TimeoutError) else ""
+            late = (
+                failure_messages.over_deadline(self.request.deadline_seconds) if isinstance(error, TimeoutError) else ""
+            )
             raise self._broken(error, late) from None
 
     def reply(self, status: int) -> ModelReply:
@@ -137,15 +139,15 @@ class Call:
             self._endpoint.other_key(self._key, error)  # too late for this call, not for the next
             raise error
         if self._reader.is_page:
-            raise self._failure(Kind.REQUEST, words.WEB_PAGE)
+            raise self._failure(Kind.REQUEST, failure_messages.WEB_PAGE)
         text, calls, finish = answer.text, answer.tool_calls, answer.finish_reason
         if not self._reader.is_complete:
-            raise self._failure(Kind.TRANSIENT, words.broke_off())
+            raise self._failure(Kind.TRANSIENT, failure_messages.broke_off())
         if not calls and not text.strip():
             if finish == "content_filter":
-                raise self._failure(Kind.REQUEST, words.FILTERED)
+                raise self._failure(Kind.REQUEST, failure_messages.FILTERED)
             if finish == "length":
-                raise self._failure(Kind.EMPTY, words.TOO_LONG_FOR_LIMIT, is_settled=True)
+                raise self._failure(Kind.EMPTY, failure_messages.TOO_LONG_FOR_LIMIT, is_settled=True)
             raise self._failure(Kind.EMPTY)
         thought = answer.thought if calls else ""  # only what goes on after a call must be shown its own thinking
         model, provider = answer.model or self.model, self._endpoint.provider
@@ -164,31 +166,34 @@ class Call:
 
     def unreachable(self, error: Exception) -> ProviderError:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return self._failure(Kind.TRANSIENT, words.unreachable(words.NO_CONNECTION))
+            return self._failure(Kind.TRANSIENT, failure_messages.unreachable(failure_messages.NO_CONNECTION))
         if isinstance(error, TimeoutError):
             whole, first = self.request.deadline_seconds, self._endpoint.timeouts.first_byte
             is_whole = not self.request.stream or whole <= first
-            return self._failure(Kind.TRANSIENT, words.over_deadline(whole) if is_whole else words.silent_for(first))
+            return self._failure(
+                Kind.TRANSIENT,
+                failure_messages.over_deadline(whole) if is_whole else failure_messages.silent_for(first),
+            )
         if isinstance(error, aiohttp.InvalidURL):
-            return self._failure(Kind.REQUEST, words.NO_SUCH_ADDRESS)
+            return self._failure(Kind.REQUEST, failure_messages.NO_SUCH_ADDRESS)
         # Only the kind of error: its text may name a proxy with its password.
-        return self._failure(Kind.TRANSIENT, words.unreachable(_plain_reason(error)))
+        return self._failure(Kind.TRANSIENT, failure_messages.unreachable(_plain_reason(error)))
 
     def _broken(self, error: Exception, late: str) -> ProviderError:
         if late:
             return self._failure(Kind.TRANSIENT, late)
         if isinstance(error, UnreadableChunkError | LineTooLongError):
-            return self._failure(Kind.TRANSIENT, words.UNREADABLE)
-        return self._failure(Kind.TRANSIENT, words.broke_off(_plain_reason(error)))
+            return self._failure(Kind.TRANSIENT, failure_messages.UNREADABLE)
+        return self._failure(Kind.TRANSIENT, failure_messages.broke_off(_plain_reason(error)))
 
     def _late(self, watch: Watchdog) -> str:
         match watch.expired:
             case None:
                 return ""
             case Expired.IDLE:
-                return words.silent_for(watch.idle)
+                return failure_messages.silent_for(watch.idle)
             case Expired.WHOLE:
-                return words.over_deadline(self.request.deadline_seconds)
+                return failure_messages.over_deadline(self.request.deadline_seconds)
             case _:
                 assert_never(watch.expired)
 

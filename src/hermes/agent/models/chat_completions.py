@@ -11,11 +11,11 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from hermes.agent.models import render
+from hermes.agent.models import request_body
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.http_model import HttpModel, new_call_id
-from hermes.agent.models.thoughts import Layout, parts_of
+from hermes.agent.models.reasoning import Layout, parts_of
 from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
@@ -85,7 +85,7 @@ class ChatDialect:
         return body
 
     def refused(self, body: Json, said: str) -> str:
-        if "response_format" in body and render.is_about_format(said):
+        if "response_format" in body and request_body.is_about_format(said):
             return ""
         if ABOUT_IDS.search(said):
             return SHORT_IDS
@@ -202,12 +202,12 @@ def _picture(image: Image) -> Json:
 
 
 def _call_of(call: ToolCall) -> Json:
-    function = {"name": call.name, "arguments": render.sendable(call.arguments)}
+    function = {"name": call.name, "arguments": request_body.sendable(call.arguments)}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def tool_of(tool: ToolSpec) -> Json:
-    function = {"name": tool.name, "description": tool.description, "parameters": render.schema_of(tool)}
+    function = {"name": tool.name, "description": tool.description, "parameters": request_body.schema_of(tool)}
     return {"type": "function", "function": function}
 
 
@@ -221,7 +221,7 @@ def choice_of(choice: str) -> str | Json:
 def format_of(form: OutputFormat) -> Json:
     if form.schema is None:
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": render.named_schema(form)}
+    return {"type": "json_schema", "json_schema": request_body.named_schema(form)}
 
 
 # What comes back

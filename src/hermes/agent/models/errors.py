@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from hermes.agent.models import words
+from hermes.agent.models import failure_messages as words
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
 from hermes.core.errors import ModelErrorKind as Kind

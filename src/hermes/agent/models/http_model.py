@@ -12,11 +12,11 @@ import aiohttp
 from python_socks import ProxyError
 from yarl import URL
 
-from hermes.agent.models import render
+from hermes.agent.models import request_body
 from hermes.agent.models.call import Call, Dialect
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.errors import ProviderError
-from hermes.agent.models.watch import Crowd
+from hermes.agent.models.stream_timeouts import Crowd
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelRequest
@@ -92,7 +92,7 @@ class HttpModel:
                     raise
 
     async def _sent(self, call: Call, body: Json) -> aiohttp.ClientResponse:
-        response = await self._post(call, render.encode(body))
+        response = await self._post(call, request_body.encode(body))
         if response.status < 300:
             return response
         raise await call.refusal(response)

@@ -7,11 +7,11 @@ from typing import Any
 
 import aiohttp
 
-from hermes.agent.models import render
+from hermes.agent.models import request_body
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.http_model import HttpModel, new_call_id
-from hermes.agent.models.thoughts import Layout, parts_of
+from hermes.agent.models.reasoning import Layout, parts_of
 from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
@@ -65,7 +65,7 @@ class ResponsesDialect:
         return {**body, **conversation(request.messages, by)}
 
     def refused(self, body: Json, said: str) -> str:
-        if "text" in body and render.is_about_format(said):
+        if "text" in body and request_body.is_about_format(said):
             return ""
         folded = said.casefold()
         if "include" in body and ("'include'" in folded or "encrypted content is not supported" in folded):
@@ -134,7 +134,7 @@ def _picture(image: Image) -> Json:
 
 
 def _call_of(call: ToolCall) -> Json:
-    arguments = render.sendable(call.arguments)
+    arguments = request_body.sendable(call.arguments)
     return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
 
 
@@ -144,7 +144,7 @@ def tool_of(tool: ToolSpec) -> Json:
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": render.schema_of(tool),
+        "parameters": request_body.schema_of(tool),
         "strict": False,
     }
 
@@ -156,7 +156,7 @@ def choice_of(choice: str) -> str | Json:
 def format_of(form: OutputFormat) -> Json:
     if form.schema is None:
         return {"type": "json_object"}
-    return {"type": "json_schema", **render.named_schema(form)}
+    return {"type": "json_schema", **request_body.named_schema(form)}
 
 
 # What comes back

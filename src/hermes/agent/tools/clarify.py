@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.toolkit import ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.lane import DOORS
 from hermes.core.people import PersonRole

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.agent.delegation import Delegation, Errand, ErrandEnd
-from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.toolkit.toolbox import ToolContext, tool
 from hermes.core.errors import ToolError
 
 LONGEST_SECONDS = 1700.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.agent.finding import best_matches, line_of
-from hermes.agent.toolkit import Tool, Toolbox, ToolContext, tool
-from hermes.agent.toolsets import FINDING
+from hermes.agent.toolkit.search import best_matches, line_of
+from hermes.agent.toolkit.toolbox import Tool, Toolbox, ToolContext, tool
+from hermes.agent.toolkit.toolsets import FINDING
 from hermes.core.people import PersonRole
 
 

@@ -7,12 +7,12 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 
-from hermes.agent.checkpoints import Change, Checkpoints
-from hermes.agent.edits import Edit, apply
-from hermes.agent.files import File
-from hermes.agent.sensitive import ask_for_sensitive
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
 from hermes.agent.tools.write_file import WRITE_BYTES, as_bytes
+from hermes.agent.workspace.checkpoints import Change, Checkpoints
+from hermes.agent.workspace.edits import Edit, apply
+from hermes.agent.workspace.files import File
+from hermes.agent.workspace.sensitive import ask_for_sensitive
 from hermes.core.errors import ToolError
 
 MOST_EDITS = 50

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from hermes.agent.files import open_inside
-from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
+from hermes.agent.workspace.files import open_inside
+from hermes.agent.workspace.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 

@@ -15,11 +15,11 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Literal
 
-from hermes.agent.backends.groups import let_go
-from hermes.agent.files import NoFileError, place_of, read_inside
-from hermes.agent.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.agent.backends.process_groups import let_go
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
 from hermes.agent.tools import search_walk
+from hermes.agent.workspace.files import NoFileError, place_of, read_inside
+from hermes.agent.workspace.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.agent.post import Parcel, Post
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.messaging import Parcel, Post
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.keys import Target
 from hermes.core.media import WantedFile, pieces

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hermes.agent.recall import Answer, Found, Recall
-from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.session_search import Answer, Found, Recall
+from hermes.agent.toolkit.toolbox import ToolContext, tool
 from hermes.core.errors import ToolError
 from hermes.core.text import one_line
 from hermes.store.sqlite.search_index import IndexedLine

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import SkillError
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
 
@@ -47,7 +47,7 @@ async def skill_manage(
     it, in one line), then the steps. `write_file` adds a file such as `references/limits.md`. `delete` is undone by
     `restore`.
     """
-    from hermes.agent.skills.writing import SkillWriter  # it knows archives and git: 10 ms
+    from hermes.agent.skills.edit import SkillWriter  # it knows archives and git: 10 ms
 
     library = ctx.parts.get(SkillLibrary)
     writer = SkillWriter(library)

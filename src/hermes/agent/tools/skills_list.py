@@ -6,8 +6,8 @@ import asyncio
 
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import same_name
-from hermes.agent.skills.showing import listed
-from hermes.agent.toolkit import ToolContext, tool
+from hermes.agent.skills.render import listed
+from hermes.agent.toolkit.toolbox import ToolContext, tool
 
 
 @tool(toolset="skills")

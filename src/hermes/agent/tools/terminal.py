@@ -13,7 +13,7 @@ from hermes.agent.backends.base import BackendName
 from hermes.agent.backends.lease import in_shell
 from hermes.agent.backends.output import as_text
 from hermes.agent.backends.terminals import Command, Terminals, check_length
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.shell_safety.judge import Danger, judge
 from hermes.store import processes

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hermes.agent.files import place_of
-from hermes.agent.post import MadeFile, Parcel, ParcelPost
-from hermes.agent.toolkit import ToolContext, ToolOutput, tool
-from hermes.agent.voice.voices import Speech, Voices
+from hermes.agent.messaging import MadeFile, Parcel, ParcelPost
+from hermes.agent.speech.tts import Speech, Voices
+from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
+from hermes.agent.workspace.files import place_of
 from hermes.core.errors import ToolError
 from hermes.core.keys import LOCAL
 from hermes.core.messages import AttachmentKind

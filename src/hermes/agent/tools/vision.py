@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from hermes.agent.files import read_inside
-from hermes.agent.sight import LARGEST_IMAGE, Sight
-from hermes.agent.toolkit import ToolContext, tool
-from hermes.agent.web.frame import framed
-from hermes.agent.web.guarded import GuardedWeb
+from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.vision import LARGEST_IMAGE, Sight
+from hermes.agent.web.safe_http import GuardedWeb
+from hermes.agent.web.untrusted import framed
+from hermes.agent.workspace.files import read_inside
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hermes.agent.toolkit import ToolContext, tool
-from hermes.agent.web.frame import framed, one_line
-from hermes.agent.web.guarded import GuardedWeb
-from hermes.agent.web.readable import TYPES, Readable, Reader
+from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.web.reader import TYPES, Readable, Reader
+from hermes.agent.web.safe_http import GuardedWeb
+from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
 

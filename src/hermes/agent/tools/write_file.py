@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hermes.agent.checkpoints import Checkpoints
-from hermes.agent.files import File
-from hermes.agent.sensitive import ask_for_sensitive
-from hermes.agent.toolkit import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
+from hermes.agent.workspace.checkpoints import Checkpoints
+from hermes.agent.workspace.files import File
+from hermes.agent.workspace.sensitive import ask_for_sensitive
 from hermes.core.errors import ToolError
 
 WRITE_BYTES = 5_000_000

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from hermes.agent.skills.library import SkillLibrary
-from hermes.agent.toolkit import Parts, ToolContext
+from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.config import Config, Loaded
 from hermes.core.approval import read_button
 from hermes.core.dataclasses import dataclass

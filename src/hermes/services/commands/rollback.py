@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from hermes.agent.checkpoints import UNDO, Checkpoints
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.workspace.checkpoints import UNDO, Checkpoints
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import told
 from hermes.core.i18n.en import Words

@@ -7,10 +7,10 @@ import os
 import shlex
 from pathlib import Path
 
+from hermes.agent.skills.enable import SkillSwitches
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import Skill, same_name
-from hermes.agent.skills.showing import listed, missing_lines, view
-from hermes.agent.skills.switches import SkillSwitches
+from hermes.agent.skills.render import listed, missing_lines, view
 from hermes.core.i18n.en import Words
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line

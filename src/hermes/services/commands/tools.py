@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.agent.toolkit import Toolbox
-from hermes.agent.toolsets import FINDING, GROUPS
+from hermes.agent.toolkit.toolbox import Toolbox
+from hermes.agent.toolkit.toolsets import FINDING, GROUPS
 from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
 from hermes.core.people import PersonRole

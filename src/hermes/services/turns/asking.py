@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from hermes.agent.compress import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
+from hermes.agent.compression import BYTES_PER_TOKEN, PROMPT_SHARE, summary_message
 from hermes.agent.prompt import Scene, newest_half, unanswered, with_short_results
-from hermes.agent.sight import can_see, is_about_pictures, without_pictures
 from hermes.agent.step import ask_model
+from hermes.agent.vision import can_see, is_about_pictures, without_pictures
 from hermes.config import Config
 from hermes.core import turn as rules
 from hermes.core.dataclasses import dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.agent.toolkit import ApprovalNeed, ToolOutput
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
 from hermes.core.errors import ToolError
 from hermes.core.messages import ChatMessage, Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes.agent.post import Parcel
+from hermes.agent.messaging import Parcel
 from hermes.agent.prompt import unanswered
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError

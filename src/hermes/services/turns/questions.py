@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes.agent.toolkit import ApprovalNeed, ToolOutput
+from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import Target

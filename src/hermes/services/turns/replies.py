@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.post import Parcel
+from hermes.agent.messaging import Parcel
 from hermes.core.lane import DOORS
 from hermes.core.messages import AttachmentKind, OutboundMessage
 from hermes.services.media import Mail

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Protocol
 
 from hermes.agent.prompt import PromptBuilder
-from hermes.agent.toolkit import Toolbox, ToolContext
+from hermes.agent.toolkit.toolbox import Toolbox, ToolContext
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import ENGLISH

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.models import fetch
-from hermes.agent.models.fetch import (
+from hermes.agent.models.embedded import download
+from hermes.agent.models.embedded.download import (
     Fetcher,
     FetchError,
     FetchProgress,
@@ -130,7 +130,7 @@ async def test_weights_that_a_power_cut_left_empty_are_fetched_again(tmp_path: P
     installed.weights.write_bytes(b"")
     assert find_installed(fetcher.folder) is None
     async with fetcher_in(tmp_path) as again:
-        assert (await again.wait(10)).weights.stat().st_size == fetch.WEIGHTS_BYTES
+        assert (await again.wait(10)).weights.stat().st_size == download.WEIGHTS_BYTES
 
 
 async def test_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.checkpoints import Checkpoints
 from hermes.agent.todos import TodoLists
-from hermes.agent.toolkit import Parts, ToolContext
+from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.store.db import Database, open_database

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.agent.checkpoints import KEEP_BYTES, Blobs, ChangedSinceError, Checkpoints, hash_of
-from hermes.agent.files import File
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.workspace.checkpoints import KEEP_BYTES, Blobs, ChangedSinceError, Checkpoints, hash_of
+from hermes.agent.workspace.files import File
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.errors import ToolError
 from hermes.store.checkpoints import ABSENT, Checkpoint

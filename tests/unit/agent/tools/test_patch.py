@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.checkpoints import Checkpoints
-from hermes.agent.edits import Edit
-from hermes.agent.toolkit import Tool, ToolContext
+from hermes.agent.toolkit.toolbox import Tool, ToolContext
 from hermes.agent.tools.patch import patch
+from hermes.agent.workspace.checkpoints import Checkpoints
+from hermes.agent.workspace.edits import Edit
 from hermes.core.errors import ToolError
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.agent.tools.search_files import Search, collect, search_files, walk
 from hermes.core.errors import ToolError
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.agent.todos import Item, load, merged
-from hermes.agent.toolkit import Tool, ToolContext, ToolOutput
+from hermes.agent.toolkit.toolbox import Tool, ToolContext, ToolOutput
 from hermes.agent.tools.clarify import clarify
 from hermes.agent.tools.todo import todo
 from hermes.core.errors import ToolError

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.models.embedded import LABEL as BUILT_IN
-from hermes.agent.sight import LARGEST_IMAGE, Sight, can_see, kind_of
-from hermes.agent.toolkit import Parts, ToolContext
+from hermes.agent.models.embedded.model import LABEL as BUILT_IN
+from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.agent.tools.vision import vision
-from hermes.agent.web.guarded import GuardedWeb
+from hermes.agent.vision import LARGEST_IMAGE, Sight, can_see, kind_of
+from hermes.agent.web.safe_http import GuardedWeb
 from hermes.config import WebConfig
 from hermes.core.errors import ModelError, ModelErrorKind, ToolError
 from hermes.core.messages import Role

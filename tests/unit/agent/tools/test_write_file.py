@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.checkpoints import Checkpoints
-from hermes.agent.sensitive import why_sensitive
-from hermes.agent.toolkit import ToolContext
+from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.agent.tools import read_file, search_files
 from hermes.agent.tools.write_file import WRITE_BYTES, ask_first, write_file
+from hermes.agent.workspace.checkpoints import Checkpoints
+from hermes.agent.workspace.sensitive import why_sensitive
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import ENGLISH
 

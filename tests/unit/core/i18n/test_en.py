@@ -8,7 +8,7 @@ import string
 
 import pytest
 
-from hermes.agent.toolsets import GROUPS
+from hermes.agent.toolkit.toolsets import GROUPS
 from hermes.core.errors import GatewayError
 from hermes.core.i18n import zh
 from hermes.core.i18n.catalogue import CATALOGUE, CHINESE, ENGLISH, Said, told, words_of

@@ -1,0 +1,116 @@
+"""Programs that speak, listen or convert: run without a shell, within a time, and ended with all they started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from hermes.agent.backends.environment import scrubbed
+from hermes.agent.backends.process_groups import let_go
+from hermes.core.errors import ToolError
+
+MOST_BYTES = 100_000_000  # of what it prints: an hour of silence is a few bytes when packed, and endless unpacked
+SHOWN = 300
+
+
+class TooMuchError(Exception):
+    """It prints and prints."""
+
+
+StartedGroup = Callable[[int], Awaitable[None]] | None
+
+
+def argv_of(template: str, values: Mapping[str, str], setting: str) -> list[str]:
+    """The words of a command with their placeholders filled in; no shell ever sees them."""
+    try:
+        parts = shlex.split(template)
+    except ValueError as error:
+        raise ToolError(f"{setting} cannot be read ({error}). The owner sets it anew.") from None
+    if not parts:
+        raise ToolError(f"{setting} is empty. The owner names a program there.")
+    return [_filled(part, values) for part in parts]
+
+
+def _filled(part: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        part = part.replace(f"{{{name}}}", value)
+    return part
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    seconds: float,
+    started_group: StartedGroup = None,
+    what: str = "",
+    most_bytes: int = MOST_BYTES,
+) -> bytes:
+    """What it printed; ToolError when it is not there, fails, takes too long or prints too much."""
+    name = what or os.path.basename(argv[0])
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=scrubbed(os.environ, passed=("LD_LIBRARY_PATH",)),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ToolError(f"{name} cannot be started ({error.strerror}).") from None
+    try:
+        if started_group is not None:
+            await started_group(process.pid)
+        async with asyncio.timeout(seconds):
+            out, err = await _exchanged(process, stdin, most_bytes)
+            await process.wait()  # its pipes close a moment before it has ended
+    except TooMuchError:
+        raise ToolError(f"{name} printed more than {most_bytes} bytes and was ended.") from None
+    except TimeoutError:
+        raise ToolError(f"{name} took longer than {seconds:g} s and was ended.") from None
+    finally:
+        with suppress(ProcessLookupError):  # all of its group have ended by themselves
+            os.killpg(process.pid, signal.SIGKILL)
+        await let_go(process)
+    if process.returncode != 0:
+        said = " ".join(err.decode("utf-8", "replace").split())[-SHOWN:]
+        raise ToolError(f"{name} failed with exit code {process.returncode}" + (f": {said}" if said else "."))
+    return out
+
+
+async def _exchanged(process: Process, stdin: bytes, most_bytes: int) -> tuple[bytes, bytes]:
+    """What it printed and what it complained of, while it is fed; unlike ``communicate``, with a bound."""
+    assert process.stdin is not None  # noqa: S101 - all three are pipes: run() asked for them
+    assert process.stdout is not None  # noqa: S101
+    assert process.stderr is not None  # noqa: S101
+    reading = [asyncio.ensure_future(_read(pipe, most_bytes)) for pipe in (process.stdout, process.stderr)]
+    feeding = asyncio.ensure_future(_feed(process.stdin, stdin))
+    try:
+        out, err = await asyncio.gather(*reading)
+    finally:
+        for task in (*reading, feeding):
+            task.cancel()
+        await asyncio.wait((*reading, feeding))
+    return out, err
+
+
+async def _read(pipe: asyncio.StreamReader, most_bytes: int) -> bytes:
+    kept = bytearray()
+    while chunk := await pipe.read(1 << 16):
+        kept += chunk
+        if len(kept) > most_bytes:
+            raise TooMuchError
+    return bytes(kept)
+
+
+async def _feed(pipe: asyncio.StreamWriter, data: bytes) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # it has read all that it wanted
+        pipe.write(data)
+        await pipe.drain()
+    pipe.close()

@@ -1,0 +1,73 @@
+"""Documents that a person sends: their beginning as text for the model, and the way to read on."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from hermes.agent.web.reader import WORD, Reader, StartedGroup
+from hermes.agent.web.safe_http import Fetched
+from hermes.core.dataclasses import dataclass
+from hermes.core.errors import ToolError
+
+LONGEST_SHOWN = 6000
+LARGEST = 20_000_000
+_TYPES = {
+    ".pdf": "application/pdf",
+    ".docx": WORD,
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".xhtml": "application/xhtml+xml",
+}
+_TEXT_ENDINGS = (
+    ".txt .md .markdown .rst .csv .tsv .json .jsonl .ndjson .yaml .yml .toml .ini .cfg .conf .log .xml .svg .tex .srt "
+    ".py .js .ts .tsx .jsx .c .h .cpp .hpp .cc .java .go .rs .rb .php .sh .bash .sql .css .diff .patch .eml .ics .vcf"
+)
+_TEXTS = frozenset(_TEXT_ENDINGS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """``shown`` is the beginning; ``whole`` the full text where that is another than the file's own ('' otherwise).
+
+    ``next_line`` is the first line that is not shown whole; 0: nothing is missing.
+    """
+
+    shown: str
+    whole: str = ""
+    next_line: int = 0
+    note: str = ""
+
+
+def is_document(name: str, mime: str) -> bool:
+    """Whether it may be read as text at all, by what it is called."""
+    ending = PurePath(name.lower()).suffix
+    return ending in _TYPES or ending in _TEXTS or mime.startswith("text/") or mime in (*_TYPES.values(), _JSON)
+
+
+_JSON = "application/json"
+
+
+async def excerpt(
+    reader: Reader, data: bytes, name: str, mime: str, *, most: int = LONGEST_SHOWN, started_group: StartedGroup = None
+) -> Excerpt:
+    """The beginning of a document; ToolError when it is none that can be read."""
+    if len(data) > LARGEST:
+        raise ToolError(f"it is too large to be read ({len(data):,} bytes)")
+    ending = PurePath(name.lower()).suffix
+    said = _TYPES.get(ending) or ("text/plain" if ending in _TEXTS or mime.startswith("text/") else mime)
+    if said == "text/plain" and b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ToolError("it is no text, whatever it is called")
+    readable = await reader.read(Fetched(f"file:{name}", said, "", data), started_group)
+    text = readable.text.strip("\n")
+    shown, next_line = _beginning(text, most)
+    is_its_own = said == "text/plain" and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return Excerpt(shown, "" if is_its_own else text, next_line, readable.note)
+
+
+def _beginning(text: str, most: int) -> tuple[str, int]:
+    """Whole lines up to the limit, and the number of the first line left out; one very long line is cut."""
+    if len(text) <= most:
+        return text, 0
+    shown = text[:most]
+    whole = shown.rpartition("\n")[0] or shown
+    return whole, whole.count("\n") + (2 if "\n" in shown else 1)

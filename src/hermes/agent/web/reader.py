@@ -1,0 +1,185 @@
+"""From fetched bytes to readable text off the loop: pages and PDFs are read by a process of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from hermes.agent.backends.process_groups import let_go
+from hermes.agent.web import child
+from hermes.agent.web.charsets import known_charset
+from hermes.agent.web.safe_http import Fetched
+from hermes.agent.web.untrusted import without_unseen
+from hermes.core.dataclasses import dataclass
+from hermes.core.errors import ToolError
+
+TYPES = (
+    "text/",
+    "application/json",
+    "application/xhtml+xml",
+    "application/xml",
+    "application/pdf",
+    "application/x-pdf",
+    "application/javascript",
+    "application/yaml",
+    "application/toml",
+    "application/x-ndjson",
+    "application/ld+json",
+    "application/feed+json",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/octet-stream",  # what servers say when they do not know; its first bytes tell
+    "binary/octet-stream",
+)
+AT_ONCE = 2
+CHILD_SECONDS = 30.0
+PRETTY_BYTES = 200_000
+KEPT_TEXTS = 4
+KEPT_SECONDS = 300.0
+
+Kind = Literal["html", "pdf", "docx", "text"]
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+StartedGroup = Callable[[int], Awaitable[None]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """``text`` holds nothing unseen. ``note`` is a sentence about what is missing, or nothing."""
+
+    title: str
+    text: str
+    note: str = ""
+
+
+class Kept:
+    """Long texts that somebody is in the middle of reading, so that the pieces of one reading fit together.
+
+    A few, for a few minutes, each for the session that reads it: ``key`` names both.
+    """
+
+    def __init__(self, *, most: int = KEPT_TEXTS, seconds: float = KEPT_SECONDS) -> None:
+        self._texts: dict[tuple[str, str], tuple[Fetched, Readable]] = {}
+        self._most = most
+        self._seconds = seconds
+
+    def put(self, key: tuple[str, str], fetched: Fetched, readable: Readable) -> None:
+        kept = (replace(fetched, body=b""), readable)
+        self._texts.pop(key, None)
+        self._texts[key] = kept
+        if len(self._texts) > self._most:
+            del self._texts[next(iter(self._texts))]
+        asyncio.get_running_loop().call_later(self._seconds, self._drop, key, kept)
+
+    def get(self, key: tuple[str, str]) -> tuple[Fetched, Readable] | None:
+        return self._texts.get(key)
+
+    def _drop(self, key: tuple[str, str], kept: tuple[Fetched, Readable]) -> None:
+        if self._texts.get(key) is kept:
+            del self._texts[key]
+
+
+class Reader:
+    """Reads what was fetched. A document that takes too long or too much memory costs its own process, nothing else."""
+
+    def __init__(self, *, python: str = sys.executable, seconds: float = CHILD_SECONDS) -> None:
+        self.kept = Kept()
+        self._command = (python, "-I", str(Path(child.__file__)))
+        self._seconds = seconds
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def read(self, fetched: Fetched, started_group: StartedGroup = None) -> Readable:
+        """The text of it, or a ToolError. ``started_group`` is told the group of the process that reads."""
+        kind = kind_of(fetched)
+        if kind == "text":
+            readable = await asyncio.to_thread(_plain, fetched)
+        elif kind in ("pdf", "docx") and fetched.is_cut:
+            size = f"{len(fetched.body):,}"
+            raise ToolError(
+                f"The document is larger than {size} bytes, which is as much as is fetched. It cannot be read."
+            )
+        else:
+            async with self._room:
+                readable = await self._apart(kind, fetched, started_group)
+        if not fetched.is_cut:
+            return readable
+        note = f"Only the first {len(fetched.body):,} bytes were fetched. {readable.note}".strip()
+        return Readable(readable.title, readable.text, note)
+
+    async def _apart(self, kind: Kind, fetched: Fetched, started_group: StartedGroup) -> Readable:
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            kind,
+            fetched.charset,
+            fetched.url,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={},  # it needs none of ours
+            start_new_session=True,
+        )
+        try:
+            if started_group is not None:
+                await started_group(process.pid)
+            async with asyncio.timeout(self._seconds):
+                out, _ = await process.communicate(fetched.body)
+        except TimeoutError:
+            raise ToolError(f"The document took longer than {self._seconds:g} s to read and was given up.") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):  # it ended between the two lines
+                    process.kill()
+                await let_go(process)
+        return await asyncio.to_thread(_told, out)
+
+
+def kind_of(fetched: Fetched) -> Kind:
+    """By the first bytes where they are sure, else by what the server says, else by how it looks."""
+    body, said = fetched.body, fetched.content_type
+    if body[:1024].lstrip().startswith(b"%PDF-"):
+        return "pdf"
+    if said == WORD:
+        return "docx"
+    if said in ("text/html", "application/xhtml+xml"):
+        return "html"
+    if said.endswith("pdf"):
+        return "pdf"
+    if said in ("", "application/octet-stream", "binary/octet-stream", "text/plain"):
+        if said != "text/plain" and re.match(rb"\s*(?:<!doctype html|<html)", body[:1024], re.I):
+            return "html"
+        if b"\0" in body[:8192] and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ToolError("What is at this address is no text but some other kind of file, which cannot be read.")
+    return "text"
+
+
+def _plain(fetched: Fetched) -> Readable:
+    body = fetched.body
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = body.decode("utf-16", "replace")
+    else:
+        try:
+            text = body.decode(known_charset(fetched.charset) or "utf-8-sig", "replace")
+        except (LookupError, ValueError):  # an encoding, but none of text
+            text = body.decode("utf-8-sig", "replace")
+    if fetched.content_type.endswith("json") and len(body) <= PRETTY_BYTES and not fetched.is_cut:
+        with suppress(ValueError, RecursionError):  # not JSON after all: shown as it came
+            text = json.dumps(json.loads(text), ensure_ascii=False, indent=1)
+    return Readable("", without_unseen(text.replace("\r\n", "\n")))
+
+
+def _told(out: bytes) -> Readable:
+    try:
+        told = json.loads(out)
+    except ValueError:  # it was ended by one of its bounds before it could say anything
+        raise ToolError(
+            "The document cannot be read: it is broken, or takes more time or memory than allowed."
+        ) from None
+    if "trouble" in told:
+        raise ToolError(told["trouble"])
+    return Readable(told["title"], without_unseen(told["text"]), told["note"])
