@@ -14,8 +14,8 @@ from hermes.agent.backends.terminals import end_leftovers
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
+from hermes.services.keep_running import kept_up
 from hermes.services.processes import kill_group
-from hermes.services.upkeep import kept_up
 from hermes.store import claims
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home

@@ -21,11 +21,11 @@ from hermes.core.messages import OutboundMessage
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
-from hermes.services.alerts import home_channels
-from hermes.services.errands import Errands
 from hermes.services.http import ProxyRules, make_session
-from hermes.services.letters import Letters
-from hermes.services.media import Media
+from hermes.services.outbound.alerts import home_channels
+from hermes.services.outbound.media import Media
+from hermes.services.outbound.rows import Letters
+from hermes.services.requests.subtasks import Errands
 from hermes.store import chat_settings
 from hermes.store.db import Database
 from hermes.store.outbox import OutboxKind, Outgoing

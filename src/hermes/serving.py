@@ -32,9 +32,9 @@ from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import KeyRing
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import HttpServer
-from hermes.services.background import origin_of
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
+from hermes.services.requests.background import origin_of
 from hermes.store import inbox, outbox
 from hermes.store.api_keys import own_key
 from hermes.store.db import Tx

@@ -39,36 +39,36 @@ from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
 from hermes.equipment import COMMANDS, TOOLS, Equipment
 from hermes.platforms.local.hub import LocalHub
-from hermes.services.alerts import Alerts, Troubles, home_targets
-from hermes.services.aloud import Aloud
+from hermes.services.adapters.registry import find_platforms
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
-from hermes.services.attachments import Attachments
-from hermes.services.background import Background
-from hermes.services.cards import Cards
 from hermes.services.clock import SystemClock
 from hermes.services.commands.base import Command, CommandParts, Dispatcher, collect
-from hermes.services.compression import Compression
-from hermes.services.delivery import Delivery
-from hermes.services.door import Door
-from hermes.services.errands import Errands
+from hermes.services.commands.menus import Menus
 from hermes.services.events import EventBus
 from hermes.services.gateway import Gateway
-from hermes.services.intake import Intake
+from hermes.services.inbound.intake import Intake
 from hermes.services.janitor import Janitor
-from hermes.services.lanes import Lanes
-from hermes.services.letters import Letters
-from hermes.services.media import Media
-from hermes.services.menus import Menus
 from hermes.services.models import Models
-from hermes.services.pacing import Pacer
-from hermes.services.pairing import Pairings
-from hermes.services.presenter import DEFAULT_PACE, Pace, Presenter
-from hermes.services.registry import find_platforms
-from hermes.services.restarts import Restarts
-from hermes.services.spool import Spool
-from hermes.services.supervisor import Supervisor
-from hermes.services.surroundings import surroundings_of, today
+from hermes.services.outbound.alerts import Alerts, Troubles, home_targets
+from hermes.services.outbound.approval_cards import Cards
+from hermes.services.outbound.delivery import Delivery
+from hermes.services.outbound.media import Media
+from hermes.services.outbound.presenter import DEFAULT_PACE, Pace, Presenter
+from hermes.services.outbound.rate_limits import Pacer
+from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.spool import Spool
+from hermes.services.outbound.voice_reply import Aloud
+from hermes.services.people.pairing import Pairings
+from hermes.services.prompt_context import surroundings_of, today
+from hermes.services.requests.background import Background
+from hermes.services.requests.requests import Door
+from hermes.services.requests.subtasks import Errands
+from hermes.services.restart import Restarts
 from hermes.services.turns import TurnParts, TurnRunner
+from hermes.services.turns.attachments import Attachments
+from hermes.services.turns.compression import Compression
+from hermes.services.turns.lanes import Lanes
 from hermes.store import outbox
 from hermes.store.db import Database, Limits
 from hermes.store.outbox import OutboxKind

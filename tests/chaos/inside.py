@@ -10,7 +10,7 @@ from hermes.bootstrap import Setting, open_gateway
 from hermes.core.ports import Clock
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import DEFAULT_PACE, Pace
+from hermes.services.outbound.presenter import DEFAULT_PACE, Pace
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import UNPACED, FakeTelegram
 

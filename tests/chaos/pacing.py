@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.core.markdown.streaming import CURSOR
-from hermes.services.presenter import Pace
+from hermes.services.outbound.presenter import Pace
 from hermes.store.db import Tx
 from tests.chaos.inside import started
 from tests.fakes.model import FakeModel, Reply

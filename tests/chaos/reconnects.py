@@ -21,8 +21,8 @@ from hermes.core.manifest import AdapterParts, Manifest
 from hermes.core.messages import InboundEvent, Marks
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.platforms.telegram import MANIFEST
+from hermes.services.adapters.supervisor import Link, Pace, Supervisor
 from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Link, Pace, Supervisor
 from hermes.store.db import open_database
 from tests.chaos.world import until
 from tests.fakes.clock import FakeClock

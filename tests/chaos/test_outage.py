@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway
-from hermes.services.supervisor import Link
 from hermes.store import outbox
 from hermes.store.outbox import OutboxRow, OutboxState
 from tests.chaos.inside import started

@@ -15,8 +15,8 @@ from hermes.core.keys import AccountKey
 from hermes.core.messages import InboundEvent, Marks
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.whatsapp import MANIFEST
+from hermes.services.adapters.supervisor import Link, Pace, Supervisor
 from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Link, Pace, Supervisor
 from tests.chaos.reconnects import Grown, steady, supervising
 from tests.chaos.world import until
 from tests.e2e.terminal import patched_environ

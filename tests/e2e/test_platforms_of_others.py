@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hermes.services.registry import find_platforms
+from hermes.services.adapters.registry import find_platforms
 from tests.e2e.scratch import Scratch, ScratchTerminal
 from tests.e2e.terminal import ROOT
 from tests.fakes.server import Said

@@ -14,7 +14,7 @@ from hermes.core.ports import Clock
 from hermes.equipment import TOOLS
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import DEFAULT_PACE, Pace
+from hermes.services.outbound.presenter import DEFAULT_PACE, Pace
 from hermes.store.db import Limits
 from tests.fakes import tools
 from tests.fakes.model import FakeModel

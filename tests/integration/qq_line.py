@@ -13,7 +13,7 @@ from hermes.core.keys import AccountKey
 from hermes.core.messages import InboundEvent, InboundMessage, Marks
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.qq import MANIFEST
-from hermes.services.supervisor import Link, Supervisor
+from hermes.services.adapters.supervisor import Link, Supervisor
 from hermes.store import people
 from hermes.store.db import Database, open_database
 from tests.contract.adapters.conftest import Inbox

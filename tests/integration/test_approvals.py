@@ -12,7 +12,7 @@ from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import Pace
+from hermes.services.outbound.presenter import Pace
 from hermes.store import approvals, inbox, people
 from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home

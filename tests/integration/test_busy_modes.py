@@ -8,7 +8,7 @@ import pytest
 
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import Pace
+from hermes.services.outbound.presenter import Pace
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, calls_tools, last_user_text
 from tests.fakes.telegram import FakeTelegram

@@ -12,7 +12,7 @@ import pytest
 import hermes
 from hermes.core.messages import InboundMessage, Press
 from hermes.core.people import PersonRole
-from hermes.services.intake import LOOK_AGAIN_SECONDS, Intake
+from hermes.services.inbound.intake import LOOK_AGAIN_SECONDS, Intake
 from hermes.store import inbox
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState

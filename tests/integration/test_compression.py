@@ -11,8 +11,8 @@ import pytest
 from hermes.agent.compression import OPENING
 from hermes.core.messages import Role
 from hermes.hosting.store_verbs import StoreVerbs
-from hermes.services.compression import REST_TURNS
 from hermes.services.gateway import Gateway
+from hermes.services.turns.compression import REST_TURNS
 from hermes.store.db import Tx
 from hermes.store.sessions import revisions, transcripts
 from hermes.store.sqlite.transcript_files import Journal

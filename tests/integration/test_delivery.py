@@ -12,7 +12,7 @@ from hermes.core.keys import Target
 from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import OutboundMessage
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import Pace
+from hermes.services.outbound.presenter import Pace
 from hermes.store import outbox
 from hermes.store.db import Limits, Tx
 from hermes.store.outbox import OutboxKind

@@ -7,7 +7,7 @@ import asyncio
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolSpec
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.door import Door, RequestState
+from hermes.services.requests.requests import Door, RequestState
 from tests.fakes.model import FakeModel, calls_tools
 from tests.integration.conftest import Start
 

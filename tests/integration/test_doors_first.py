@@ -22,7 +22,7 @@ from hermes.hosting.worker import StopRequest, WorkerOptions
 from hermes.servers.api.models import routes
 from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import make_app
-from hermes.services.door import Door
+from hermes.services.requests.requests import Door
 from hermes.serving import serve
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram

@@ -10,8 +10,8 @@ import pytest
 
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import Pace
-from hermes.services.spool import Spool
+from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.spool import Spool
 from tests.fakes.clock import FakeClock
 from tests.fakes.files import OPUS, png, wav
 from tests.fakes.model import FakeModel, Reply, calls_tools

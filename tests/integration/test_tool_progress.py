@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes.core.i18n.catalogue import ENGLISH
-from hermes.services.presenter import Pace
+from hermes.services.outbound.presenter import Pace
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start

@@ -11,7 +11,7 @@ from hermes.core.messages import Role
 from hermes.core.turn import MAX_DEATHS, WARNED_CALLS
 from hermes.services.events import TextArrived, TurnEvent
 from hermes.services.gateway import Gateway
-from hermes.services.presenter import Pace
+from hermes.services.outbound.presenter import Pace
 from hermes.services.turns import StopReason
 from hermes.store.sessions import transcripts
 from tests.fakes.clock import FakeClock

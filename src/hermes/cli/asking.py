@@ -260,7 +260,7 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
 def load_config(home: Path) -> Any:
     """The configuration as the gateway would see it: a ``hermes.config.Loaded``."""
     from hermes.config import load
-    from hermes.services.registry import find_platforms
+    from hermes.services.adapters.registry import find_platforms
 
     return load(home, os.environ, working_folder(home), tuple(find_platforms().manifests.values()))
 

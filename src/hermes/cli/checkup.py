@@ -17,7 +17,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.core.errors import GatewayError
 from hermes.hosting import banner, lifecycle, status
-from hermes.services.registry import find_platforms
+from hermes.services.adapters.registry import find_platforms
 from hermes.store.home import Whose, inspect_home
 
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ def left(done: Sequence[str]) -> str:
 
 def offered() -> tuple[Manifest, ...]:
     """The platforms there are, in the order of the list."""
-    from hermes.services.registry import find_platforms
+    from hermes.services.adapters.registry import find_platforms
 
     found = [manifest for manifest in find_platforms().manifests.values() if not manifest.always_on]
     places = {name: place for place, name in enumerate(ORDER)}
@@ -153,7 +153,7 @@ def offered() -> tuple[Manifest, ...]:
 
 
 def _chosen(home: Path, names: Sequence[str], ask: Questions | None) -> list[Manifest]:
-    from hermes.services.registry import find_platforms
+    from hermes.services.adapters.registry import find_platforms
 
     known = {manifest.id: manifest for manifest in offered()}
     unknown = [name for name in names if name not in known]

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _examine(home: Path, name: str, to: str, report: Report) -> None:
-    from hermes.services.registry import find_platforms
+    from hermes.services.adapters.registry import find_platforms
 
     key = AccountKey.parse(name)
     found = find_platforms()

@@ -76,7 +76,7 @@ async def _delivered(manifest: Manifest, config: Config, target: Target, text: s
 async def _adapter(
     manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]
 ) -> AsyncIterator[Adapter]:
-    from hermes.services.registry import missing_package
+    from hermes.services.adapters.registry import missing_package
 
     async with adapter_parts(manifest, config, account, values) as parts:
         try:

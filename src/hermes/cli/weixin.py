@@ -42,7 +42,7 @@ def _login(account: str, done: list[str], *, is_started: bool) -> int:
     from hermes.cli.questions import at_terminal
     from hermes.cli.signing_in import changes_of, sign_in
     from hermes.core.access import DmPolicy
-    from hermes.services.registry import find_platforms
+    from hermes.services.adapters.registry import find_platforms
 
     home = home_folder()
     loaded = load_config(home)

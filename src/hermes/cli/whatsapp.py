@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _install() -> int:
     from hermes.cli.signing_in import prepare
-    from hermes.services.registry import find_platforms
+    from hermes.services.adapters.registry import find_platforms
 
     prepare(find_platforms().manifests[PLATFORM], load_config(home_folder()).config)
     return 0
@@ -77,7 +77,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     from hermes.cli.questions import at_terminal
     from hermes.cli.signing_in import changes_of, lapsed, sign_in
     from hermes.core.access import DmPolicy
-    from hermes.services.registry import find_platforms
+    from hermes.services.adapters.registry import find_platforms
 
     home, ask = home_folder(), at_terminal()
     loaded = load_config(home)

@@ -16,7 +16,7 @@ from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.hosting.control_server import Handler, Reply
 from hermes.services.approvals import Answer, Approvals
-from hermes.services.intake import person_id_of
+from hermes.services.inbound.intake import person_id_of
 from hermes.store import approvals, grants, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx

@@ -15,8 +15,8 @@ from hermes.core.errors import PlatformError
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.ports import Describes
 from hermes.hosting import banner
+from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway
-from hermes.services.supervisor import Link
 
 log = logging.getLogger(__name__)
 

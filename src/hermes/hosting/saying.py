@@ -20,7 +20,7 @@ from hermes.core.messages import OutboundMessage
 from hermes.hosting.control_server import Reply
 from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
-from hermes.services.progress import progress_line
+from hermes.services.outbound.tool_progress import progress_line
 from hermes.store import approvals, inbox, outbox, trace
 from hermes.store.db import Tx
 from hermes.store.ids import new_id

@@ -12,8 +12,8 @@ from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
 from hermes.hosting.control_server import Handler, Reply
-from hermes.services.pairing import SECRET_FILE
-from hermes.services.standing import Standing, standings
+from hermes.services.people.access_report import Standing, standings
+from hermes.services.people.pairing import SECRET_FILE
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
 from hermes.store.pairings import Pairing

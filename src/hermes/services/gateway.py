@@ -20,16 +20,16 @@ from hermes.core.keys import LOCAL
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
-from hermes.services.delivery import Delivery
-from hermes.services.door import Door
 from hermes.services.events import EventBus
-from hermes.services.intake import Intake
-from hermes.services.lanes import Lanes
-from hermes.services.letters import Letters
+from hermes.services.inbound.intake import Intake
 from hermes.services.models import Models
-from hermes.services.pairing import Pairings
-from hermes.services.supervisor import Supervisor
+from hermes.services.outbound.delivery import Delivery
+from hermes.services.outbound.rows import Letters
+from hermes.services.people.pairing import Pairings
+from hermes.services.requests.requests import Door
+from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
 

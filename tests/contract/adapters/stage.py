@@ -13,11 +13,11 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Capabilities, OutboundMessage, Rates
 from hermes.core.ports import Adapter
 from hermes.services.clock import SystemClock
-from hermes.services.delivery import Delivery
 from hermes.services.events import EventBus, TextArrived, ToolEnded, ToolStarted, TurnStarted
-from hermes.services.letters import Letters
-from hermes.services.pacing import Pacer
-from hermes.services.presenter import Pace, Presenter
+from hermes.services.outbound.delivery import Delivery
+from hermes.services.outbound.presenter import Pace, Presenter
+from hermes.services.outbound.rate_limits import Pacer
+from hermes.services.outbound.rows import Letters
 from hermes.store import outbox
 from hermes.store.db import Database, open_database
 from hermes.store.outbox import OutboxKind

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hermes.services.door import RequestState
+from hermes.services.requests.requests import RequestState
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, calls_tools
 from tests.integration.api.serving import Served, default_key, served

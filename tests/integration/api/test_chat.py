@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from hermes.servers.api import chat
-from hermes.services.door import RequestState
+from hermes.services.requests.requests import RequestState
 from hermes.store import inbox
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.cli.doctor_user import lines
 from hermes.cli.words import command_name
-from hermes.services.standing import Standing, Why
+from hermes.services.people.access_report import Standing, Why
 
 NOW = 1_000_000.0
 HERMES = command_name()

@@ -11,8 +11,8 @@ from hermes.config import Config, load
 from hermes.config.schema import BusyMode, ResetMode
 from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import ChatKind, SessionKey
+from hermes.services.adapters.registry import find_platforms
 from hermes.services.models import route_of
-from hermes.services.registry import find_platforms
 from tests.unit.config.samples import Home
 
 MANIFESTS = tuple(find_platforms().manifests.values())

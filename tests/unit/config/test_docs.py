@@ -11,7 +11,7 @@ from hermes.config import KNOWN, shown
 from hermes.config.keys import COMMON, PROVIDER, Schema
 from hermes.config.layers import load
 from hermes.config.values import Key, Kind
-from hermes.services.registry import find_platforms
+from hermes.services.adapters.registry import find_platforms
 from tests.unit.config.samples import Home
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "configuration.md").read_text("utf-8")

@@ -15,7 +15,15 @@ from hermes.core.i18n.en import Words
 SOURCE = Path(hermes.__file__).parent
 SERVICES = SOURCE / "services"
 
-FOR_OPERATORS = {"http.py", "local_models.py", "models.py", "registry.py", "socks.py", "supervisor.py", "upkeep.py"}
+FOR_OPERATORS = {
+    "http.py",
+    "local_models.py",
+    "models.py",
+    "adapters/registry.py",
+    "socks.py",
+    "adapters/supervisor.py",
+    "keep_running.py",
+}
 """Files whose sentences stand in logs, in `hermes status` and on the command line, which speaks English."""
 
 FILES = sorted(path.relative_to(SERVICES).as_posix() for path in SERVICES.rglob("*.py"))
@@ -34,16 +42,16 @@ KNOWN_BY_NAME = {"usage", "USAGE"}
 
 FOR_OTHERS = {
     "approvals.py": {"not yours", "too late", "the owner"},  # states; the name is translated where it is shown
-    "attachments.py": None,  # what the model reads about files
-    "background.py": None,  # the model's briefing
+    "turns/attachments.py": None,  # what the model reads about files
+    "requests/background.py": None,  # the model's briefing
     "commands/restart.py": {"asked in"},  # the log's reason
-    "compression.py": {"preview of"},  # the name of a task
-    "delivery.py": {"does not edit", "is not connected", "no answer within"},  # reasons in the outbox
-    "door.py": {"client gone"},  # a reason in the inbox
-    "errands.py": None,  # what the model is told and reads
-    "intake.py": {"more characters]"},  # for the model
-    "pairing.py": {"min ago", "was not let in by pairing. Look: hermes pairing list"},  # the command line
-    "turns/control.py": {"a fresh session was started", "interrupted by a newer message"},
+    "turns/compression.py": {"preview of"},  # the name of a task
+    "outbound/delivery.py": {"does not edit", "is not connected", "no answer within"},  # reasons in the outbox
+    "requests/requests.py": {"client gone"},  # a reason in the inbox
+    "requests/subtasks.py": None,  # what the model is told and reads
+    "inbound/intake.py": {"more characters]"},  # for the model
+    "people/pairing.py": {"min ago", "was not let in by pairing. Look: hermes pairing list"},  # the command line
+    "turns/stop.py": {"a fresh session was started", "interrupted by a newer message"},
     "turns/runner.py": {  # reasons in the store, translated by ``Words.reason`` where they are shown
         "crashed three times while it ran",
         "it took too long",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hermes.config import load
 from hermes.core.manifest import Manifest
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Supervisor
 from hermes.store.db import open_database
 from tests.chaos.world import until
 

@@ -24,8 +24,8 @@ from hermes.servers.api.run_events import run_id_of
 from hermes.servers.api.transcripts import trimmed
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.approvals import Answer, Answered
-from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway
+from hermes.services.requests.requests import PLATFORM
 from hermes.store import approvals, inbox, people
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Tx

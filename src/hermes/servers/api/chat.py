@@ -26,7 +26,7 @@ from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, session_nam
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.door import Ticket
+from hermes.services.requests.requests import Ticket
 
 log = logging.getLogger(__name__)
 

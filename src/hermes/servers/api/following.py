@@ -6,8 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from hermes.services.door import Ticket
 from hermes.services.events import TextArrived, TurnEnded, TurnEvent
+from hermes.services.requests.requests import Ticket
 
 BATCH_SECONDS = 0.05
 LEAST_SECONDS = 0.025

@@ -15,7 +15,7 @@ from hermes.servers.api.errors import not_found
 from hermes.servers.api.idempotency import HEADER
 from hermes.servers.api.parts import SESSION_ID_HEADER, SESSION_KEY_HEADER, ApiParts
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.door import PLATFORM
+from hermes.services.requests.requests import PLATFORM
 
 AGENT_MODEL = "hermes"
 """The name of the agent itself where clients want the name of a model."""

@@ -20,7 +20,7 @@ from hermes.servers.api import parse
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.parts import CALLER, ApiParts, Caller
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.pairing import NoSuchPairingError, PairingLockedError, Pairings
+from hermes.services.people.pairing import NoSuchPairingError, PairingLockedError, Pairings
 from hermes.store.pairings import Pairing, PairingState
 
 LONGEST_ID = 256

@@ -12,8 +12,8 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
 from hermes.core.roles import Action, may
 from hermes.servers.api.errors import bad_request
-from hermes.services.door import PLATFORM
 from hermes.services.gateway import Gateway
+from hermes.services.requests.requests import PLATFORM
 from hermes.store.ids import new_id
 
 SESSION_ID_HEADER = "X-Hermes-Session-Id"

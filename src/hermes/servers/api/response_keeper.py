@@ -23,10 +23,10 @@ from hermes.core.requests import TurnResult
 from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api import results
 from hermes.servers.api.errors import ApiError
-from hermes.services.door import RequestState
 from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
-from hermes.services.upkeep import kept_up
+from hermes.services.keep_running import kept_up
+from hermes.services.requests.requests import RequestState
 from hermes.store import codec, inbox, responses
 from hermes.store.db import Database, Limits, Tx
 from hermes.store.responses import NewResponse, Stored

@@ -48,9 +48,9 @@ from hermes.servers.api.response_references import with_items
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript, newest_lines
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.door import PLATFORM, Ticket
 from hermes.services.events import ApprovalAsked, TurnEnded
 from hermes.services.gateway import Gateway
+from hermes.services.requests.requests import PLATFORM, Ticket
 from hermes.store import codec, inbox, trace
 from hermes.store.db import Tx
 from hermes.store.idempotency import KEPT_SECONDS

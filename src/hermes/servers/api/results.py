@@ -17,8 +17,8 @@ from hermes.core.requests import TurnResult
 from hermes.core.text import one_line
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.parts import SessionNames
-from hermes.services.door import Door, RequestState, Ticket
 from hermes.services.events import ApprovalAsked, TurnEnded
+from hermes.services.requests.requests import Door, RequestState, Ticket
 
 COMPLETED_HEADER = "X-Hermes-Completed"
 PARTIAL_HEADER = "X-Hermes-Partial"

@@ -39,8 +39,8 @@ from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript
 from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, told
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.door import PLATFORM, RequestState
 from hermes.services.gateway import Gateway
+from hermes.services.requests.requests import PLATFORM, RequestState
 from hermes.store import approvals as stored_approvals
 from hermes.store import codec, trace
 from hermes.store.approvals import Approval, ApprovalState

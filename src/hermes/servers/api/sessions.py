@@ -34,7 +34,7 @@ from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers
 from hermes.servers.api.transcripts import told
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.door import PLATFORM
+from hermes.services.requests.requests import PLATFORM
 from hermes.store import codec, inbox
 from hermes.store.db import Tx
 from hermes.store.ids import new_id

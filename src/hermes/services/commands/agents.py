@@ -5,9 +5,9 @@ from __future__ import annotations
 from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.text import one_line
-from hermes.services.background import MOST, Agent, Background
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.errands import PLATFORM
+from hermes.services.requests.background import MOST, Agent, Background
+from hermes.services.requests.subtasks import PLATFORM
 
 SHOWN = 60
 

@@ -25,10 +25,10 @@ from hermes.core.ports import Adapter, AnswersPresses, Clock
 from hermes.core.roles import Action, may
 from hermes.core.slash_command import nearest, read_command
 from hermes.services.approvals import Answer, Approvals
-from hermes.services.intake import lane_key
-from hermes.services.lanes import Lanes
-from hermes.services.letters import Letters
-from hermes.services.pairing import Pairings
+from hermes.services.inbound.intake import lane_key
+from hermes.services.outbound.rows import Letters
+from hermes.services.people.pairing import Pairings
+from hermes.services.turns.lanes import Lanes
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState

@@ -8,7 +8,7 @@ from hermes.core.i18n.catalogue import told
 from hermes.core.i18n.en import Words
 from hermes.core.keys import SessionKey
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.compression import Compressed, Compression
+from hermes.services.turns.compression import Compressed, Compression
 from hermes.store.sessions import transcripts
 
 PATIENCE_SECONDS = 2.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.core.people import PersonRole
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.restarts import Restarts
+from hermes.services.restart import Restarts
 
 
 @command("restart", summary="Start the gateway anew; what runs goes on afterwards", role=PersonRole.ADMIN)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hermes.core.i18n.en import Words
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.lanes import Stopped
 from hermes.services.turns import StopReason
+from hermes.services.turns.lanes import Stopped
 from hermes.store.sessions import transcripts
 
 

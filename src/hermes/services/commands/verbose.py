@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hermes.config.schema import ToolProgress
 from hermes.core.i18n.en import Words
-from hermes.services import progress
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.presenter import Presenter
+from hermes.services.outbound import tool_progress
+from hermes.services.outbound.presenter import Presenter
 from hermes.store import chat_settings
 
 USAGE = "/verbose [off|new|all|verbose|default]"
@@ -19,13 +19,13 @@ async def verbose(ctx: CommandContext) -> str:
     chosen = ctx.rest.strip().lower()
     if chosen == DEFAULT or chosen in list(ToolProgress):
         await ctx.db.write(chat_settings.choose_tool_progress, ctx.lane, "" if chosen == DEFAULT else chosen)
-        mode = progress.mode_of(chosen, configured)
+        mode = tool_progress.mode_of(chosen, configured)
         ctx.parts.get(Presenter).set_mode(ctx.lane, mode)
         return shown(ctx.words, mode)
     if chosen:
         return ctx.words.TOOL_PROGRESS_UNKNOWN.format(word=chosen[:40], usage=USAGE)
     kept = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).tool_progress
-    mode = progress.mode_of(kept, configured)
+    mode = tool_progress.mode_of(kept, configured)
     others = ", ".join(f"/verbose {each}" for each in ToolProgress if each is not mode)
     return ctx.words.TOOL_PROGRESS_NOW.format(now=shown(ctx.words, mode), others=others)
 

@@ -17,8 +17,8 @@ be left at any point, by a crash or on purpose, and taken up where it was.
 
 from __future__ import annotations
 
-from hermes.services.turns.control import StopReason, TurnControl
 from hermes.services.turns.runner import TurnRunner
-from hermes.services.turns.work import TurnParts
+from hermes.services.turns.stop import StopReason, TurnControl
+from hermes.services.turns.turn import TurnParts
 
 __all__ = ["StopReason", "TurnControl", "TurnParts", "TurnRunner"]

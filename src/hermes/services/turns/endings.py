@@ -14,13 +14,13 @@ from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
 from hermes.core.requests import TurnResult
-from hermes.services.compression import Talk
 from hermes.services.events import TurnEnded
-from hermes.services.media import Mail
-from hermes.services.pacing import Place
-from hermes.services.turns.control import StopReason
+from hermes.services.outbound.media import Mail
+from hermes.services.outbound.rate_limits import Place
+from hermes.services.turns.compression import Talk
 from hermes.services.turns.replies import Replies
-from hermes.services.turns.work import TurnParts, Work
+from hermes.services.turns.stop import StopReason
+from hermes.services.turns.turn import TurnParts, Work
 from hermes.store import outbox, outbox_files
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes.core.messages import OutboundMessage
-from hermes.services import attachments
-from hermes.services.turns.asking import shows_pictures
-from hermes.services.turns.work import TurnParts, Work
+from hermes.services.turns import attachments
+from hermes.services.turns.model_calls import shows_pictures
+from hermes.services.turns.turn import TurnParts, Work
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.outbox_files import Lost
 from hermes.store.turns import steps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hermes.agent.messaging import Parcel
 from hermes.core.lane import DOORS
 from hermes.core.messages import AttachmentKind, OutboundMessage
-from hermes.services.media import Mail
-from hermes.services.turns.work import TurnParts, Work
+from hermes.services.outbound.media import Mail
+from hermes.services.turns.turn import TurnParts, Work
 from hermes.store import outbox
 from hermes.store.outbox import OutboxKind, Outgoing
 

@@ -13,16 +13,16 @@ from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
-from hermes.services.cards import Cards
 from hermes.services.events import SegmentEnded, TurnStarted
-from hermes.services.turns.asking import Asking, calls_of_client, has_ours, with_fresh_ids
-from hermes.services.turns.calls import Calls, LoopingError, question_asked
-from hermes.services.turns.control import StopReason, TurnControl
+from hermes.services.outbound.approval_cards import Cards
+from hermes.services.turns.approvals import Questions, UnansweredError
 from hermes.services.turns.endings import Endings
 from hermes.services.turns.files import Files
-from hermes.services.turns.questions import Questions, UnansweredError
+from hermes.services.turns.model_calls import Asking, calls_of_client, has_ours, with_fresh_ids
 from hermes.services.turns.replies import Replies
-from hermes.services.turns.work import TurnParts, Work, calls_of_this_turn
+from hermes.services.turns.stop import StopReason, TurnControl
+from hermes.services.turns.tool_calls import Calls, LoopingError, question_asked
+from hermes.services.turns.turn import TurnParts, Work, calls_of_this_turn
 from hermes.store.turns import steps
 from hermes.store.turns.begin import Begun
 from hermes.store.turns.lanes import Lost

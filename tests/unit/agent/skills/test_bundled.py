@@ -21,8 +21,8 @@ from hermes.config import find_key
 from hermes.config.layers import Loaded
 from hermes.config.layers import load as load_config
 from hermes.equipment import COMMANDS
+from hermes.services.adapters.registry import find_platforms
 from hermes.services.commands.base import collect
-from hermes.services.registry import find_platforms
 
 PAGES = sorted(BUNDLED.rglob("*.md"))
 SKILLS = sorted(path.parent for path in PAGES if path.name == "SKILL.md")

@@ -16,8 +16,8 @@ from hermes.core.i18n.en import Words
 from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.people import PersonRole
 from hermes.equipment import COMMANDS
+from hermes.services.adapters.supervisor import Link
 from hermes.services.commands.base import collect
-from hermes.services.supervisor import Link
 from hermes.services.turns import StopReason
 
 SENTENCES = sorted(name for name in vars(Words) if not name.startswith("_"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from hermes.servers.api.following import follow
-from hermes.services.door import Ticket
 from hermes.services.events import TextArrived, TurnEnded, TurnEvent, TurnStarted
+from hermes.services.requests.requests import Ticket
 
 LANE, TURN = "agent:main:api:dm:s1", "t_1"
 

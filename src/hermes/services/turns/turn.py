@@ -18,15 +18,15 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line
-from hermes.services.aloud import Aloud
-from hermes.services.attachments import Attachments
-from hermes.services.cards import Cards
-from hermes.services.compression import Talk
 from hermes.services.events import EventBus
-from hermes.services.letters import Letters
-from hermes.services.media import Media
+from hermes.services.outbound.approval_cards import Cards
+from hermes.services.outbound.media import Media
+from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.voice_reply import Aloud
 from hermes.services.processes import birth_of
-from hermes.services.turns.control import TurnControl
+from hermes.services.turns.attachments import Attachments
+from hermes.services.turns.compression import Talk
+from hermes.services.turns.stop import TurnControl
 from hermes.store.db import Database
 from hermes.store.turns import tool_calls
 from hermes.store.turns.begin import Begun

@@ -12,7 +12,7 @@ from hermes.platforms.slack.wire import CAPABILITIES as SLACK
 from hermes.platforms.telegram.adapter import TelegramAdapter
 from hermes.platforms.weixin.adapter import WeixinAdapter
 from hermes.platforms.whatsapp.adapter import WhatsAppAdapter
-from hermes.services.letters import UNKNOWN_PLATFORM
+from hermes.services.outbound.rows import UNKNOWN_PLATFORM
 
 OURS = (TelegramAdapter.capabilities, DISCORD, SLACK, QQAdapter.capabilities, WeixinAdapter.capabilities)
 

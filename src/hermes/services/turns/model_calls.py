@@ -24,7 +24,7 @@ from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
 from hermes.core.ports import Model, ModelReply, ModelRequest
 from hermes.services.events import TextArrived
 from hermes.services.models import route_of
-from hermes.services.turns.work import TurnParts, Work
+from hermes.services.turns.turn import TurnParts, Work
 from hermes.store.ids import new_id
 from hermes.store.turns import steps
 

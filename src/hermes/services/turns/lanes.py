@@ -20,8 +20,8 @@ from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
 from hermes.core.ports import Clock
 from hermes.core.session_reset import ResetMode, renewal, renewal_reason
-from hermes.services.letters import Letters
-from hermes.services.orphans import Orphans
+from hermes.services.outbound.rows import Letters
+from hermes.services.stale_claims import Orphans
 from hermes.services.time_zone import zone_of
 from hermes.services.turns import StopReason, TurnControl, TurnRunner
 from hermes.store import claims, inbox

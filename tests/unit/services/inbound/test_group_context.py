@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import InboundMessage
-from hermes.services import overheard
-from hermes.services.lately import Lately
-from hermes.services.overheard import Overheard
+from hermes.services.inbound import group_context
+from hermes.services.inbound.group_context import Overheard
+from hermes.services.inbound.throttle import Lately
 
 
 def line(text: str, *, key: str = "", chat: str = "-1", sender: str = "8", is_edit: bool = False) -> InboundMessage:
@@ -42,17 +42,20 @@ def test_a_smaller_setting_counts_at_once_and_long_lines_are_cut() -> None:
         heard.hear(line("x" * 2000 + str(number)), 3)
     shown = texts(heard, line("?", sender="7"), 2)
     assert len(shown) == 2
-    assert max(map(len, shown)) <= overheard.LONGEST_LINE
+    assert max(map(len, shown)) <= group_context.LONGEST_LINE
 
 
 def test_many_places_and_people_do_not_make_it_grow() -> None:
     heard = Overheard()
-    for number in range(overheard.MOST_PLACES + 50):
+    for number in range(group_context.MOST_PLACES + 50):
         heard.hear(line("hi", chat=f"-{number}"), 3)
-    assert len(heard._places) == overheard.MOST_PLACES
-    for number in range(overheard.MOST_PEOPLE + 50):
-        heard.before(line("?", sender=str(number), chat=f"-{overheard.MOST_PLACES}"), 3)
-    assert len(heard._places[str(line("", chat=f"-{overheard.MOST_PLACES}").session_key)].told) == overheard.MOST_PEOPLE
+    assert len(heard._places) == group_context.MOST_PLACES
+    for number in range(group_context.MOST_PEOPLE + 50):
+        heard.before(line("?", sender=str(number), chat=f"-{group_context.MOST_PLACES}"), 3)
+    assert (
+        len(heard._places[str(line("", chat=f"-{group_context.MOST_PLACES}").session_key)].told)
+        == group_context.MOST_PEOPLE
+    )
 
 
 def test_something_is_due_once_in_a_while_for_each_and_a_crowd_does_not_make_it_grow() -> None:

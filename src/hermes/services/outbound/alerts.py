@@ -14,7 +14,7 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey, Target
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
-from hermes.services.letters import Letters
+from hermes.services.outbound.rows import Letters
 from hermes.store import outbox
 from hermes.store.db import PASSING, Database, Trouble
 from hermes.store.outbox import OutboxKind

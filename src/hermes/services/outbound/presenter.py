@@ -23,7 +23,6 @@ from hermes.core.markdown.streaming import growing
 from hermes.core.media import without_files
 from hermes.core.messages import Capabilities, OutboundMessage
 from hermes.core.ports import Adapter, EndsTyping, ShowsTyping
-from hermes.services import progress
 from hermes.services.events import (
     EventBus,
     SegmentEnded,
@@ -34,8 +33,9 @@ from hermes.services.events import (
     TurnEvent,
     TurnStarted,
 )
-from hermes.services.letters import Letters
-from hermes.services.pacing import Pacer, Place, Urgency
+from hermes.services.outbound import tool_progress
+from hermes.services.outbound.rate_limits import Pacer, Place, Urgency
+from hermes.services.outbound.rows import Letters
 from hermes.store import outbox
 from hermes.store.db import Database, Tx
 from hermes.store.outbox import Begun, OutboxKind, Outgoing
@@ -71,7 +71,7 @@ class _Show:
     typing: asyncio.Task[None] | None = None
     has_typed: bool = False
     text: str = ""
-    lines: list[progress.Line] = field(default_factory=list)
+    lines: list[tool_progress.Line] = field(default_factory=list)
     notices: int = 0
     lines_told: int = 0
     preview: str = ""
@@ -146,10 +146,10 @@ class Presenter:
                     show.text += "\n\n"
             case ToolStarted(turn_id=turn_id, call_id=call_id, name=name, arguments=arguments):
                 if (show := self._shows.get(turn_id)) is not None:
-                    progress.started(show.lines, show.mode, call_id, name, arguments)
+                    tool_progress.started(show.lines, show.mode, call_id, name, arguments)
             case ToolEnded(turn_id=turn_id, call_id=call_id, result=result):
                 if (show := self._shows.get(turn_id)) is not None:
-                    progress.ended(show.lines, show.mode, call_id, result)
+                    tool_progress.ended(show.lines, show.mode, call_id, result)
             case TurnEnded(turn_id=turn_id):
                 self.leave(turn_id)
             case _:
@@ -157,7 +157,7 @@ class Presenter:
 
     def _begin(self, turn: TurnStarted) -> None:
         loop = asyncio.get_running_loop()
-        mode = progress.mode_of(turn.tool_progress, self._config().agent.tool_progress)
+        mode = tool_progress.mode_of(turn.tool_progress, self._config().agent.tool_progress)
         show = _Show(SessionKey.parse(turn.lane), turn.turn_id, loop.time(), mode, turn.is_resumed)
         self._shows[turn.turn_id] = show
         show.timer = loop.call_later(self._pace.first_sign_seconds, self._start, show)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hermes.core.keys import Target
 from hermes.core.messages import Capabilities, Rate, Rates
-from hermes.services.pacing import NO_LIMITS, Pacer, Place, Urgency
+from hermes.services.outbound.rate_limits import NO_LIMITS, Pacer, Place, Urgency
 
 A, B, C, GROUP = (Target("telegram", chat) for chat in ("1", "2", "3", "-4"))
 

@@ -36,10 +36,10 @@ from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.secret import Redactor
 from hermes.core.slash_command import read_command
 from hermes.core.text import storable
-from hermes.services.lanes import Lanes, give_back
-from hermes.services.lately import Lately
-from hermes.services.letters import Letters
-from hermes.services.overheard import Overheard
+from hermes.services.inbound.group_context import Overheard
+from hermes.services.inbound.throttle import Lately
+from hermes.services.outbound.rows import Letters
+from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id

@@ -19,8 +19,8 @@ from hermes.core.manifest import AdapterParts, Manifest, Setting
 from hermes.core.messages import Capabilities, OutboundMessage, Receipt
 from hermes.core.ports import Emit
 from hermes.hosting.status import troubles
+from hermes.services.adapters.supervisor import Link, Supervisor
 from hermes.services.clock import SystemClock
-from hermes.services.supervisor import Link, Supervisor
 from hermes.store.db import open_database
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 

@@ -16,7 +16,7 @@ from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
 from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
-from hermes.services.letters import UNKNOWN_PLATFORM
+from hermes.services.outbound.rows import UNKNOWN_PLATFORM
 from hermes.store import codec, outbox, people
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx

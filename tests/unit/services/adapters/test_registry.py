@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.manifest import Manifest
-from hermes.services.registry import find_platforms, missing_package
+from hermes.services.adapters.registry import find_platforms, missing_package
 
 PLUGIN = """
 from hermes.core.manifest import Manifest

@@ -13,7 +13,7 @@ from hermes.core.lane import DOORS
 from hermes.core.messages import Capabilities, OutboundMessage, TextUnit
 from hermes.core.ports import Clock
 from hermes.core.text import split, storable
-from hermes.services.pacing import Place
+from hermes.services.outbound.rate_limits import Place
 from hermes.store import codec
 from hermes.store.db import Tx
 from hermes.store.ids import new_id

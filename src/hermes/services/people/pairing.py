@@ -20,9 +20,9 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
 from hermes.services.approvals import THE_OWNER
-from hermes.services.cards import in_place_of
-from hermes.services.intake import person_id_of
-from hermes.services.letters import Letters
+from hermes.services.inbound.intake import person_id_of
+from hermes.services.outbound.approval_cards import in_place_of
+from hermes.services.outbound.rows import Letters
 from hermes.store import codec, outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret

@@ -19,9 +19,9 @@ from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
-from hermes.services.intake import Begin, person_id_of
-from hermes.services.lanes import Lanes, give_back
+from hermes.services.inbound.intake import Begin, person_id_of
 from hermes.services.turns import StopReason
+from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import approvals, codec, inbox, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx

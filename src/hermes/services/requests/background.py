@@ -10,9 +10,9 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.door import Door
-from hermes.services.errands import PLATFORM
-from hermes.services.lanes import Lanes
+from hermes.services.requests.requests import Door
+from hermes.services.requests.subtasks import PLATFORM
+from hermes.services.turns.lanes import Lanes
 from hermes.store import codec
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxRow

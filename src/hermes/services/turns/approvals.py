@@ -13,12 +13,12 @@ from hermes.core.keys import Target
 from hermes.core.media import without_files
 from hermes.core.messages import OutboundMessage, Role, ToolCall
 from hermes.core.roles import Action, may
-from hermes.services import cards
-from hermes.services.alerts import home_channels
 from hermes.services.events import ApprovalAsked
-from hermes.services.turns.calls import Calls
+from hermes.services.outbound import approval_cards
+from hermes.services.outbound.alerts import home_channels
 from hermes.services.turns.replies import Replies
-from hermes.services.turns.work import TurnParts, Work
+from hermes.services.turns.tool_calls import Calls
+from hermes.services.turns.turn import TurnParts, Work
 from hermes.store import approvals, outbox
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx
@@ -81,7 +81,7 @@ class Questions:
     def _letters(self, work: Work, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
         """The question for the chat it is put into, and for the home channels where only an admin may answer it."""
         is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
-        about = cards.asked(
+        about = approval_cards.asked(
             work.words,
             name=call.name,
             arguments=call.arguments,
@@ -90,7 +90,7 @@ class Questions:
         )
 
         def asked_in(target: Target, copy: int | None = None) -> list[Outgoing]:
-            how = cards.how_to_answer(
+            how = approval_cards.how_to_answer(
                 work.words,
                 question,
                 seconds=seconds,
@@ -101,9 +101,9 @@ class Questions:
                 target,
                 f"{about}\n{how}",
                 reply_to=work.turn.reply_to if copy is None else "",
-                buttons=cards.buttons(work.words, question),
+                buttons=approval_cards.buttons(work.words, question),
             )
-            name = cards.name_of_question(question.id, copy)
+            name = approval_cards.name_of_question(question.id, copy)
             return self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
 
         rows = asked_in(work.origin.target)
@@ -117,7 +117,7 @@ class Questions:
         targets = [
             Target(account.platform, chat, account=account.account) for account, chat in channels.items() if chat
         ]
-        return [target for target in targets if target != work.origin.target][: cards.MOST_COPIES]
+        return [target for target in targets if target != work.origin.target][: approval_cards.MOST_COPIES]
 
     def tell(self, work: Work, new_calls: Sequence[NewCall]) -> None:
         """Send the questions of these calls, now that they are stored, and tell whoever watches."""

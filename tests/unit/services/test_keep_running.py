@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from hermes.services.upkeep import kept_up
+from hermes.services.keep_running import kept_up
 
 
 async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(caplog: pytest.LogCaptureFixture) -> None:

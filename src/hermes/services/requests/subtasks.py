@@ -14,8 +14,8 @@ from hermes.agent.delegation import Errand, ErrandEnd
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.door import Door, RequestState, Ticket
-from hermes.services.lanes import Lanes
+from hermes.services.requests.requests import Door, RequestState, Ticket
+from hermes.services.turns.lanes import Lanes
 from hermes.store import codec
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState

@@ -27,9 +27,9 @@ from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
-from hermes.services import media
-from hermes.services.orphans import Orphans
-from hermes.services.pacing import NO_LIMITS, Pacer, Place
+from hermes.services.outbound import media
+from hermes.services.outbound.rate_limits import NO_LIMITS, Pacer, Place
+from hermes.services.stale_claims import Orphans
 from hermes.store import claims, codec, outbox
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx

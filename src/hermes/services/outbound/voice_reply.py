@@ -9,8 +9,8 @@ from hermes.core.i18n.en import Words
 from hermes.core.keys import Target
 from hermes.core.messages import AttachmentKind, OutboundMessage, TextUnit
 from hermes.core.text import one_line, trim, visible
-from hermes.services.letters import Letters
-from hermes.services.media import Media
+from hermes.services.outbound.media import Media
+from hermes.services.outbound.rows import Letters
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind
 

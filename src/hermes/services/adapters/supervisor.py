@@ -32,8 +32,8 @@ from hermes.core.keys import AccountKey, Target
 from hermes.core.manifest import AdapterParts, Kept, Manifest
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
+from hermes.services.adapters.registry import import_adapter, missing_package
 from hermes.services.http import ProxyRules, make_session
-from hermes.services.registry import import_adapter, missing_package
 from hermes.services.time_zone import zone_of
 from hermes.store import people
 from hermes.store.db import Database

@@ -10,7 +10,7 @@ from hermes.core.errors import ToolError
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
 from hermes.services.events import ToolEnded, ToolStarted
-from hermes.services.turns.work import TurnParts, Work
+from hermes.services.turns.turn import TurnParts, Work
 from hermes.store import approvals
 from hermes.store.approvals import ApprovalState
 from hermes.store.turns import tool_calls

@@ -26,8 +26,8 @@ from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import length, one_line, visible
-from hermes.services.letters import Letters
-from hermes.services.spool import Spool, TooBigError
+from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.spool import Spool, TooBigError
 from hermes.store import codec
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, Outgoing
