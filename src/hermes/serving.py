@@ -27,10 +27,10 @@ from hermes.hosting.key_verbs import KeyVerbs
 from hermes.hosting.restarts import RESTART_ASKED
 from hermes.hosting.verbs import verbs_of
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
-from hermes.servers.api import guards
+from hermes.servers.api import security
 from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import KeyRing
-from hermes.servers.api.parts import ApiParts
+from hermes.servers.api.context import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
@@ -122,7 +122,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     keys = KeyRing(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
     if api.enabled:
         app = make_api(ApiParts(gateway, lambda: process_snapshot(options)), keys)
-        http = HttpServer(app, api.host, api.port, lambda: guards.why_closed(_as_bound(gateway.config.api, api)))
+        http = HttpServer(app, api.host, api.port, lambda: security.why_closed(_as_bound(gateway.config.api, api)))
         await stack.enter_async_context(http.listening())
     gateway.begin()  # now that it answers
 

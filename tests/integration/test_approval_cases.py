@@ -20,8 +20,8 @@ from hermes.core.keys import LOCAL
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.servers.api import approvals as api
+from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.parts import Caller
 from hermes.services.gateway import Gateway
 from hermes.store import approvals, claims, grants, inbox, outbox, people
 from hermes.store.db import Tx, open_database

@@ -19,8 +19,8 @@ from hermes.bootstrap import Setting, open_gateway
 from hermes.hosting import control
 from hermes.hosting.heartbeat import Heartbeat
 from hermes.hosting.worker import StopRequest, WorkerOptions
+from hermes.servers.api.context import ApiParts
 from hermes.servers.api.models import routes
-from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import make_app
 from hermes.services.requests.requests import Door
 from hermes.serving import serve

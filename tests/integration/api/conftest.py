@@ -22,8 +22,8 @@ from aiohttp import web
 
 from hermes.core.people import PersonRole
 from hermes.servers.api import chat
+from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.parts import CALLER, ApiParts, Caller
 from hermes.servers.app import HttpServer, RouteAdder, make_app
 from hermes.services.gateway import Gateway
 from tests.integration.conftest import Start

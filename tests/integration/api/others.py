@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from hermes.servers.api.parts import ApiParts, Caller
+from hermes.servers.api.context import ApiParts, Caller
 from hermes.servers.app import HttpServer, make_app
 from tests.integration.api.conftest import Api, Event, Families, events_of, stand_in_for_auth
 

@@ -13,7 +13,7 @@ from hermes.core.secret import Secret
 from hermes.hosting.key_verbs import KeyVerbs
 from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import KeyRing
-from hermes.servers.api.parts import ApiParts
+from hermes.servers.api.context import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.gateway import Gateway
 from hermes.store.api_keys import own_key

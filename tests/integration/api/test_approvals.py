@@ -9,7 +9,7 @@ import pytest
 
 from hermes.core.people import PersonRole
 from hermes.servers.api import approvals, runs
-from hermes.servers.api.parts import Caller
+from hermes.servers.api.context import Caller
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from hermes.servers.api import guards
+from hermes.servers.api import security
 from hermes.servers.app import HttpServer, make_app
 from tests.integration.api.serving import served
 from tests.integration.conftest import Start
@@ -72,7 +72,7 @@ async def test_every_answer_carries_the_security_headers(start: Start) -> None:
             await api.post("/v1/chat/completions", {**CHAT, "stream": True}),
         ]
     for answer in answers:
-        for name in guards.SECURITY_HEADERS:
+        for name in security.SECURITY_HEADERS:
             assert name in answer.headers
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Server"] == "hermes"
@@ -106,7 +106,7 @@ async def test_a_body_that_is_too_large_is_refused(start: Start) -> None:
 
 
 async def test_a_body_that_never_ends_is_given_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "BODY_SECONDS", 0.1)
+    monkeypatch.setattr(security, "BODY_SECONDS", 0.1)
     async with served(start, idle_seconds=0.2) as api, asyncio.timeout(10):
         reader, writer = await asyncio.open_connection("127.0.0.1", api.server.port)
         key = api.http.headers["Authorization"]

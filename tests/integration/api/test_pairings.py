@@ -7,7 +7,7 @@ import pytest
 from hermes.core import pairing as rules
 from hermes.core.people import PersonRole
 from hermes.servers.api import models, pairings
-from hermes.servers.api.parts import Caller
+from hermes.servers.api.context import Caller
 from hermes.store import people
 from tests.fakes.clock import FakeClock
 from tests.fakes.telegram import FakeTelegram

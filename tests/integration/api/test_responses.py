@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from hermes.core.people import PersonRole
-from hermes.servers.api import responses
-from hermes.servers.api.parts import Caller
-from hermes.servers.api.response_keeper import Kept
+from hermes.servers.api.context import Caller
+from hermes.servers.api.responses import routes
+from hermes.servers.api.responses.finalizer import Kept
 from hermes.store import people
 from hermes.store import responses as store
 from hermes.store.db import Tx, open_database
@@ -42,7 +42,7 @@ def kept() -> dict[str, int]:
 
 @pytest.fixture
 def families(kept: dict[str, int]) -> Families:
-    return (lambda parts: responses.routes(parts, kept=Kept(**kept)),)
+    return (lambda parts: routes.routes(parts, kept=Kept(**kept)),)
 
 
 async def streamed(api: Api, body: Json, **headers: str) -> list[Json]:

@@ -10,7 +10,7 @@ import pytest
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
 from hermes.servers.api import runs
-from hermes.servers.api.parts import Caller
+from hermes.servers.api.context import Caller
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
 from tests.integration.api.conftest import Api, Families, StartApi, events_of

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.core.people import PersonRole
 from hermes.servers.api import runs, sessions
-from hermes.servers.api.parts import Caller
+from hermes.servers.api.context import Caller
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.api.conftest import Api, Families

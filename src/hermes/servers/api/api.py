@@ -13,23 +13,23 @@ from hermes.servers.api import (
     approvals,
     auth,
     chat,
-    guards,
     health,
     metrics,
     models,
     openapi,
     pairings,
-    responses,
     runs,
+    security,
     sessions,
 )
 from hermes.servers.api.auth import KeyRing
 from hermes.servers.api.content import InputLimits, limits_of
+from hermes.servers.api.context import CALLER, ApiParts
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
 from hermes.servers.api.limits import Limits
 from hermes.servers.api.metrics import Metrics
-from hermes.servers.api.parts import CALLER, ApiParts
+from hermes.servers.api.responses import routes
 from hermes.servers.app import Handler, RouteAdder, make_app
 
 PUBLIC = frozenset({"/health"})
@@ -52,7 +52,7 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
     limits = limits_of(parts.gateway.config.api)
     return [
         chat.routes(parts),
-        responses.routes(parts, limits),
+        routes.routes(parts, limits),
         _runs(parts, limits),
         sessions.routes(parts, limits),
         approvals.routes(parts),
@@ -67,7 +67,7 @@ def _runs(parts: ApiParts, limits: InputLimits) -> RouteAdder:
     """Runs can go on from a response, so they are told how one is found."""
 
     def add(app: web.Application) -> None:
-        runs.routes(parts, limits, partial(responses.place_of, app[responses.KEEPER], parts.gateway))(app)
+        runs.routes(parts, limits, partial(routes.place_of, app[routes.KEEPER], parts.gateway))(app)
 
     return add
 
@@ -80,7 +80,7 @@ def make_api(parts: ApiParts, keys: KeyRing) -> web.Application:
         middlewares=[Gate(parts, keys, counts).middleware],
         largest_body=parts.gateway.config.api.max_request_bytes,
     )
-    app.on_response_prepare.append(guards.dress(lambda: parts.gateway.config.api))
+    app.on_response_prepare.append(security.dress(lambda: parts.gateway.config.api))
     return app
 
 
@@ -106,10 +106,10 @@ class Gate:
 
     async def _passed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         api = self._config()
-        guards.check_host(request, api)
-        guards.check_origin(request, api)
-        if guards.is_preflight(request):
-            return guards.preflight_answer(request)
+        security.check_host(request, api)
+        security.check_origin(request, api)
+        if security.is_preflight(request):
+            return security.preflight_answer(request)
         path = _path_of(request)
         if path in PUBLIC:
             return await handler(request)
@@ -121,7 +121,7 @@ class Gate:
             raise auth.unauthorized(token)
         request[CALLER] = caller
         await self._limits.pace(caller.name)
-        await guards.read_body(request, self._largest_body)
+        await security.read_body(request, self._largest_body)
         if request.method != hdrs.METH_POST or path not in WORK:
             return await handler(request)
         slots = await self._limits.take_slot(caller.name)

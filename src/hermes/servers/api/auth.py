@@ -13,8 +13,8 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.secret import Secret
+from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.parts import Caller
 from hermes.store import api_keys
 from hermes.store.api_keys import DEFAULT_NAME, hash_of
 from hermes.store.db import Database

@@ -16,15 +16,15 @@ from aiohttp import web
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.servers.api import formats, parse, results
-from hermes.servers.api.chunks import Telling
-from hermes.servers.api.closing import OpenCalls
+from hermes.servers.api import parse, response_format, results
+from hermes.servers.api.chat_stream import Telling
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
+from hermes.servers.api.context import CALLER, ApiParts, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request
-from hermes.servers.api.following import KEEP_ALIVE_SECONDS, follow
-from hermes.servers.api.parts import CALLER, ApiParts, SessionNames, session_names
+from hermes.servers.api.shutdown import OpenCalls
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript
+from hermes.servers.api.turn_stream import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import Ticket
 
@@ -70,7 +70,7 @@ class Chat:
         default = "" if body.get("model") else self._gateway.models.model_for().label
         asked = await parse.apart(request, _read, request, body, limits, default)
         if asked.options.format is not None:
-            await formats.check_model(self._gateway, asked.names.key, asked.options, formats.CHAT_PARAM)
+            await response_format.check_model(self._gateway, asked.names.key, asked.options, response_format.CHAT_PARAM)
         caller, new = request[CALLER], await self._new_messages(asked)
         ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
@@ -200,7 +200,7 @@ def _read(request: web.Request, body: Json, limits: InputLimits, default_model: 
         model=model,
         temperature=parse.read_temperature(body),
         max_tokens=parse.read_max_tokens(body, "max_completion_tokens", "max_tokens"),
-        format=formats.read_response_format(body, limits),
+        format=response_format.read_response_format(body, limits),
     )
     return Asked(
         talk,

@@ -10,7 +10,7 @@ from aiohttp import web
 from hermes import __version__
 from hermes.core.roles import Action, may
 from hermes.hosting.status import troubles
-from hermes.servers.api.parts import CALLER, ApiParts
+from hermes.servers.api.context import CALLER, ApiParts
 from hermes.servers.app import RouteAdder, json_response
 
 

@@ -16,8 +16,8 @@ from aiohttp import web
 
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
+from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError, bad_request
-from hermes.servers.api.parts import Caller
 from hermes.servers.api.sse import RECORDING
 from hermes.store import idempotency
 from hermes.store.db import Database

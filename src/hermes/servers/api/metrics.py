@@ -13,8 +13,8 @@ from typing import Any
 from aiohttp import web
 
 from hermes.hosting import processes
+from hermes.servers.api.context import ApiParts
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import RouteAdder
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.store.turns.turns import TurnState

@@ -11,9 +11,9 @@ from aiohttp import web
 
 from hermes import __version__
 from hermes.agent.toolkit.toolbox import Tool
+from hermes.servers.api.context import SESSION_ID_HEADER, SESSION_KEY_HEADER, ApiParts
 from hermes.servers.api.errors import not_found
 from hermes.servers.api.idempotency import HEADER
-from hermes.servers.api.parts import SESSION_ID_HEADER, SESSION_KEY_HEADER, ApiParts
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM
 

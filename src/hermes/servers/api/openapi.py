@@ -12,8 +12,8 @@ import orjson
 from aiohttp import web
 
 from hermes import __version__
+from hermes.servers.api.context import ApiParts
 from hermes.servers.api.openapi_schemas import SCHEMAS, Schema, listed, maybe, ref, text, thing, whole
-from hermes.servers.api.parts import ApiParts
 from hermes.servers.app import RouteAdder
 
 JSON_TYPE = "application/json"

@@ -17,8 +17,8 @@ from hermes.core.pairing import LIVE_SECONDS
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
 from hermes.servers.api import parse
+from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.parts import CALLER, ApiParts, Caller
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.people.pairing import NoSuchPairingError, PairingLockedError, Pairings
 from hermes.store.pairings import Pairing, PairingState

@@ -15,8 +15,8 @@ from typing import Any
 from hermes.core.messages import Json, ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.core.text import one_line
+from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.parts import SessionNames
 from hermes.services.events import ApprovalAsked, TurnEnded
 from hermes.services.requests.requests import Door, RequestState, Ticket
 

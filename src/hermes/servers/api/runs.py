@@ -24,20 +24,13 @@ from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.text import storable
 from hermes.servers.api import approvals, parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
+from hermes.servers.api.context import CALLER, LONGEST_NAME, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.following import KEEP_ALIVE_SECONDS
-from hermes.servers.api.parts import (
-    CALLER,
-    LONGEST_NAME,
-    ApiParts,
-    Caller,
-    SessionNames,
-    session_names,
-)
 from hermes.servers.api.run_events import RUN, SNAPSHOT, RunFeed, RunFeeds, Told, run_id_of
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript
 from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, told
+from hermes.servers.api.turn_stream import KEEP_ALIVE_SECONDS
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM, RequestState

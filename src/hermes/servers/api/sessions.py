@@ -24,12 +24,12 @@ from hermes.core.requests import AgentRequest, RequestKind
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line, storable
 from hermes.servers.api import parse, results
-from hermes.servers.api.closing import OpenCalls
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
+from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.parts import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.run_events import run_id_of
 from hermes.servers.api.runs import Run, RunReader, feeds_of, read_request
+from hermes.servers.api.shutdown import OpenCalls
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers
 from hermes.servers.api.transcripts import told

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hermes.agent.prompt import unanswered
 from hermes.core.messages import ChatMessage, Role
 from hermes.servers.api import parse
-from hermes.servers.api.parts import SessionNames
+from hermes.servers.api.context import SessionNames
 from hermes.services.gateway import Gateway
 from hermes.store.db import Tx
 from hermes.store.sessions import transcripts

@@ -7,7 +7,7 @@ import pytest
 from hermes.core.messages import ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
-from hermes.servers.api.parts import SessionNames
+from hermes.servers.api.context import SessionNames
 from hermes.servers.api.progress import ToolProgress, label
 from hermes.services.events import ApprovalAsked, ToolEnded, ToolStarted
 

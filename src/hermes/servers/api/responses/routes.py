@@ -25,28 +25,21 @@ from hermes.core.messages import ChatMessage, Json, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
-from hermes.servers.api import formats, parse, results
-from hermes.servers.api import response_shapes as shapes
-from hermes.servers.api.closing import OpenCalls
+from hermes.servers.api import parse, response_format, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
+from hermes.servers.api.context import CALLER, SESSION_ID_HEADER, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.following import follow
 from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import IN_FLIGHT, REPLAYED, key_reused
-from hermes.servers.api.parts import (
-    CALLER,
-    SESSION_ID_HEADER,
-    ApiParts,
-    Caller,
-    SessionNames,
-    session_names,
-)
-from hermes.servers.api.response_events import ResponseEvents
-from hermes.servers.api.response_input import AskedResponse, check_results, read_asked
-from hermes.servers.api.response_keeper import Hold, Kept, ResponseKeeper
-from hermes.servers.api.response_references import with_items
+from hermes.servers.api.responses import shapes
+from hermes.servers.api.responses.events import ResponseEvents
+from hermes.servers.api.responses.finalizer import Hold, Kept, ResponseKeeper
+from hermes.servers.api.responses.references import with_items
+from hermes.servers.api.responses.request import AskedResponse, check_results, read_asked
+from hermes.servers.api.shutdown import OpenCalls
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript, newest_lines
+from hermes.servers.api.turn_stream import follow
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.events import ApprovalAsked, TurnEnded
 from hermes.services.gateway import Gateway
@@ -182,7 +175,9 @@ class Responses:
         async with self._one_name_at_a_time(asked):
             place = await self._place(request, asked, hold)
             if asked.options.format is not None:
-                await formats.check_model(self._gateway, place.names.key, asked.options, formats.RESPONSE_PARAM)
+                await response_format.check_model(
+                    self._gateway, place.names.key, asked.options, response_format.RESPONSE_PARAM
+                )
             response = shapes.new_response(
                 asked, place.names, response_id=response_id, model=model, created_at=self._gateway.clock.now()
             )

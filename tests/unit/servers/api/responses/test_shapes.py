@@ -8,10 +8,10 @@ import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall, Usage
 from hermes.core.requests import TurnResult
-from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.response_events import ResponseEvents
-from hermes.servers.api.response_input import read_asked, read_input
+from hermes.servers.api.responses import shapes
+from hermes.servers.api.responses.events import ResponseEvents
+from hermes.servers.api.responses.request import read_asked, read_input
 from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, Role, ToolCall
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line
-from hermes.servers.api import formats, parse
+from hermes.servers.api import parse, response_format
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request
 
@@ -62,7 +62,7 @@ def read_asked(body: Json, limits: InputLimits = INPUT_LIMITS) -> AskedResponse:
         model=parse.read_string(body, "model"),
         temperature=parse.read_temperature(body),
         max_tokens=parse.read_max_tokens(body, "max_output_tokens"),
-        format=formats.read_text_format(body, limits),
+        format=response_format.read_text_format(body, limits),
     )
     said = read_input(body.get("input"), limits)
     history = _read_items(body.get("conversation_history") or [], "conversation_history", limits)
@@ -118,7 +118,7 @@ def _read_conversation_name(body: Mapping[str, Any]) -> str:
 def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
     choice = options.tool_choice
     is_word = choice in ("", "auto", "none", "required")
-    form = {"type": "text"} if options.format is None else formats.shown(options.format)
+    form = {"type": "text"} if options.format is None else response_format.shown(options.format)
     return {
         "instructions": options.instructions or None,
         "max_output_tokens": options.max_tokens or None,

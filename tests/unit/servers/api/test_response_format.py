@@ -8,7 +8,7 @@ import pytest
 
 from hermes.core.messages import OutputFormat
 from hermes.servers.api.content import InputLimits
-from hermes.servers.api.formats import read_response_format, read_text_format, shown
+from hermes.servers.api.response_format import read_response_format, read_text_format, shown
 from tests.unit.servers.api.test_parse import nested, refused
 
 TOWN = {"type": "object", "properties": {"name": {"type": "string"}}}

@@ -8,8 +8,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Json
 from hermes.core.requests import TurnResult
 from hermes.servers.api import progress, results
+from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.parts import SessionNames
 from hermes.servers.api.sse import EventStream
 from hermes.services.events import (
     ApprovalAsked,

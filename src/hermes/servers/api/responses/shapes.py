@@ -8,8 +8,8 @@ from typing import Any
 from hermes.core.messages import ChatMessage, Json, Role, ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
-from hermes.servers.api.parts import SessionNames
-from hermes.servers.api.response_input import AskedResponse
+from hermes.servers.api.context import SessionNames
+from hermes.servers.api.responses.request import AskedResponse
 
 PREFIX = "resp_"
 EVENT_PREFIX = "ev_resp_"

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs, web
 
 from hermes.config import ApiConfig
+from hermes.servers.api.context import SESSION_ID_HEADER, SESSION_KEY_HEADER
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.parts import SESSION_ID_HEADER, SESSION_KEY_HEADER
 from hermes.servers.app import is_address
 
 RESOLVE_SECONDS = 3.0

@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes.core.messages import Json
 from hermes.servers.api.errors import bad_request
-from hermes.servers.api.response_shapes import PREFIX
+from hermes.servers.api.responses.shapes import PREFIX
 from hermes.store.responses import Stored
 
 MOST_RESPONSES = 1000

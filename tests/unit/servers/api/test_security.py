@@ -8,7 +8,7 @@ import pytest
 
 from hermes.config import ApiConfig
 from hermes.core.secret import Secret
-from hermes.servers.api.guards import is_allowed_origin, is_network_accessible, is_our_host, why_closed
+from hermes.servers.api.security import is_allowed_origin, is_network_accessible, is_our_host, why_closed
 
 
 def names(host: str) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from hermes.core.messages import Json, ToolCall
 from hermes.core.requests import TurnResult
-from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api.errors import ApiError
+from hermes.servers.api.responses import shapes
 from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted, TurnEvent, TurnStarted
 
 LAST_EVENT = {

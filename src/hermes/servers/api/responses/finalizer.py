@@ -20,9 +20,9 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import TurnResult
-from hermes.servers.api import response_shapes as shapes
 from hermes.servers.api import results
 from hermes.servers.api.errors import ApiError
+from hermes.servers.api.responses import shapes
 from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import kept_up
