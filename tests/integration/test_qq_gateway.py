@@ -29,7 +29,7 @@ from tests.contract.adapters.conftest import Inbox, saying
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.qq import FakeQQ
 from tests.integration.qq_line import Line, line, play
-from tests.unit.platforms.qq.test_reading import FRAMES, mutated
+from tests.unit.platforms.qq.test_parse import FRAMES, mutated
 
 
 @pytest.mark.parametrize("answers", [["silence"] * 2, ["4009"] * 2, ["1000"] * 2, ["silence", "4009"]])

@@ -41,7 +41,7 @@ from tests.fakes.files import png
 from tests.fakes.whatsapp import ANA, GROUP, ME
 from tests.fakes.whatsapp_account import FakeWhatsAppAccount, bridges
 from tests.unit.platforms.whatsapp.samples import SAMPLES, item
-from tests.unit.platforms.whatsapp.test_reading import mutated
+from tests.unit.platforms.whatsapp.test_parse import mutated
 
 PREFIX = "⚕ *Hermes Agent*\n"
 SELF_CHAT = {"mode": "self-chat", "reply_prefix": None}

@@ -20,7 +20,7 @@ from hermes.cli.main import main
 from hermes.config import AccountConfig, load
 from hermes.core.errors import ConflictError, CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, SignedIn
-from hermes.platforms.whatsapp import MANIFEST, adopting, linking
+from hermes.platforms.whatsapp import MANIFEST, linking, session_files
 from hermes.platforms.whatsapp.config import Places
 from hermes.platforms.whatsapp.linking import Pace, sign_in
 from hermes.platforms.whatsapp.process import SessionLock
@@ -144,7 +144,7 @@ def test_a_link_counts_until_its_keys_are_gone_and_again_from_the_next_one_on(tm
     places.session.rename(places.root / "session.old-1")
     assert "no longer linked" in MANIFEST.lapsed(parts)
     places.linking.mkdir()
-    adopting.mark_linked(places)
+    session_files.mark_linked(places)
     assert MANIFEST.lapsed(parts) == "", "the gateway puts it in place when it starts its bridge"
 
 
@@ -163,14 +163,14 @@ def test_a_new_link_takes_the_place_of_the_session_even_if_it_is_killed_half_way
     for session, name in ((places.session, "old"), (places.linking / "session", "new")):
         session.mkdir(parents=True)
         (session / "creds.json").write_text(name)
-    assert not adopting.adopt(places), "it is not whole yet"
-    adopting.mark_linked(places)
+    assert not session_files.adopt(places), "it is not whole yet"
+    session_files.mark_linked(places)
     places.session.rename(tmp_path / "session.old-1")  # killed here
-    assert adopting.adopt(places)
+    assert session_files.adopt(places)
     assert (places.session / "creds.json").read_text() == "new"
     assert (tmp_path / "session.old-1" / "creds.json").read_text() == "old"
     assert not places.linking.exists()
-    assert not adopting.adopt(places)
+    assert not session_files.adopt(places)
 
 
 # The command

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 
 from hermes.platforms.discord import markdown as discord
-from hermes.platforms.discord import reading as discord_reading
+from hermes.platforms.discord import parse as discord_reading
 from hermes.platforms.qq import markdown as qq
 from hermes.platforms.slack import markdown as slack
-from hermes.platforms.slack import reading as slack_reading
+from hermes.platforms.slack import parse as slack_reading
 from hermes.platforms.telegram import markdown as telegram
 from hermes.platforms.weixin import wire as weixin
 from hermes.platforms.whatsapp import markdown as whatsapp

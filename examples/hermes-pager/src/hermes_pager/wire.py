@@ -18,7 +18,7 @@ from hermes.core.errors import (
 )
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Json, OutboundMessage, read
-from hermes.platforms.calls import BROKEN, nothing_was_sent, within
+from hermes.platforms.shared.http_errors import BROKEN, nothing_was_sent, within
 from hermes_pager.config import PagerConfig
 
 TEXT_LIMIT = 500

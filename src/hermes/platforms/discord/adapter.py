@@ -17,13 +17,13 @@ from hermes.core.keys import Target
 from hermes.core.messages import Attachment, Json, Marks, OutboundMessage, Receipt
 from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.platforms.discord import wire
-from hermes.platforms.discord.answering import Answers
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.catchup import CatchUp, oldest
 from hermes.platforms.discord.config import DiscordConfig
 from hermes.platforms.discord.connection import Ended, Gateway
-from hermes.platforms.discord.places import Places, Session
-from hermes.platforms.discord.reading import Me, Rules, is_snowflake, name_of, snowflake_at
+from hermes.platforms.discord.cursors import Places, Session
+from hermes.platforms.discord.interaction_replies import Answers
+from hermes.platforms.discord.parse import Me, Rules, is_snowflake, name_of, snowflake_at
 from hermes.platforms.discord.receiving import Batch, Item, Receiver
 from hermes.platforms.discord.sending import Sender
 

@@ -16,11 +16,11 @@ from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RateLimitedError, RejectedError, UnreachableError
 from hermes.core.messages import Json
-from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.buckets import SHORT_SECONDS, Bucket
 from hermes.platforms.discord.config import DiscordConfig
+from hermes.platforms.shared import files
+from hermes.platforms.shared.http_errors import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
 
 CALL_SECONDS = 20.0
 CLOSE_SECONDS = 1.0

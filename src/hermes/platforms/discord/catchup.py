@@ -10,9 +10,9 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RejectedError
 from hermes.core.messages import Json
 from hermes.platforms.discord.api import Api
-from hermes.platforms.discord.places import Places
-from hermes.platforms.discord.reading import Room, RoomKind, is_snowflake, order, room_of, snowflake_at
-from hermes.platforms.readers import Readers, patiently
+from hermes.platforms.discord.cursors import Places
+from hermes.platforms.discord.parse import Room, RoomKind, is_snowflake, order, room_of, snowflake_at
+from hermes.platforms.shared.history import Readers, patiently
 
 log = logging.getLogger(__name__)
 

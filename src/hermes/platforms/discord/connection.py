@@ -27,10 +27,10 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
-from hermes.platforms.calls import BROKEN
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.api import BorrowingClient
-from hermes.platforms.discord.places import Session
+from hermes.platforms.discord.cursors import Session
+from hermes.platforms.shared.http_errors import BROKEN
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Json, Press
-from hermes.platforms.discord.reading import (
+from hermes.platforms.discord.parse import (
     Me,
     Room,
     RoomKind,

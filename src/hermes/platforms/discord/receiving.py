@@ -11,9 +11,9 @@ from hermes.core.messages import InboundEvent, InboundMessage, Json
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.catchup import CatchUp, CaughtUp
 from hermes.platforms.discord.connection import Broken, Ended, Frame, Heard
+from hermes.platforms.discord.cursors import Places, Session
 from hermes.platforms.discord.interactions import typed
-from hermes.platforms.discord.places import Places, Session
-from hermes.platforms.discord.reading import (
+from hermes.platforms.discord.parse import (
     WITH_MESSAGES,
     Me,
     Room,

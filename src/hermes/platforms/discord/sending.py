@@ -18,9 +18,9 @@ from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, Jso
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.config import WHERE_IDS_ARE
-from hermes.platforms.discord.reading import is_snowflake
+from hermes.platforms.discord.parse import is_snowflake
 from hermes.platforms.discord.voice import Voice, measure
-from hermes.platforms.files import OpenFile, opened
+from hermes.platforms.shared.files import OpenFile, opened
 
 log = logging.getLogger(__name__)
 

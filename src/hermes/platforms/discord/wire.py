@@ -34,9 +34,10 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import CommandHint
 from hermes.core.text import length, trim
-from hermes.platforms.discord import interactions, media, reading
+from hermes.platforms.discord import interactions, media
+from hermes.platforms.discord import parse as reading
 from hermes.platforms.discord.markdown import render
-from hermes.platforms.discord.reading import Me, Room
+from hermes.platforms.discord.parse import Me, Room
 
 TEXT_LIMIT = 2000
 NONCE_LIMIT = 25

@@ -33,12 +33,12 @@ from hermes.core.messages import (
     Unreadable,
 )
 from hermes.core.ports import Alive, Emit
-from hermes.platforms.qq import media, reading, session, wire
+from hermes.platforms.qq import media, parse, session, wire
 from hermes.platforms.qq.api import Api
 from hermes.platforms.qq.config import QQConfig
 from hermes.platforms.qq.connection import Connection, EndedError, connected
-from hermes.platforms.qq.ledger import EVENT, MESSAGE, Ledger, Ticket
-from hermes.platforms.qq.reading import Me, Place, Scene
+from hermes.platforms.qq.parse import Me, Place, Scene
+from hermes.platforms.qq.reply_tickets import EVENT, MESSAGE, Ledger, Ticket
 from hermes.platforms.qq.session import Session
 from hermes.platforms.qq.uploads import Uploads
 
@@ -178,10 +178,10 @@ class QQAdapter:
         match event:
             case InboundMessage() if event.is_addressed:
                 return self._ledger.note(event.session_key.chat, MESSAGE, event.message_id)
-            case Press() if reading.is_id(frame_id):
+            case Press() if parse.is_id(frame_id):
                 return self._ledger.note(event.session_key.chat, EVENT, frame_id)
-            case _ if isinstance(frame, dict) and reading.is_id(frame_id):
-                place = reading.place_of(frame)
+            case _ if isinstance(frame, dict) and parse.is_id(frame_id):
+                place = parse.place_of(frame)
                 return self._ledger.note(place.chat, EVENT, frame_id) if place is not None else {}
             case _:
                 return {}
@@ -365,7 +365,7 @@ def _moved(known: Session, frame: object) -> Session:
     if not isinstance(seq, int) or isinstance(seq, bool) or not 0 < seq < SEQ_LIMIT:
         seq = 0
     data = frame.get("d")
-    if frame.get("t") == "READY" and isinstance(data, dict) and reading.is_id(data.get("session_id")):
+    if frame.get("t") == "READY" and isinstance(data, dict) and parse.is_id(data.get("session_id")):
         return known.begun(data["session_id"], seq)
     return replace(known, seq=seq) if seq > known.seq else known
 

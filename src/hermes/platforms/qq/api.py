@@ -16,10 +16,10 @@ from yarl import URL
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Redactor, Secret
-from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
 from hermes.platforms.qq import media, wire
 from hermes.platforms.qq.config import QQConfig
+from hermes.platforms.shared import files
+from hermes.platforms.shared.http_errors import BROKEN, CUT, nothing_was_sent, within
 
 CALL_SECONDS = 20.0
 # In its last minute a token is exchanged for a new one, and stays good for that minute.

@@ -12,9 +12,9 @@ import orjson
 
 from hermes.core.errors import UnreachableError
 from hermes.core.messages import Json
-from hermes.platforms.calls import BROKEN
 from hermes.platforms.qq import session, wire
 from hermes.platforms.qq.session import End
+from hermes.platforms.shared.http_errors import BROKEN
 
 CONNECT_SECONDS = 15.0
 HELLO_SECONDS = 10.0

@@ -10,7 +10,7 @@ from typing import IO
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Attachment, AttachmentKind
-from hermes.platforms import files
+from hermes.platforms.shared import files
 
 MB = 1_000_000
 UPLOAD_LIMIT = 100 * MB

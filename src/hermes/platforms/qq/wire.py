@@ -24,7 +24,7 @@ from hermes.core.errors import (
 from hermes.core.messages import REPEAT_MARK, InboundEvent, Json, OutboundMessage, read, unreadable
 from hermes.core.text import storable
 from hermes.platforms.qq import markdown
-from hermes.platforms.qq.reading import Me, Place, Scene, parse
+from hermes.platforms.qq.parse import Me, Place, Scene, parse
 from hermes.platforms.qq.session import WAIT_SECONDS
 
 TEXT_LIMIT = 4000

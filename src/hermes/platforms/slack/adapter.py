@@ -25,14 +25,14 @@ from hermes.core.messages import (
     Receipt,
 )
 from hermes.core.ports import Alive, Emit
-from hermes.platforms import files
+from hermes.platforms.shared import files
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.catchup import CatchUp
 from hermes.platforms.slack.config import SlackConfig
 from hermes.platforms.slack.connection import Links
-from hermes.platforms.slack.places import Places
-from hermes.platforms.slack.reading import Me
+from hermes.platforms.slack.cursors import Places
+from hermes.platforms.slack.parse import Me
 from hermes.platforms.slack.receiving import Item, Receiver
 
 log = logging.getLogger(__name__)

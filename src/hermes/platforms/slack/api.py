@@ -18,8 +18,8 @@ from yarl import URL
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
-from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
+from hermes.platforms.shared import files
+from hermes.platforms.shared.http_errors import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.config import SlackConfig
 

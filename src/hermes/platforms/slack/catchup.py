@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
 from hermes.core.messages import Json
-from hermes.platforms import readers
-from hermes.platforms.readers import Readers, patiently
+from hermes.platforms.shared import history
+from hermes.platforms.shared.history import Readers, patiently
 from hermes.platforms.slack.api import Api
-from hermes.platforms.slack.places import Places
-from hermes.platforms.slack.reading import order
+from hermes.platforms.slack.cursors import Places
+from hermes.platforms.slack.parse import order
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class CatchUp:
         found = await self._listed(tries)
         while found is None:
             tries += 1
-            await asyncio.sleep(readers.pause_after(tries))
+            await asyncio.sleep(history.pause_after(tries))
             found = await self._listed(tries)
         for channel in found:
             name = channel.get("id")

@@ -14,7 +14,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConflictError, PlatformError, RateLimitedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
-from hermes.platforms.calls import BROKEN
+from hermes.platforms.shared.http_errors import BROKEN
 from hermes.platforms.slack.api import Api
 
 HEARTBEAT_SECONDS = 10.0

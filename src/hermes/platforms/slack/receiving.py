@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, UnreachableError
 from hermes.core.messages import InboundEvent, InboundMessage
-from hermes.platforms.slack import reading, wire
+from hermes.platforms.slack import parse, wire
 from hermes.platforms.slack.catchup import CatchUp, CaughtUp
 from hermes.platforms.slack.connection import Frame, Link, Links, Moved, farewell, loaded
-from hermes.platforms.slack.places import Places
-from hermes.platforms.slack.reading import Me, Place
+from hermes.platforms.slack.cursors import Places
+from hermes.platforms.slack.parse import Me, Place
 
 Item = Frame | Moved | CaughtUp
 _ENVELOPE = re.compile(r'"envelope_id"\s*:\s*"([^"\\]{1,100})"')
@@ -113,8 +113,8 @@ class Receiver:
         seen: set[str] = set()
         for message in found.messages:
             event = wire.past(message, found.channel, self.me)
-            seen.update(event.keys, reading.edits_in(message, found.channel, self.me))
-            self._add(event, reading.place_of({**message, "type": "message", "channel": found.channel}), batch)
+            seen.update(event.keys, parse.edits_in(message, found.channel, self.me))
+            self._add(event, parse.place_of({**message, "type": "message", "channel": found.channel}), batch)
         self.catch_up.finish(found.channel)
         for live in self._held.pop(found.channel, ()):
             self._take(live, batch, seen)
@@ -143,4 +143,4 @@ def _live(link: Link, envelope: object) -> _Live:
     payload = envelope.get("payload")
     event = payload.get("event") if isinstance(payload, dict) else None
     name = str(envelope.get("envelope_id") or "")
-    return _Live(link, envelope, name, reading.channel_of(event), reading.place_of(event))
+    return _Live(link, envelope, name, parse.channel_of(event), parse.place_of(event))

@@ -35,9 +35,9 @@ from hermes.core.messages import (
     unreadable,
 )
 from hermes.core.text import length, split, trim
-from hermes.platforms.slack import media, reading
+from hermes.platforms.slack import media, parse
 from hermes.platforms.slack.markdown import escape, render
-from hermes.platforms.slack.reading import Me
+from hermes.platforms.slack.parse import Me
 
 TEXT_LIMIT = 4000  # what Slack advises; what it takes, with every sign escaped, is ten times that
 LARGEST_TEXT = 40_000
@@ -118,7 +118,7 @@ def past(message: object, channel: str, me: Me) -> InboundEvent:
     """What a message of the history holds."""
     if not isinstance(message, dict):
         return kept(message, "no message")
-    return read(reading.message, {**message, "channel": channel}, me, dump=_dump)
+    return read(parse.message, {**message, "channel": channel}, me, dump=_dump)
 
 
 def kept(raw: object, reason: str) -> Unreadable:
@@ -131,11 +131,11 @@ def _parse(envelope: Json, me: Me, now: datetime) -> InboundEvent:
     payload = envelope.get("payload")
     match envelope.get("type"):
         case "events_api":
-            return reading.event(_object(payload), me)
+            return parse.event(_object(payload), me)
         case "interactive":
-            return reading.interaction(_object(payload), me, now)
+            return parse.interaction(_object(payload), me, now)
         case "slash_commands":
-            return reading.slash(_object(payload), me, now)
+            return parse.slash(_object(payload), me, now)
         case kind:
             return Ignored(str(kind)[:50])
 

@@ -18,8 +18,8 @@ from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.core.text import trim
 from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.config import TelegramConfig
-from hermes.platforms.telegram.reading import Me
-from hermes.platforms.telegram.seen import Seen
+from hermes.platforms.telegram.edits import Seen
+from hermes.platforms.telegram.parse import Me
 
 _WANTED = ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"]
 _MOST_TRIES = 5  # one as asked, and one for each thing that can be mended

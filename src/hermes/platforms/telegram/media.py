@@ -11,8 +11,8 @@ import orjson
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Attachment, AttachmentKind, Json
-from hermes.platforms import files
-from hermes.platforms.files import OpenFile
+from hermes.platforms.shared import files
+from hermes.platforms.shared.files import OpenFile
 
 UPLOAD_LIMIT = 50_000_000
 PHOTO_LIMIT = 10_000_000

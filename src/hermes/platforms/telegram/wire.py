@@ -40,10 +40,10 @@ from hermes.core.messages import (
 from hermes.core.ports import CommandHint
 from hermes.core.secret import Redactor, Secret
 from hermes.core.text import length, storable, trim
-from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, NO_PROXY, nothing_was_sent, within
+from hermes.platforms.shared import files
+from hermes.platforms.shared.http_errors import BROKEN, CUT, NO_PROXY, nothing_was_sent, within
 from hermes.platforms.telegram import markdown, media
-from hermes.platforms.telegram.reading import Me, parse
+from hermes.platforms.telegram.parse import Me, parse
 
 TEXT_LIMIT = 4096  # UTF-16 units that are shown, marks not counted
 CAPTION_LIMIT = 1024

@@ -37,12 +37,12 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import Emit
 from hermes.core.text import storable
-from hermes.platforms.weixin import client, media, reading, wire
+from hermes.platforms.weixin import client, media, parse, wire
 from hermes.platforms.weixin.breaker import Breaker
 from hermes.platforms.weixin.client import Client
 from hermes.platforms.weixin.config import DEFAULT_BUBBLES, WeixinConfig
-from hermes.platforms.weixin.memory import BREAKER, Memory
-from hermes.platforms.weixin.reading import Reader
+from hermes.platforms.weixin.cursors import BREAKER, Memory
+from hermes.platforms.weixin.parse import Reader
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,7 @@ class WeixinAdapter:
 
     def _understand(self, raw: Any) -> InboundEvent:
         now = self._now()
-        event = reading.understand(raw, self._reader, now)
+        event = parse.understand(raw, self._reader, now)
         if isinstance(event, InboundMessage):
             context = raw.get("context_token")
             is_usable = isinstance(context, str) and storable(context) == context

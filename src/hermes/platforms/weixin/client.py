@@ -15,8 +15,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
-from hermes.platforms import files
-from hermes.platforms.calls import BROKEN, CUT, nothing_was_sent, within
+from hermes.platforms.shared import files
+from hermes.platforms.shared.http_errors import BROKEN, CUT, nothing_was_sent, within
 from hermes.platforms.weixin import media, wire
 
 CALL_SECONDS = 20.0

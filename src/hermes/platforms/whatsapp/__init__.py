@@ -28,8 +28,8 @@ async def _prepare(parts: AdapterParts, screen: SignInScreen) -> None:
 
 
 def _lapsed(parts: AdapterParts) -> str:
-    from hermes.platforms.whatsapp.adopting import has_link
     from hermes.platforms.whatsapp.config import Places
+    from hermes.platforms.whatsapp.session_files import has_link
 
     if has_link(Places.of(parts)):
         return ""

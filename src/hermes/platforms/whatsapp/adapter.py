@@ -14,12 +14,12 @@ from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Attachment, Capabilities, OutboundMessage, Rate, Rates, Receipt
 from hermes.core.ports import Emit
-from hermes.platforms.whatsapp import client, media, reading, wire
+from hermes.platforms.whatsapp import client, media, parse, wire
 from hermes.platforms.whatsapp.client import Client
 from hermes.platforms.whatsapp.config import Mode, WhatsAppConfig
 from hermes.platforms.whatsapp.install import Installer
+from hermes.platforms.whatsapp.parse import Reader
 from hermes.platforms.whatsapp.process import Bridge
-from hermes.platforms.whatsapp.reading import Reader
 from hermes.platforms.whatsapp.wire import Health, Me
 
 WAIT_SECONDS = 25.0  # how long the bridge keeps a question that has no news
@@ -138,7 +138,7 @@ class WhatsAppAdapter:
                 continue
             reader = self._reader()
             now = self._now()
-            await emit([reading.understand(item, reader, now) for item in batch.items])
+            await emit([parse.understand(item, reader, now) for item in batch.items])
             await bridge.ack(batch.cursor)
             cursor = batch.cursor
 
@@ -203,7 +203,7 @@ class WhatsAppAdapter:
         name = attachment.name or "file"
         media.refuse_large(attachment)
         bridge = await self._reached()
-        found = await bridge.call("media", reading.handle_of(attachment.file_id), seconds=client.FILE_SECONDS)
+        found = await bridge.call("media", parse.handle_of(attachment.file_id), seconds=client.FILE_SECONDS)
         return await media.taken(Path(str(found.get("path") or "")), into, name, self._config.places.media)
 
     async def describe(self) -> str:

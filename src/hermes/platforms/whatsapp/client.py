@@ -12,7 +12,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
-from hermes.platforms.calls import BROKEN, nothing_was_sent, within
+from hermes.platforms.shared.http_errors import BROKEN, nothing_was_sent, within
 from hermes.platforms.whatsapp import wire
 
 CALL_SECONDS = 10.0

@@ -16,7 +16,7 @@ import aiohttp
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ConflictError, CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, SignedIn, SignInScreen
-from hermes.platforms.whatsapp import adopting
+from hermes.platforms.whatsapp import session_files
 from hermes.platforms.whatsapp.client import Client
 from hermes.platforms.whatsapp.config import LINK, Places, WhatsAppConfig, person_id
 from hermes.platforms.whatsapp.install import Installed, Installer, private
@@ -127,9 +127,9 @@ async def sign_in(parts: AdapterParts, screen: SignInScreen, pace: Pace | None =
         raise ConflictError(f"`{LINK}` is at work in another terminal.")
     try:
         me = await _linked_beside(config, installed, screen, number, pace or Pace())
-        if not await asyncio.to_thread(adopting.is_whole, places.linking / "session"):
+        if not await asyncio.to_thread(session_files.is_whole, places.linking / "session"):
             raise UnreachableError(f"The keys of the link cannot be written to {places.linking}. Is the disk full?")
-        await asyncio.to_thread(adopting.mark_linked, places)
+        await asyncio.to_thread(session_files.mark_linked, places)
         await _put_in_place(places)
     finally:
         claim.release()
@@ -184,6 +184,6 @@ async def _put_in_place(places: Places) -> None:
     if lock is None:
         return
     try:
-        await asyncio.to_thread(adopting.adopt, places)
+        await asyncio.to_thread(session_files.adopt, places)
     finally:
         lock.release()

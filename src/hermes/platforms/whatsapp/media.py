@@ -10,7 +10,7 @@ from typing import IO
 
 from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment
-from hermes.platforms.files import CHUNK_BYTES, opened, save
+from hermes.platforms.shared.files import CHUNK_BYTES, opened, save
 
 UPLOAD_LIMIT = 100_000_000
 DOWNLOAD_LIMIT = 100_000_000

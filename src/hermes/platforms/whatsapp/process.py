@@ -22,7 +22,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConflictError, CredentialsError, UnreachableError
 from hermes.core.secret import Secret
 from hermes.core.text import one_line
-from hermes.platforms.whatsapp import adopting
+from hermes.platforms.whatsapp import session_files
 from hermes.platforms.whatsapp.client import Address, Client
 from hermes.platforms.whatsapp.config import LINK, Places
 from hermes.platforms.whatsapp.install import Installed, Installer, private
@@ -304,17 +304,17 @@ class Bridge:
 
     async def _started(self, installed: Installed, lock: SessionLock) -> Child:
         places = self._places
-        await asyncio.to_thread(adopting.adopt, places)
-        if not await asyncio.to_thread(adopting.is_linked, places.session):
+        await asyncio.to_thread(session_files.adopt, places)
+        if not await asyncio.to_thread(session_files.is_linked, places.session):
             raise CredentialsError(f"WhatsApp is not linked. Run `{LINK}` and scan the code with the phone.")
         launch = Launch(installed, places.session, places.spool, places.media, self._proxy, self._environ)
         child = await Child.start(launch, lock.descriptor)
-        await asyncio.to_thread(adopting.tell_running, places, child.address, child.pid)
+        await asyncio.to_thread(session_files.tell_running, places, child.address, child.pid)
         return child
 
     async def guest(self) -> Client | None:
         """For the bridge that another process of the owner keeps; None when nobody does."""
-        address = await asyncio.to_thread(adopting.told_running, self._places)
+        address = await asyncio.to_thread(session_files.told_running, self._places)
         return self._asked_at(address) if address is not None else None
 
     async def end(self) -> None:

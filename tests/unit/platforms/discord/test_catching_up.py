@@ -11,10 +11,10 @@ import pytest
 
 from hermes.core.errors import StoreIsDownError
 from hermes.core.messages import InboundEvent, InboundMessage, Marks
-from hermes.platforms import readers
 from hermes.platforms.discord import adapter as adapters
 from hermes.platforms.discord import catchup
-from hermes.platforms.discord.places import Places
+from hermes.platforms.discord.cursors import Places
+from hermes.platforms.shared import history
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.discord import GROUP, SERVER, FakeDiscord, direct
 
@@ -272,7 +272,7 @@ async def test_a_channel_that_may_not_be_read_keeps_nobody_else_waiting(inbox: I
 async def test_a_channel_whose_history_fails_for_a_while_keeps_nobody_else_waiting_and_loses_nothing(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "PAUSES_SECONDS", (0.01,))
+    monkeypatch.setattr(history, "PAUSES_SECONDS", (0.01,))
     async with known(inbox) as discord:
         missed = discord.user_says("missed", chat=GROUP)
         found = discord.user_says("found")
@@ -295,8 +295,8 @@ async def test_a_channel_whose_history_fails_for_a_while_keeps_nobody_else_waiti
 async def test_a_channel_whose_history_never_comes_is_heard_again_where_all_others_could_be_read(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "PAUSES_SECONDS", (0.01,))
-    monkeypatch.setattr(readers, "MOST_TRIES", 3)
+    monkeypatch.setattr(history, "PAUSES_SECONDS", (0.01,))
+    monkeypatch.setattr(history, "MOST_TRIES", 3)
     async with known(inbox) as discord:
         discord.user_says("out of reach", chat=GROUP)
         discord.failing.add(GROUP)
@@ -311,8 +311,8 @@ async def test_a_channel_whose_history_never_comes_is_heard_again_where_all_othe
 async def test_where_no_history_can_be_read_at_all_nothing_is_given_up(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "PAUSES_SECONDS", (0.01,))
-    monkeypatch.setattr(readers, "MOST_TRIES", 3)
+    monkeypatch.setattr(history, "PAUSES_SECONDS", (0.01,))
+    monkeypatch.setattr(history, "MOST_TRIES", 3)
     async with known(inbox) as discord:
         said = [discord.user_says("one"), discord.user_says("two", chat=GROUP)]
         discord.failing |= {GROUP, direct(7)}
@@ -352,7 +352,7 @@ async def test_a_limit_on_the_history_is_waited_for(inbox: Inbox) -> None:
 async def test_a_token_that_is_refused_meanwhile_ends_it(inbox: Inbox) -> None:
     async with known(inbox) as discord:
         discord.user_says("meanwhile")
-        discord.refuse_next("GET messages", 401, 0, "401: Unauthorized", times=readers.READERS)
+        discord.refuse_next("GET messages", 401, 0, "401: Unauthorized", times=history.READERS)
         async with discord.adapter() as adapter, receiving(adapter, inbox) as running:
             await asyncio.wait({running})
             assert "DISCORD_BOT_TOKEN" in str(running.exception())

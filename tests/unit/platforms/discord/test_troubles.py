@@ -17,13 +17,13 @@ from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError
 from hermes.core.messages import Button, InboundEvent, InboundMessage, Marks, OutboundMessage, Unreadable
 from hermes.core.ports import Adapter, AnswersPresses, Describes
 from hermes.platforms.discord import adapter as adapters
-from hermes.platforms.discord import answering, connection
-from hermes.platforms.discord.places import MOST_BEGUN, Places
+from hermes.platforms.discord import connection, interaction_replies
+from hermes.platforms.discord.cursors import MOST_BEGUN, Places
 from hermes.services.http import ProxyRules, make_session
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.discord import BOT, GROUP, ROLE, SERVER, FakeDiscord, Socket
 from tests.fakes.proxy import FakeHttpProxy, FakeSocksProxy
-from tests.unit.platforms.discord.test_reading import SAMPLES, STRANGE
+from tests.unit.platforms.discord.test_parse import SAMPLES, STRANGE
 from tests.unit.platforms.mutations import mutated
 
 SECONDS = 30
@@ -546,7 +546,7 @@ async def test_a_press_is_acknowledged_only_when_the_inbox_has_taken_it_and_answ
 async def test_a_press_whose_acknowledgement_takes_long_keeps_nobody_waiting(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "ACK_SECONDS", 60.0)
+    monkeypatch.setattr(interaction_replies, "ACK_SECONDS", 60.0)
     async with connected(inbox) as (discord, adapter, _):
         question = OutboundMessage(discord.target(), "May I?", buttons=((Button("Yes", "yes"), Button("No", "no")),))
         await adapter.send(question)
@@ -564,7 +564,7 @@ async def test_a_press_whose_acknowledgement_takes_long_keeps_nobody_waiting(
 async def test_a_press_is_acknowledged_although_the_connection_ends_meanwhile(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "CLOSE_SECONDS", 20.0)
+    monkeypatch.setattr(interaction_replies, "CLOSE_SECONDS", 20.0)
     async with connected(inbox) as (discord, adapter, running):
         await adapter.send(OutboundMessage(discord.target(), "May I?", buttons=((Button("Yes", "yes"),),)))
         hold = discord.hold("POST callback")

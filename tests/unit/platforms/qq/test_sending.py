@@ -25,8 +25,8 @@ from hermes.core.messages import Attachment, AttachmentKind, Button, OutboundMes
 from hermes.core.ports import Adapter, AnswersPresses, FetchesFiles, ShowsTyping
 from hermes.platforms.qq.api import Api
 from hermes.platforms.qq.config import QQConfig
-from hermes.platforms.qq.ledger import MESSAGE, Ledger, Ticket
 from hermes.platforms.qq.media import is_own
+from hermes.platforms.qq.reply_tickets import MESSAGE, Ledger, Ticket
 from hermes.platforms.qq.uploads import Uploads
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.clock import FakeClock

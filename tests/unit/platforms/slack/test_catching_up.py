@@ -11,11 +11,11 @@ import pytest
 from hermes.core.errors import CredentialsError, StoreIsDownError
 from hermes.core.keys import Target
 from hermes.core.messages import InboundMessage, OutboundMessage
-from hermes.platforms import readers
-from hermes.platforms.readers import READERS
+from hermes.platforms.shared import history
+from hermes.platforms.shared.history import READERS
 from hermes.platforms.slack import catchup
-from hermes.platforms.slack.places import MOST_THREADS, Places
-from hermes.platforms.slack.reading import Place
+from hermes.platforms.slack.cursors import MOST_THREADS, Places
+from hermes.platforms.slack.parse import Place
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.slack import GROUP, FakeSlack
 
@@ -235,7 +235,7 @@ async def test_a_rate_limit_is_waited_for(inbox: Inbox) -> None:
 async def test_a_channel_whose_history_fails_for_a_while_is_asked_for_again_and_the_connection_stays(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "PAUSES_SECONDS", (0.01,))
+    monkeypatch.setattr(history, "PAUSES_SECONDS", (0.01,))
     async with known(inbox) as slack:
         slack.user_says("one")
         slack.user_says("two", chat=GROUP)
@@ -251,7 +251,7 @@ async def test_a_channel_whose_history_fails_for_a_while_is_asked_for_again_and_
 async def test_channels_that_cannot_be_listed_for_a_while_are_listed_later_and_the_connection_stays(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers, "PAUSES_SECONDS", (0.01,))
+    monkeypatch.setattr(history, "PAUSES_SECONDS", (0.01,))
     async with known(inbox) as slack:
         slack.user_says("for the first time", chat=42)
         slack.refuse_next("users.conversations", "internal_error", times=5)

@@ -38,13 +38,13 @@ from hermes.platforms.slack import connection
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.catchup import CatchUp
 from hermes.platforms.slack.config import SlackConfig
-from hermes.platforms.slack.places import Places
-from hermes.platforms.slack.reading import Me
+from hermes.platforms.slack.cursors import Places
+from hermes.platforms.slack.parse import Me
 from hermes.platforms.slack.receiving import Item, Receiver
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.slack import GROUP, FakeSlack
 from tests.unit.platforms.mutations import mutated
-from tests.unit.platforms.slack.test_reading import SAMPLES, STRANGE
+from tests.unit.platforms.slack.test_parse import SAMPLES, STRANGE
 
 SECONDS = 30
 

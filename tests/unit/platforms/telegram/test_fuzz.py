@@ -11,7 +11,7 @@ from typing import Any
 from hermes.core.messages import Ignored, InboundMessage, Press, Unreadable
 from hermes.core.text import storable
 from hermes.platforms.telegram import wire
-from hermes.platforms.telegram.reading import Me
+from hermes.platforms.telegram.parse import Me
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.test_bad_input import ODD, SAMPLES

@@ -28,7 +28,7 @@ from hermes.core.errors import (
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, Button, Json, OutboundMessage
 from hermes.core.secret import Secret
-from hermes.platforms.calls import nothing_was_sent
+from hermes.platforms.shared.http_errors import nothing_was_sent
 from hermes.platforms.telegram import media, wire
 from hermes.platforms.telegram.adapter import TelegramAdapter
 from hermes.platforms.telegram.config import TelegramConfig

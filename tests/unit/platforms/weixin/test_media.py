@@ -11,7 +11,7 @@ import pytest
 
 from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment, AttachmentKind
-from hermes.platforms import files
+from hermes.platforms.shared import files
 from hermes.platforms.weixin import media
 
 KEY = bytes(range(16))

@@ -33,7 +33,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.weixin import ANA, BOT, STALE, STALE_CONTEXT, THROTTLED, Answer, FakeWeixin
 from tests.unit.platforms.weixin import samples
-from tests.unit.platforms.weixin.test_reading import mutated
+from tests.unit.platforms.weixin.test_parse import mutated
 
 SECONDS = 30
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermes.core.messages import Json
-from hermes.platforms.whatsapp.reading import Reader
+from hermes.platforms.whatsapp.parse import Reader
 from hermes.platforms.whatsapp.wire import Me
 
 ME = "4915550000001@s.whatsapp.net"

@@ -12,8 +12,8 @@ from hermes.core.errors import RateLimitedError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Press, Unreadable
 from hermes.platforms.discord import wire
-from hermes.platforms.discord.places import MOST_BEGUN, MOST_THREADS, Places, Session
-from hermes.platforms.discord.reading import Me, Room, RoomKind, Rules, snowflake_at, when
+from hermes.platforms.discord.cursors import MOST_BEGUN, MOST_THREADS, Places, Session
+from hermes.platforms.discord.parse import Me, Room, RoomKind, Rules, snowflake_at, when
 from tests.unit.platforms.mutations import mutated
 
 Json = dict[str, Any]

@@ -17,7 +17,7 @@ import orjson
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import InboundMessage, Marks
 from hermes.core.text import storable
-from hermes.platforms.weixin.reading import Remembered
+from hermes.platforms.weixin.parse import Remembered
 from hermes.platforms.weixin.wire import number
 
 CURSOR = "get_updates_buf"

@@ -16,7 +16,7 @@ import orjson
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import RateLimitedError
 from hermes.core.messages import Marks
-from hermes.platforms.discord.reading import is_snowflake, order
+from hermes.platforms.discord.parse import is_snowflake, order
 
 _SINCE, _SESSION, _THREADS, _ROLES, _BEGUN = "since", "session", "threads", "roles", "begun"
 _DIRECT, _CHANNEL = "dm:", "channel:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.platforms.calls import clock_ahead
+from hermes.platforms.shared.http_errors import clock_ahead
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pytest
 from hermes.core.errors import OutcomeUnknownError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import AttachmentKind, Ignored, InboundEvent, InboundMessage, Press, Unreadable
-from hermes.platforms.qq import reading, wire
-from hermes.platforms.qq.reading import Me, Place, Scene
+from hermes.platforms.qq import parse, wire
+from hermes.platforms.qq.parse import Me, Place, Scene
 
 NOW = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
 RECORDED = [
@@ -132,7 +132,7 @@ def test_a_query_of_settings_is_no_press(kind: int) -> None:
 def test_a_greeting_gives_the_right_to_answer(number: int) -> None:
     assert isinstance(read(FRAMES[number]), Ignored)
     expected = Place(Scene.C2C, "E4F4AEA3") if number == 6 else Place(Scene.GROUP, "C9F778FE")
-    assert reading.place_of(FRAMES[number]) == expected
+    assert parse.place_of(FRAMES[number]) == expected
 
 
 def test_a_face_is_shown_by_its_name() -> None:
@@ -286,7 +286,7 @@ def test_ten_thousand_strange_frames_do_no_harm() -> None:
         event = read(frame)
         kinds.add(type(event))
         if isinstance(frame, dict):
-            reading.place_of(frame)
+            parse.place_of(frame)
         if isinstance(event, InboundMessage | Press | Unreadable):
             assert all(isinstance(key, str) and key for key in event.keys)
     assert kinds == {InboundMessage, Press, Ignored, Unreadable}

@@ -12,7 +12,7 @@ from typing import Self
 import orjson
 
 from hermes.core.messages import Marks
-from hermes.platforms.slack.reading import Place, order
+from hermes.platforms.slack.parse import Place, order
 
 _SINCE, _THREADS, _CHANNEL = "since", "threads", "channel:"
 MOST_THREADS = 200

@@ -11,7 +11,7 @@ import pytest
 from hermes.core.keys import ChatKind
 from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Press, Unreadable
 from hermes.platforms.slack import wire
-from hermes.platforms.slack.reading import Me, Place, place_of
+from hermes.platforms.slack.parse import Me, Place, place_of
 from tests.unit.platforms.mutations import mutated
 
 Json = dict[str, Any]

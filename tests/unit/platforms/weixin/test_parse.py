@@ -13,8 +13,8 @@ import pytest
 from hermes.core.keys import ChatKind
 from hermes.core.messages import AttachmentKind, Ignored, InboundEvent, InboundMessage, Json, Unreadable
 from hermes.platforms.weixin import wire
-from hermes.platforms.weixin.memory import Memory
-from hermes.platforms.weixin.reading import Reader, Remembered, partial, understand
+from hermes.platforms.weixin.cursors import Memory
+from hermes.platforms.weixin.parse import Reader, Remembered, partial, understand
 from tests.unit.platforms.weixin import samples
 
 NOW = 1_760_000_000.0

@@ -23,8 +23,8 @@ from hermes.core.messages import (
 )
 from hermes.core.text import storable
 from hermes.platforms.telegram import wire
-from hermes.platforms.telegram.reading import Me
-from hermes.platforms.telegram.seen import Seen
+from hermes.platforms.telegram.edits import Seen
+from hermes.platforms.telegram.parse import Me
 from tests.fakes.telegram import FakeTelegram
 
 ME = Me("42", "test_bot")

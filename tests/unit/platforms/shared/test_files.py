@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import RejectedError
-from hermes.platforms import files
+from hermes.platforms.shared import files
 
 
 async def pieces(*parts: bytes, breaks: bool = False) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ import pytest
 
 from hermes.core.keys import ChatKind, Target
 from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Quote, Unreadable
-from hermes.platforms.whatsapp.reading import Reader, handle_of, understand
+from hermes.platforms.whatsapp.parse import Reader, handle_of, understand
 from hermes.platforms.whatsapp.wire import Me, message_id
 from tests.unit.platforms.whatsapp.samples import ANA, ANA_LID, BOT, GROUP, ME, SAMPLES, SELF, in_group, item, note
 
