@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import machine
-from hermes.hosting import beat, paths
+from hermes.hosting import heartbeat, paths
 from tests.fakes.telegram import FakeTelegram
 
 ROOT = Path(__file__).parents[1]
@@ -74,7 +74,7 @@ class GatewayProcess:
         """Seconds from the start until the worker said that it serves, its platforms connected."""
         path = paths.heartbeat(str(self.home))
         async with self._in_time("ready"):
-            while (seen := beat.read(path)) is None or seen.ready_at < self._started:
+            while (seen := heartbeat.read(path)) is None or seen.ready_at < self._started:
                 await self._look_again()
         self.worker = seen.pid
         return seen.ready_at - self._started

@@ -9,7 +9,7 @@ from statistics import median
 from bench.rig import BenchError, World, folder, world
 from bench.rows import Plan, Row, Rows, milliseconds
 from hermes.agent.backends import bubblewrap
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 from tests.fakes.model import FakeModel, ToolUse, calls_tools
 
 ANSWER_SECONDS = 60.0

@@ -21,11 +21,11 @@ from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
 from hermes.core.secret import Redactor, Secret
-from hermes.hosting import banner, greeting, lag
-from hermes.hosting.control_server import ControlServer
-from hermes.hosting.key_verbs import KeyVerbs
-from hermes.hosting.restarts import RESTART_ASKED
-from hermes.hosting.verbs import verbs_of
+from hermes.hosting import banner, loop_lag, startup_report
+from hermes.hosting.control.handlers.api_keys import KeyVerbs
+from hermes.hosting.control.handlers.gateway import verbs_of
+from hermes.hosting.control.server import ControlServer
+from hermes.hosting.restart_policy import RESTART_ASKED
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
 from hermes.servers.api import security
 from hermes.servers.api.api import make_api
@@ -62,8 +62,8 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         http = await _listen(gateway, options, stack)
         options.heartbeat.describe = lambda: _describe(gateway)
         stack.enter_context(gateway.bus.watch(lambda event: _count(event, gateway, options)))
-        await stack.enter_async_context(lag.sampling(os.environ))
-        await greeting.adapters_settled(gateway)
+        await stack.enter_async_context(loop_lag.sampling(os.environ))
+        await startup_report.adapters_settled(gateway)
         await gateway.toolbox.ready()  # the first answer is as quick as the second
         ready()
         await _greet(gateway, options, http, is_new=is_new)
@@ -92,7 +92,7 @@ def _setting(options: WorkerOptions) -> Setting:
 
 async def _greet(gateway: Gateway, options: WorkerOptions, http: HttpServer | None, *, is_new: bool) -> None:
     api = "off" if http is None else http.trouble or banner.api_line(http.url, options.command)
-    _print([options.redactor(line) for line in await greeting.facts(gateway, api=api, is_new=is_new)])
+    _print([options.redactor(line) for line in await startup_report.facts(gateway, api=api, is_new=is_new)])
     seconds = gateway.clock.now() - options.started_at
     _print(banner.closing(seconds=seconds, command=options.command, is_terminal=sys.stdout.isatty()))
 

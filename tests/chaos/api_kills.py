@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 from tests.chaos.world import ROOT, Victim, World, opened, until
 
 MODEL = "hermes"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 from tests.chaos.world import ROOT, GatewayProcess, Victim, World, opened
 from tests.fakes.server import Sent
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hermes.core.turn import INTERRUPTED_BY_RESTART
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 from tests.chaos.world import Victim, World, opened, until
 from tests.fakes.model import Answer, Json, Reply, calls_tools, last_user_text
 

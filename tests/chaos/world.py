@@ -18,7 +18,8 @@ from typing import Any, Generic, Protocol, TextIO, TypeVar
 from aiohttp import web
 
 from hermes.core.messages import Capabilities
-from hermes.hosting import beat, control, paths, processes
+from hermes.hosting import heartbeat, paths, processes
+from hermes.hosting.control import client as control
 from tests.chaos.network import Wire
 from tests.fakes.model import Answer, FakeModel, Json, Reply, calls_tools, last_user_text
 from tests.fakes.server import Hold, Sent
@@ -190,7 +191,7 @@ class GatewayProcess:
 
     def worker(self) -> int:
         """The pid of the worker that this parent keeps, or 0 while there is none."""
-        seen = beat.read(paths.heartbeat(str(self.home)))
+        seen = heartbeat.read(paths.heartbeat(str(self.home)))
         is_ours = seen is not None and processes.parent_of(seen.pid) == self.parent
         return seen.pid if seen is not None and is_ours and processes.is_alive(seen.pid, "") else 0
 
@@ -198,7 +199,7 @@ class GatewayProcess:
         """Wait until a worker serves; its pid."""
 
         def is_ready() -> bool:
-            seen = beat.read(paths.heartbeat(str(self.home)))
+            seen = heartbeat.read(paths.heartbeat(str(self.home)))
             return seen is not None and seen.ready_at > 0 and seen.pid == self.worker()
 
         await until(is_ready, seconds)

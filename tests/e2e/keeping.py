@@ -12,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from hermes.hosting import beat, control, paths, processes
+from hermes.hosting import heartbeat, paths, processes
+from hermes.hosting.control import client as control
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).parent / "workers" / "stand_in.py"
@@ -66,8 +67,8 @@ class Kept:
         if self.process.stdout:
             self.process.stdout.close()
 
-    def beat(self) -> beat.Beat | None:
-        return beat.read(paths.heartbeat(str(self.home)))
+    def beat(self) -> heartbeat.Beat | None:
+        return heartbeat.read(paths.heartbeat(str(self.home)))
 
     def worker(self, other_than: int = 0) -> int:
         """The pid of a worker that is ready and answers, once there is one."""

@@ -17,7 +17,7 @@ from bench.measures import start, version
 from bench.rig import folder, world
 from bench.rows import Plan, Row, percentile
 from hermes.hosting import processes
-from hermes.hosting.lag import sampling
+from hermes.hosting.loop_lag import sampling
 
 SHORT = Plan(short=True)
 

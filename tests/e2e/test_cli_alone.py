@@ -14,7 +14,7 @@ import pytest
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
 from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import COMMAND_SECONDS, Terminal
-from tests.unit.hosting.test_old_sessions import write_home
+from tests.unit.hosting.importers.test_hermes_agent import write_home
 
 
 @pytest.fixture(scope="module")

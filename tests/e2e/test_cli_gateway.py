@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes.cli import asking
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 from tests.e2e.terminal import Terminal
 
 

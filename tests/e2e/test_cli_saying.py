@@ -13,7 +13,7 @@ import pytest
 from hermes.bootstrap import Setting, open_gateway
 from hermes.core.errors import GatewayError
 from hermes.equipment import TOOLS
-from hermes.hosting.verbs import verbs_of
+from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
 from tests.fakes import tools

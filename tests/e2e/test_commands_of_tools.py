@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from hermes.agent.backends import bubblewrap
-from hermes.hosting import beat, control, locks, paths, processes
+from hermes.hosting import heartbeat, locks, paths, processes
+from hermes.hosting.control import client as control
 from tests.e2e.keeping import ROOT
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
@@ -70,7 +71,7 @@ class Gateway:
         await self.ready()
 
     def worker(self, other_than: int = 0) -> int:
-        seen = beat.read(paths.heartbeat(str(self.home)))
+        seen = heartbeat.read(paths.heartbeat(str(self.home)))
         is_up = seen is not None and seen.ready_at > 0 and processes.is_alive(seen.pid, "")
         return seen.pid if seen is not None and is_up and seen.pid != other_than else 0
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import beat, paths, processes
+from hermes.hosting import heartbeat, paths, processes
 from tests.e2e.keeping import until
 from tests.fakes.telegram import UNPACED, FakeTelegram
 from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
@@ -144,7 +144,7 @@ class Window:
         return self.text
 
     def worker(self) -> int:
-        seen = beat.read(paths.heartbeat(self._home))
+        seen = heartbeat.read(paths.heartbeat(self._home))
         assert seen is not None
         return seen.pid
 

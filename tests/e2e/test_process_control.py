@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from hermes.core.errors import ConfigError
-from hermes.hosting import control, locks, paths
-from hermes.hosting.control_server import ControlServer, Handler, Reply
+from hermes.hosting import locks, paths
+from hermes.hosting.control import client as control
+from hermes.hosting.control.server import ControlServer, Handler, Reply
 
 
 async def echo(args: Mapping[str, Any], _reply: Reply) -> Any:
@@ -120,7 +121,7 @@ async def test_a_client_that_goes_away_cancels_what_it_asked_for(tmp_path: Path)
 
 
 async def test_a_long_answer_shows_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermes.hosting.control_server.SIGN_OF_LIFE_SECONDS", 0.05)
+    monkeypatch.setattr("hermes.hosting.control.server.SIGN_OF_LIFE_SECONDS", 0.05)
 
     async def slow(_args: Mapping[str, Any], _reply: Reply) -> str:
         await asyncio.sleep(0.4)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import beat, control, locks, paths, processes
+from hermes.hosting import heartbeat, locks, paths, processes
+from hermes.hosting.control import client as control
 from hermes.store.home import make_home
 from tests.e2e.keeping import ROOT, Kept, until
 
@@ -57,7 +58,7 @@ def health(environ: dict[str, str]) -> object:
 
 
 def ready_worker(environ: dict[str, str]) -> int:
-    seen = beat.read(paths.heartbeat(environ["HERMES_HOME"]))
+    seen = heartbeat.read(paths.heartbeat(environ["HERMES_HOME"]))
     return seen.pid if seen and seen.ready_at and processes.is_alive(seen.pid, "") else 0
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import control, locks, paths, processes
+from hermes.hosting import locks, paths, processes
+from hermes.hosting.control import client as control
 from tests.e2e.keeping import ROOT, STAND_IN, Kept, until
 
 

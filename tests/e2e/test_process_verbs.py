@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from hermes.hosting import beat, paths
+from hermes.hosting import heartbeat, paths
 from tests.e2e.keeping import ROOT, Kept, until
 
 
@@ -33,7 +33,7 @@ def test_status_of_a_stopped_process_is_stalled(tmp_path: Path) -> None:
         worker = kept.worker()
         os.kill(worker, signal.SIGSTOP)
         path = paths.heartbeat(str(tmp_path))
-        until(lambda: (seen := beat.read(path)) and seen.age(0, time.monotonic()) > 4.1, 8)
+        until(lambda: (seen := heartbeat.read(path)) and seen.age(0, time.monotonic()) > 4.1, 8)
         told = gateway(tmp_path, "status")
         assert told.returncode == 1
         assert "✗ Gateway is stalled: the process lives, its heart stopped" in told.stdout

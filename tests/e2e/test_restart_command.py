@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 from tests.chaos.world import opened, until
 
 SECONDS = 20.0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import beat, paths
+from hermes.hosting import heartbeat, paths
 from tests.chaos import store_troubles
 from tests.chaos.store_troubles import HOME_CHANNEL, PENDING, expected_answers, heard, plant
 from tests.chaos.world import Victim, World, opened, until
@@ -98,7 +98,7 @@ async def test_on_a_disk_that_is_full_the_gateway_stays_up_and_messages_wait_wit
         await until(lambda: "the disk is full" in troubles(world), SECONDS)
         assert world.telegram.unconfirmed > 0
         assert health(port) == {"status": "ok"}
-        full_at = beat.read(paths.heartbeat(str(world.gateway.home)))
+        full_at = heartbeat.read(paths.heartbeat(str(world.gateway.home)))
         assert full_at is not None
         await until(lambda: heart_beats_since(world, full_at), 5)
         ballast.unlink()
@@ -113,6 +113,6 @@ async def test_on_a_disk_that_is_full_the_gateway_stays_up_and_messages_wait_wit
         )
 
 
-def heart_beats_since(world: World, before: beat.Beat) -> bool:
-    now = beat.read(paths.heartbeat(str(world.gateway.home)))
+def heart_beats_since(world: World, before: heartbeat.Beat) -> bool:
+    now = heartbeat.read(paths.heartbeat(str(world.gateway.home)))
     return now is not None and now.at > before.at

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes.cli.words import command_name
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 from tests.e2e.keeping import until
 from tests.e2e.panes import COLUMNS, HAS_TMUX, Pane
 from tests.e2e.terminal import Terminal

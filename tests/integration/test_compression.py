@@ -10,7 +10,7 @@ import pytest
 
 from hermes.agent.compression import OPENING
 from hermes.core.messages import Role
-from hermes.hosting.store_verbs import StoreVerbs
+from hermes.hosting.control.handlers.store import StoreVerbs
 from hermes.services.gateway import Gateway
 from hermes.services.turns.compression import REST_TURNS
 from hermes.store.db import Tx

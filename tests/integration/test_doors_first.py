@@ -16,8 +16,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from hermes.bootstrap import Setting, open_gateway
-from hermes.hosting import control
-from hermes.hosting.heartbeat import Heartbeat
+from hermes.hosting.control import client as control
+from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.worker import StopRequest, WorkerOptions
 from hermes.servers.api.context import ApiParts
 from hermes.servers.api.models import routes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.core.errors import GatewayError
-from hermes.hosting.store_verbs import StoreVerbs
+from hermes.hosting.control.handlers.store import StoreVerbs
 from hermes.services.gateway import Gateway
 from hermes.store.sessions import revisions, transcripts
 from hermes.store.sqlite.transcript_files import Journal
@@ -18,7 +18,7 @@ from tests.fakes.telegram import FakeTelegram
 from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
 from tests.integration.conftest import Start
 from tests.integration.test_session_commands import ask, heard, newest
-from tests.unit.hosting.test_old_sessions import ANA, write_home
+from tests.unit.hosting.importers.test_hermes_agent import ANA, write_home
 
 NEVER = {"SESSION_RESET_MODE": "none"}
 

@@ -22,13 +22,14 @@ from hermes.cli.gateway import home_folder
 from hermes.cli.words import command_name
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.core.keys import LOCAL
-from hermes.hosting import beat, control, locks, paths, processes
-from hermes.hosting.control import GatewayIsDownError, OnEvent
+from hermes.hosting import heartbeat, locks, paths, processes
+from hermes.hosting.control import client as control
+from hermes.hosting.control.client import GatewayIsDownError, OnEvent
 
 if TYPE_CHECKING:
     import asyncio
 
-    from hermes.hosting.control_server import Handler
+    from hermes.hosting.control.server import Handler
 
     Opened = AbstractAsyncContextManager[Mapping[str, Handler]]
 
@@ -205,7 +206,7 @@ def is_listening(home: Path) -> bool:
 def works_out_of_reach(home: Path) -> bool:
     """Whether a gateway is well and its socket just cannot be reached from here (another container): it is asked by
     request files, without waiting for the socket. One that is being started or was killed does not count."""
-    seen = beat.read(paths.heartbeat(str(home)))
+    seen = heartbeat.read(paths.heartbeat(str(home)))
     owner = locks.holder(paths.owner_lock(str(home)))
     if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
         return False
@@ -219,8 +220,8 @@ def works_out_of_reach(home: Path) -> bool:
 async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     from hermes.bootstrap import Setting, open_gateway
     from hermes.core.secret import Redactor
+    from hermes.hosting.control.handlers.gateway import verbs_of
     from hermes.hosting.logs import Logs
-    from hermes.hosting.verbs import verbs_of
     from hermes.store.home import make_home
 
     make_home(home)
@@ -233,8 +234,8 @@ async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
 
 @asynccontextmanager
 async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
-    from hermes.hosting.standing_verbs import StandingVerbs
-    from hermes.hosting.store_verbs import StoreVerbs
+    from hermes.hosting.control.handlers.access import StandingVerbs
+    from hermes.hosting.control.handlers.store import StoreVerbs
     from hermes.services.clock import SystemClock
     from hermes.store.db import open_database
 

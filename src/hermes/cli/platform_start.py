@@ -11,7 +11,7 @@ from hermes.cli.words import command_name
 from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 
 if TYPE_CHECKING:
     from hermes.cli.platform_setup import Page

@@ -15,7 +15,7 @@ from hermes.cli.words import command_name
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, AccountKey, Target
-from hermes.hosting import control
+from hermes.hosting.control import client as control
 
 if TYPE_CHECKING:
     import argparse

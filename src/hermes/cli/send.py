@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.asking import NOT_RUNNING, Alone, Asker, home_folder
 from hermes.cli.words import command_name
 from hermes.core.text import one_line
-from hermes.hosting.control import GatewayIsDownError
+from hermes.hosting.control.client import GatewayIsDownError
 
 if TYPE_CHECKING:
     import argparse

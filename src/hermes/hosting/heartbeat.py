@@ -1,97 +1,74 @@
-"""The worker's heart: the event loop beats, a thread writes it down.
+"""The heartbeat as its readers see it: the parent and the CLI.
 
-The loop only sets a flag, so that a slow disk never stops it; and since the thread repeats nothing by
-itself, a loop that hangs is seen by everyone who reads the file.
+Imported by the parent too: standard library only, and little of it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
-import os
-import threading
+import json
 import time
-from collections.abc import AsyncIterator, Callable
 
-from hermes.hosting import beat, paths
-
-BEAT_SECONDS = 1.0
-
-log = logging.getLogger(__name__)
+SIZE = 512  # one fixed block, rewritten in place: no space is needed on a full disk
 
 
-class Heartbeat:
-    """``async with heart.beating():`` beats once a second until the end of the block.
+class Beat:
+    """What the worker last said. ``ready_at`` 0: not ready yet. ``doing`` and ``waiting`` are for people."""
 
-    ``describe`` is asked, on the loop, what the gateway is doing and how many messages wait; `gateway
-    status` shows it when the heart has stopped. ``on_beat`` is called on the loop with every beat.
-    """
+    __slots__ = ("at", "doing", "monotonic", "pid", "ready_at", "safe", "settled", "waiting")
 
-    def __init__(self, home: str, safe_reason: str = "", on_beat: Callable[[], None] | None = None) -> None:
-        self._path = paths.heartbeat(home)
-        self._on_beat = on_beat
-        self._now = beat.Beat(os.getpid(), 0.0, 0.0, safe=safe_reason)
-        self._wake = threading.Event()
-        self._is_over = False
-        self.describe: Callable[[], tuple[str, int]] = lambda: ("", 0)
+    def __init__(
+        self,
+        pid: int,
+        at: float,
+        monotonic: float,
+        ready_at: float = 0.0,
+        settled: int = 0,
+        doing: str = "",
+        waiting: int = 0,
+        safe: str = "",
+    ) -> None:
+        self.pid = pid
+        self.at = at
+        self.monotonic = monotonic
+        self.ready_at = ready_at
+        self.settled = settled
+        self.doing = doing
+        self.waiting = waiting
+        self.safe = safe
 
-    def ready(self) -> None:
-        """The gateway serves. Said once, and written down at once."""
-        self._now.ready_at = time.time()
-        self._beat()
+    def age(self, now: float, monotonic: float) -> float:
+        """Seconds since the beat: by the steady clock, unless the machine started anew in between."""
+        steady = monotonic - self.monotonic
+        return steady if steady >= 0 else max(0.0, now - self.at)
 
-    def settle(self) -> None:
-        """An event was settled: this worker works, so its death no longer counts as a bad start."""
-        self._now.settled += 1
-        if self._now.settled == 1:
-            self._beat()
 
-    def age(self) -> float:
-        return self._now.age(time.time(), time.monotonic())
+def encode(beat: Beat) -> bytes:
+    """One block of exactly SIZE bytes; long words are cut rather than the block grown."""
+    for words in (120, 40, 0):
+        fields = {
+            "pid": beat.pid,
+            "at": round(beat.at, 3),
+            "monotonic": round(beat.monotonic, 3),
+            "ready_at": round(beat.ready_at, 3),
+            "settled": beat.settled,
+            "waiting": beat.waiting,
+            "doing": beat.doing[:words],
+            "safe": beat.safe[:words],
+        }
+        raw = json.dumps(fields).encode()
+        if len(raw) < SIZE:
+            break
+    return raw.ljust(SIZE - 1) + b"\n"
 
-    @contextlib.asynccontextmanager
-    async def beating(self) -> AsyncIterator[None]:
-        writer = threading.Thread(target=self._write, name="heartbeat", daemon=True)
-        beats = asyncio.create_task(self._keep_beating(), name="heartbeat")
-        writer.start()
+
+def read(path: str) -> Beat | None:
+    """The last beat; None when there is none that can be read. A block that is just being written is read again."""
+    for _ in range(5):
         try:
-            yield
-        finally:
-            beats.cancel()
-            self._is_over = True
-            self._wake.set()
-            await asyncio.to_thread(writer.join, 1.0)
-
-    async def _keep_beating(self) -> None:
-        while True:
-            self._beat()
-            await asyncio.sleep(BEAT_SECONDS)
-
-    def _beat(self) -> None:
-        self._now.doing, self._now.waiting = self.describe()
-        self._now.at, self._now.monotonic = time.time(), time.monotonic()
-        self._wake.set()
-        if self._on_beat is not None:
-            self._on_beat()
-
-    def _write(self) -> None:
-        paths.make_private(os.path.dirname(self._path))
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        failed = False
-        try:
-            while not self._is_over:
-                self._wake.wait()
-                self._wake.clear()
-                failed = self._write_once(file, failed)
-        finally:
-            os.close(file)
-
-    def _write_once(self, file: int, failed_before: bool) -> bool:
-        try:
-            os.pwrite(file, beat.encode(self._now), 0)
-        except OSError as error:
-            if not failed_before:
-                log.warning("Heartbeat not written", extra={"reason": str(error)})
-            return True
-        return False
+            with open(path, "rb", buffering=0) as file:
+                return Beat(**json.loads(file.read(SIZE) or b""))
+        except OSError:
+            return None  # also one that cannot be read: the supervisor must outlive a disk that fails
+        except (ValueError, TypeError):
+            time.sleep(0.01)
+    return None

@@ -12,7 +12,8 @@ from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import span
-from hermes.hosting import beat, control, launch, locks, paths, processes, status
+from hermes.hosting import heartbeat, launch, locks, paths, processes, status
+from hermes.hosting.control import client as control
 
 READY_SECONDS = 30.0
 ASK_SECONDS = 2.0
@@ -100,7 +101,7 @@ def restart(home: Path, command: str) -> Outcome:
     """Hand over to the supervisor: the worker drains and is started anew. Safe from the agent's own terminal too."""
     if not control.is_running(home):
         return Outcome(f"✗ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
-    before = beat.read(paths.heartbeat(str(home)))
+    before = heartbeat.read(paths.heartbeat(str(home)))
     began, began_wall = time.monotonic(), time.time()
     asked = _ask(home, "restart")
     if launch.is_inside(str(home)):
@@ -119,7 +120,7 @@ def restart(home: Path, command: str) -> Outcome:
 def look(home: Path, command: str) -> status.Facts:
     """Everything that can be known from outside, right now."""
     folder = str(home)
-    heart = beat.read(paths.heartbeat(folder))
+    heart = heartbeat.read(paths.heartbeat(folder))
     is_held = control.is_running(home)
     snapshot = _snapshot(home, heart) if is_held else None
     return status.Facts(
@@ -127,14 +128,14 @@ def look(home: Path, command: str) -> status.Facts:
         monotonic=time.monotonic(),
         snapshot=snapshot,
         is_held=is_held,
-        beat=beat.read(paths.heartbeat(folder)),
+        beat=heartbeat.read(paths.heartbeat(folder)),
         last_exit=_last_exit(folder),
         booted_at=processes.booted_at(),
         command=command,
     )
 
 
-def _snapshot(home: Path, heart: beat.Beat | None) -> dict[str, Any] | None:
+def _snapshot(home: Path, heart: heartbeat.Beat | None) -> dict[str, Any] | None:
     age = heart.age(time.time(), time.monotonic()) if heart else 0.0
     # A heart that stopped, or a gateway that is still starting, will not answer; it gets a chance all the same.
     is_up = heart is None or heart.ready_at > 0
@@ -163,7 +164,7 @@ def _ask(home: Path, verb: str) -> bool:
 
 
 def _is_ready(home: Path, since: float) -> bool:
-    seen = beat.read(paths.heartbeat(str(home)))
+    seen = heartbeat.read(paths.heartbeat(str(home)))
     return seen is not None and seen.ready_at >= since
 
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from hermes.core.secret import Redactor
-from hermes.hosting import lines, paths
+from hermes.hosting import log_format, paths
 
 MOST_WAITING = 10_000
 FILE_BYTES = 10_000_000
@@ -36,7 +36,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: value for name, value in record.__dict__.items() if name not in _OF_EVERY_RECORD}
-        text = lines.line(record.created, record.levelname, record.getMessage(), fields)
+        text = log_format.line(record.created, record.levelname, record.getMessage(), fields)
         if record.exc_info:
             text += "\n" + _indented(self.formatException(record.exc_info))
         if record.stack_info:

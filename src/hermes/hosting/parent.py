@@ -15,8 +15,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from hermes.hosting import beat, lines, locks, paths, processes
-from hermes.hosting.restarts import CONFIGURATION, RESTART_ASKED, STOP_ASKED, Ended, Restarts
+from hermes.hosting import heartbeat, locks, log_format, paths, processes
+from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, Ended, Restarts
 
 WAIT_FOR_LOCK_SECONDS = 3.0
 WAIT_FOR_ORPHAN_SECONDS = 2.0
@@ -70,13 +70,13 @@ class Worker:
         self.leash = leash  # our end of a pipe: the worker sees it close when we die
         self.beaten_at = now
         self.polled_at = now
-        self.last: beat.Beat | None = None
+        self.last: heartbeat.Beat | None = None
         self.oom_kills = oom_kills()
         self.stalled_seconds = 0.0
 
     def watch_heart(self, home: str, now: float) -> float:
         """Seconds without a beat. Time in which we did not run either (suspended, stopped) is not counted."""
-        seen = beat.read(paths.heartbeat(home))
+        seen = heartbeat.read(paths.heartbeat(home))
         is_new = (
             seen is not None and seen.pid == self.pid and (self.last is None or seen.monotonic > self.last.monotonic)
         )
@@ -216,9 +216,9 @@ class Parent:
             self._say("WARNING", "Cannot record how the worker ended", {"reason": str(error)})
 
     def _say(self, level: str, words: str, fields: dict[str, object]) -> None:
-        text = lines.line(time.time(), level, words, fields)
-        lines.append(paths.log(self._settings.home), text)
-        lines.append(paths.error_log(self._settings.home), text)
+        text = log_format.line(time.time(), level, words, fields)
+        log_format.append(paths.log(self._settings.home), text)
+        log_format.append(paths.error_log(self._settings.home), text)
         if not self._settings.detached:  # detached, our stderr is that same log
             _tell(text)
 
@@ -337,9 +337,9 @@ def _tell(text: str) -> None:
 def _feed_watchdog() -> None:
     """While we pause between two workers nobody else feeds it."""
     if "NOTIFY_SOCKET" in os.environ:
-        from hermes.hosting import notify
+        from hermes.hosting import sd_notify
 
-        notify.send("WATCHDOG=1")
+        sd_notify.send("WATCHDOG=1")
 
 
 def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Settings:

@@ -14,7 +14,7 @@ from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
-from hermes.hosting.beat import Beat
+from hermes.hosting.heartbeat import Beat
 
 HEART_STOPPED_SECONDS = 4.0  # it beats once a second
 RESTARTED_AFTER_SECONDS = 30.0

@@ -19,11 +19,11 @@ from typing import Any
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
-from hermes.hosting import notify, paths, processes
-from hermes.hosting.heartbeat import Heartbeat
-from hermes.hosting.keeper import who_keeps_us_up
+from hermes.hosting import paths, processes, sd_notify
+from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.logs import Logs
-from hermes.hosting.restarts import CONFIGURATION, RESTART_ASKED, STOP_ASKED
+from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED
+from hermes.hosting.service_manager import who_keeps_us_up
 
 PROCESS_NAME = "hermes"
 DRAIN_SECONDS = 7.0  # less than the 8 s after which the parent kills
@@ -173,7 +173,7 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
 def _say_stopping(stop: StopRequest) -> None:
     log.info("Restarting" if stop.will_restart else "Stopping", extra={"reason": stop.reason or "signal"})
     if not stop.will_restart:  # the service goes on when only its worker changes
-        notify.send("STOPPING=1")
+        sd_notify.send("STOPPING=1")
 
 
 async def _drain(serving: asyncio.Future[int], code: int) -> int:
@@ -192,7 +192,7 @@ def _ready(heart: Heartbeat, started_at: float) -> None:
     gc.set_threshold(*LOOK_FOR_CYCLES_AFTER)
     gc.enable()
     heart.ready()
-    notify.send("READY=1")
+    sd_notify.send("READY=1")
     log.info("Gateway started", extra={"seconds": round(time.time() - started_at, 3)})
 
 
@@ -202,7 +202,7 @@ def _watchdog_feeder() -> Callable[[], None] | None:
 
 
 def _feed_watchdog() -> None:
-    notify.send("WATCHDOG=1")
+    sd_notify.send("WATCHDOG=1")
 
 
 def _listen_for_signals(stop: StopRequest, *, has_parent: bool) -> None:

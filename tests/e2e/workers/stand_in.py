@@ -21,7 +21,7 @@ from typing import Any
 
 from hermes.core.errors import ConfigError
 from hermes.hosting import locks, paths
-from hermes.hosting.control_server import ControlServer
+from hermes.hosting.control.server import ControlServer
 from hermes.hosting.worker import Serve, WorkerArguments, WorkerOptions, lifecycle_verbs, run_worker
 
 

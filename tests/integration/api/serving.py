@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from hermes.core.secret import Secret
-from hermes.hosting.key_verbs import KeyVerbs
+from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import KeyRing
 from hermes.servers.api.context import ApiParts

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.core.durations import span
-from hermes.hosting.beat import Beat
+from hermes.hosting.heartbeat import Beat
 from hermes.hosting.status import Facts, State, judge
 
 NOW = time.mktime((2026, 5, 1, 12, 0, 0, 0, 0, -1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.hosting.restarts import Ended, Restarts
+from hermes.hosting.restart_policy import Ended, Restarts
 
 CRASH = Ended(code=1)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hermes.core.errors import GatewayError
 from hermes.core.people import PersonRole
-from hermes.hosting.control_server import Handler, Reply
+from hermes.hosting.control.server import Handler, Reply
 from hermes.services.people.pairing import Pairings, Waiting
 from hermes.store import people
 from hermes.store.db import Database, Tx

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import GatewayError
-from hermes.hosting import old_sessions
-from hermes.hosting.control_server import Handler, Reply
-from hermes.hosting.old_sessions import Read
+from hermes.hosting.control.server import Handler, Reply
+from hermes.hosting.importers import hermes_agent
+from hermes.hosting.importers.hermes_agent import Read
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.sessions import imports, transcripts
@@ -56,14 +56,14 @@ class ImportVerbs:
             "more_troubles": max(0, len(troubles) - MOST_TROUBLES),
         }
 
-    def _find(self, path: Path) -> old_sessions.Source:
+    def _find(self, path: Path) -> hermes_agent.Source:
         if path.resolve() in (self._home.resolve(), (self._home / "sessions").resolve()):
             raise GatewayError("That is this home itself. To put back what the store has lost: hermes sessions rebuild")
-        return old_sessions.find(path)
+        return hermes_agent.find(path)
 
-    async def _read(self, file: Path, source: old_sessions.Source) -> Read:
+    async def _read(self, file: Path, source: hermes_agent.Source) -> Read:
         try:
-            return await asyncio.to_thread(old_sessions.read, file, source)
+            return await asyncio.to_thread(hermes_agent.read, file, source)
         except OSError as error:
             return Read(file, troubles=[f"{file.name}: {error.strerror or error}; left out."])
 

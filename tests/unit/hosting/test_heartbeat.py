@@ -12,7 +12,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.hosting import beat, heartbeat, paths
+from hermes.hosting import heartbeat as beat
+from hermes.hosting import heartbeat_writer, paths
 
 
 @given(st.text(), st.text(max_size=400), st.integers(0, 10**9))
@@ -44,7 +45,7 @@ async def seen_when(path: str, is_so: Callable[[beat.Beat], bool]) -> beat.Beat:
 
 
 async def test_the_loop_beats_and_tells_what_it_does(tmp_path: Path) -> None:
-    heart = heartbeat.Heartbeat(str(tmp_path), safe_reason="three bad starts")
+    heart = heartbeat_writer.Heartbeat(str(tmp_path), safe_reason="three bad starts")
     heart.describe = lambda: ("turn t_1", 2)
     path = paths.heartbeat(str(tmp_path))
     async with heart.beating():
@@ -59,7 +60,7 @@ async def test_the_loop_beats_and_tells_what_it_does(tmp_path: Path) -> None:
 
 
 async def test_a_loop_that_hangs_does_not_beat(tmp_path: Path) -> None:
-    heart = heartbeat.Heartbeat(str(tmp_path))
+    heart = heartbeat_writer.Heartbeat(str(tmp_path))
     async with heart.beating():
         await seen_when(paths.heartbeat(str(tmp_path)), lambda seen: seen.pid > 0)
         time.sleep(1.3)  # noqa: ASYNC251 - the loop hangs: that is the case

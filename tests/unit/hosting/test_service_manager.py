@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.hosting.keeper import kept_up_by
+from hermes.hosting.service_manager import kept_up_by
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from hermes.config import EMBEDDED
 from hermes.core.errors import GatewayError
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
-from hermes.hosting.approval_verbs import ApprovalVerbs
-from hermes.hosting.control_server import Handler, Reply
-from hermes.hosting.people_verbs import PairingVerbs
-from hermes.hosting.saying import Saying
-from hermes.hosting.standing_verbs import StandingVerbs
-from hermes.hosting.store_verbs import NotFoundError, StoreVerbs, letter_told
+from hermes.hosting.control.handlers.access import StandingVerbs
+from hermes.hosting.control.handlers.approvals import ApprovalVerbs
+from hermes.hosting.control.handlers.people import PairingVerbs
+from hermes.hosting.control.handlers.say import Saying
+from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, letter_told
+from hermes.hosting.control.server import Handler, Reply
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
 from hermes.store.ids import new_id

@@ -14,7 +14,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
-from hermes.hosting.control_server import Handler, Reply
+from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import Answer, Approvals
 from hermes.services.inbound.intake import person_id_of
 from hermes.store import approvals, grants, people

@@ -11,7 +11,7 @@ from hermes.config import Config
 from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
-from hermes.hosting.control_server import Handler, Reply
+from hermes.hosting.control.server import Handler, Reply
 from hermes.services.people.access_report import Standing, standings
 from hermes.services.people.pairing import SECRET_FILE
 from hermes.store.db import Database, Tx

@@ -17,7 +17,7 @@ import orjson
 
 from hermes.core.errors import GatewayError
 from hermes.hosting import paths, processes
-from hermes.hosting.control import short_address
+from hermes.hosting.control.client import short_address
 
 LONGEST_LINE = 32 * 1024 * 1024
 SIGN_OF_LIFE_SECONDS = 2.0

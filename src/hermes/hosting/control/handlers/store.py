@@ -13,11 +13,11 @@ import orjson
 
 from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
-from hermes.hosting.approval_verbs import ApprovalVerbs
-from hermes.hosting.control_server import Handler, Reply
-from hermes.hosting.import_verbs import ImportVerbs
-from hermes.hosting.key_verbs import KeyVerbs
-from hermes.hosting.people_verbs import PeopleVerbs
+from hermes.hosting.control.handlers.api_keys import KeyVerbs
+from hermes.hosting.control.handlers.approvals import ApprovalVerbs
+from hermes.hosting.control.handlers.imports import ImportVerbs
+from hermes.hosting.control.handlers.people import PeopleVerbs
+from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import Approvals
 from hermes.store import codec, outbox, stats, trace
 from hermes.store.db import Database, Tx

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.core.errors import GatewayError
 from hermes.core.messages import Role
-from hermes.hosting import old_sessions
+from hermes.hosting.importers import hermes_agent
 from hermes.store import codec
 from tests.fixtures.homes import snapshot
 
@@ -78,9 +78,9 @@ def _write(path: Path, lines: list[Any]) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def read(home: Path, session_id: str) -> old_sessions.Read:
-    source = old_sessions.find(home)
-    return old_sessions.read(home / "sessions" / f"{session_id}.jsonl", source)
+def read(home: Path, session_id: str) -> hermes_agent.Read:
+    source = hermes_agent.find(home)
+    return hermes_agent.read(home / "sessions" / f"{session_id}.jsonl", source)
 
 
 def test_a_transcript_is_told_in_our_terms(tmp_path: Path) -> None:
@@ -154,19 +154,19 @@ def test_the_same_transcript_has_the_same_name_whatever_the_index_says(tmp_path:
 def test_a_home_a_folder_an_index_and_one_file_can_be_named(tmp_path: Path) -> None:
     home = write_home(tmp_path / "home")
     before = snapshot(home)
-    assert len(old_sessions.find(home).files) == 4
-    assert old_sessions.find(home / "sessions").files == old_sessions.find(home).files
-    assert old_sessions.find(home / "sessions" / "sessions.json").files == old_sessions.find(home).files
-    assert len(old_sessions.find(home / "sessions" / f"{ANA}.jsonl").files) == 1
+    assert len(hermes_agent.find(home).files) == 4
+    assert hermes_agent.find(home / "sessions").files == hermes_agent.find(home).files
+    assert hermes_agent.find(home / "sessions" / "sessions.json").files == hermes_agent.find(home).files
+    assert len(hermes_agent.find(home / "sessions" / f"{ANA}.jsonl").files) == 1
     with pytest.raises(GatewayError, match="There is no"):
-        old_sessions.find(tmp_path / "nowhere")
-    assert old_sessions.find(tmp_path).troubles[0].endswith("holds no transcripts (*.jsonl).")
+        hermes_agent.find(tmp_path / "nowhere")
+    assert hermes_agent.find(tmp_path).troubles[0].endswith("holds no transcripts (*.jsonl).")
     assert snapshot(home) == before
 
 
 def test_a_spoiled_index_costs_the_names_and_not_the_words(tmp_path: Path) -> None:
     home = write_home(tmp_path)
     (home / "sessions" / "sessions.json").write_text("{")
-    source = old_sessions.find(home)
+    source = hermes_agent.find(home)
     assert "cannot be read" in source.troubles[0]
     assert read(home, ANA).session is not None

@@ -10,7 +10,7 @@ from hermes.core.errors import GatewayError
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.secret import Secret
-from hermes.hosting.control_server import Handler, Reply
+from hermes.hosting.control.server import Handler, Reply
 from hermes.store import api_keys
 from hermes.store.api_keys import DEFAULT_NAME, ApiKey, hash_of, new_token
 from hermes.store.db import Database

@@ -17,7 +17,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, ChatKind, SessionKey
 from hermes.core.messages import OutboundMessage
-from hermes.hosting.control_server import Reply
+from hermes.hosting.control.server import Reply
 from hermes.services.events import SegmentEnded, TextArrived, ToolStarted, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.tool_progress import progress_line
