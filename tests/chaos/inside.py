@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hermes.bootstrap import Setting, open_gateway
+from hermes.app.lifespan import Setting, open_gateway
 from hermes.core.ports import Clock
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway

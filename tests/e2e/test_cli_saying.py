@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from hermes.bootstrap import Setting, open_gateway
+from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.tools import TOOLS
 from hermes.core.errors import GatewayError
-from hermes.equipment import TOOLS
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.services.gateway import Gateway
 from hermes.store import outbox

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hermes.equipment import TOOLS
+from hermes.app.tools import TOOLS
 from tests.e2e.keeping import ROOT
 
 MOST_OF_OURS = 330
@@ -19,8 +19,8 @@ MOST_BEFORE_THE_SUPERVISOR = 12
 UNTIL_THE_DOORS_ARE_OPEN = """
 import asyncio, json, sys
 from pathlib import Path
-import hermes.serving
-from hermes.bootstrap import Setting, open_gateway
+import hermes.app.serve
+from hermes.app.lifespan import Setting, open_gateway
 
 async def main(folder):
     async with open_gateway(Setting(folder / "home", {}, folder, doors_first=True)):

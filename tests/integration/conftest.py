@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from hermes.bootstrap import Setting, open_gateway
+from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.tools import TOOLS
 from hermes.core.ports import Clock
-from hermes.equipment import TOOLS
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.presenter import DEFAULT_PACE, Pace

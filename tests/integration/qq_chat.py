@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hermes.bootstrap import Setting, open_gateway
-from hermes.equipment import TOOLS
+from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.tools import TOOLS
 from hermes.services.gateway import Gateway
 from tests.fakes import tools
 from tests.fakes.jumping import JumpingLoop, LoopClock

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.bootstrap import Setting, open_gateway
+from hermes.app.lifespan import Setting, open_gateway
 from hermes.services.gateway import Gateway
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.bootstrap import Setting, open_gateway
+from hermes.app.lifespan import Setting, open_gateway
 from hermes.services.gateway import Gateway
 from tests.fakes.model import FakeModel
 from tests.fakes.proxy import FakeHttpProxy

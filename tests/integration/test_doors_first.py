@@ -15,7 +15,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from hermes.bootstrap import Setting, open_gateway
+from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.serve import serve
 from hermes.hosting.control import client as control
 from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.worker import StopRequest, WorkerOptions
@@ -23,7 +24,6 @@ from hermes.servers.api.context import ApiParts
 from hermes.servers.api.models import routes
 from hermes.servers.app import make_app
 from hermes.services.requests.requests import Door
-from hermes.serving import serve
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.test_door import request

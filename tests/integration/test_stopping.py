@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hermes.app.serve import say_goodbye
 from hermes.core.i18n.catalogue import ENGLISH
-from hermes.serving import say_goodbye
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram

@@ -218,7 +218,7 @@ def works_out_of_reach(home: Path) -> bool:
 
 @asynccontextmanager
 async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
-    from hermes.bootstrap import Setting, open_gateway
+    from hermes.app.lifespan import Setting, open_gateway
     from hermes.core.secret import Redactor
     from hermes.hosting.control.handlers.gateway import verbs_of
     from hermes.hosting.logs import Logs

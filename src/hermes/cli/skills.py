@@ -188,7 +188,7 @@ def _install(library: SkillLibrary, args: argparse.Namespace) -> int:
 
 
 def _slash_commands() -> list[str]:
-    from hermes.equipment import COMMANDS
+    from hermes.app.tools import COMMANDS
     from hermes.services.commands.base import collect
 
     return list(collect(COMMANDS))

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def _tools() -> list[Tool]:
     from hermes.agent.toolkit.toolbox import tools_of
     from hermes.agent.toolkit.toolsets import FINDING
-    from hermes.equipment import TOOLS
+    from hermes.app.tools import TOOLS
 
     return [tool for tool in tools_of(*TOOLS) if tool.group != FINDING]
 

@@ -42,6 +42,6 @@ def read_arguments(typed: Sequence[str], home: Path) -> WorkerArguments:
 
 
 def _load() -> Serve:
-    from hermes.serving import serve
+    from hermes.app.serve import serve
 
     return serve

@@ -15,12 +15,12 @@ from hermes.agent.skills.library import INDEX_CHARACTERS, SkillLibrary
 from hermes.agent.skills.parse import read_skill, same_name
 from hermes.agent.skills.scan import scan
 from hermes.agent.skills.sync import BUNDLED
+from hermes.app.tools import COMMANDS
 from hermes.cli.main import BARE, load, parser_of
 from hermes.cli.main import COMMANDS as CLI
 from hermes.config import find_key
 from hermes.config.layers import Loaded
 from hermes.config.layers import load as load_config
-from hermes.equipment import COMMANDS
 from hermes.services.adapters.registry import find_platforms
 from hermes.services.commands.base import collect
 
@@ -130,7 +130,7 @@ def test_every_file_of_the_home_that_is_named_exists(page: Path) -> None:
 
 def test_tools_that_are_named_exist() -> None:
     from hermes.agent.toolkit.toolbox import tools_of
-    from hermes.equipment import TOOLS
+    from hermes.app.tools import TOOLS
 
     names = {tool.name for tool in tools_of(*TOOLS)}
     for page in PAGES:

@@ -11,12 +11,12 @@ from hermes.agent.toolkit.search import best_matches
 from hermes.agent.toolkit.toolbox import Parts, Tool, Toolbox, ToolContext, tool, tools_of
 from hermes.agent.toolkit.toolsets import FINDING, GROUPS, OF_PLATFORM, TOOLSETS, Accesses, access_of, mistakes
 from hermes.agent.tools import find_tools
+from hermes.app.tools import TOOLS
 from hermes.config.schema import Config, ModelConfig, ToolChoice, WebConfig
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
-from hermes.equipment import TOOLS
 
 CONFIG = Config(home=Path("/nowhere"), model=ModelConfig("m", "p"), providers={})
 TELEGRAM = SessionKey.parse("agent:main:telegram:dm:7")

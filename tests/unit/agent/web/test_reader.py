@@ -130,7 +130,7 @@ class TestBounds:
 
     async def test_neither_parser_is_in_our_own_process(self) -> None:
         await read(b"<p>x")
-        look = "import hermes.bootstrap, sys; print(sorted({'selectolax', 'pypdf'} & set(sys.modules)))"
+        look = "import hermes.app.lifespan, sys; print(sorted({'selectolax', 'pypdf'} & set(sys.modules)))"
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", look, stdout=asyncio.subprocess.PIPE)
         out, _ = await process.communicate()
         assert out.strip() == b"[]"

@@ -9,13 +9,13 @@ import string
 import pytest
 
 from hermes.agent.toolkit.toolsets import GROUPS
+from hermes.app.tools import COMMANDS
 from hermes.core.errors import GatewayError
 from hermes.core.i18n import zh
 from hermes.core.i18n.catalogue import CATALOGUE, CHINESE, ENGLISH, Said, told, words_of
 from hermes.core.i18n.en import Words
 from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.people import PersonRole
-from hermes.equipment import COMMANDS
 from hermes.services.adapters.supervisor import Link
 from hermes.services.commands.base import collect
 from hermes.services.turns import StopReason

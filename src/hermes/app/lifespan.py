@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hermes.agent.backends.terminals import end_leftovers
+from hermes.app.wiring import Ground, Setting, Wiring
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
@@ -21,7 +22,6 @@ from hermes.store.db import Database, Tx, open_database
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
 from hermes.store.turns import tool_calls
-from hermes.wiring import Ground, Setting, Wiring
 
 __all__ = ["Setting", "open_gateway"]
 

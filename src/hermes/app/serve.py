@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hermes.bootstrap import Setting, open_gateway
+from hermes.app.lifespan import Setting, open_gateway
 from hermes.config import EMBEDDED, ApiConfig
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of

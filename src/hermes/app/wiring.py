@@ -29,6 +29,7 @@ from hermes.agent.web.reader import Reader
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.search.service import Search
 from hermes.agent.workspace.checkpoints import Checkpoints
+from hermes.app.tools import COMMANDS, TOOLS, Equipment
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import words_of
@@ -37,7 +38,6 @@ from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
-from hermes.equipment import COMMANDS, TOOLS, Equipment
 from hermes.platforms.local.hub import LocalHub
 from hermes.services.adapters.registry import find_platforms
 from hermes.services.adapters.supervisor import Supervisor
