@@ -6,7 +6,7 @@ import sys
 
 
 def _as_typed(text: str) -> str:
-    from hermes.cli.words import as_typed
+    from hermes.cli.support.program_name import as_typed
 
     return as_typed(text)
 

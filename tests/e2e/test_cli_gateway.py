@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli import asking
+from hermes.cli.support import client as asking
 from hermes.hosting.control import client as control
 from tests.e2e.terminal import Terminal
 

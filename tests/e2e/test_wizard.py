@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.words import command_name
+from hermes.cli.support.program_name import command_name
 from hermes.hosting.control import client as control
 from tests.e2e.keeping import until
 from tests.e2e.panes import COLUMNS, HAS_TMUX, Pane

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from hermes.cli import platform_flags, platform_setup
 from hermes.cli.main import main
-from hermes.cli.platform_setup import Flags, Wizard
-from hermes.cli.questions import LeftError
+from hermes.cli.support.prompts import LeftError
+from hermes.cli.wizard import flags as platform_flags
+from hermes.cli.wizard import platform
+from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.errors import ConfigError, CredentialsError
@@ -24,7 +25,7 @@ from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
 from tests.e2e.terminal import patched_environ
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
-from tests.unit.cli.test_questions import Typing
+from tests.unit.cli.support.test_prompts import Typing
 
 TOKEN = "123456:abcdefghijklmnopqrstuvwxyz-x7Q"
 KEY = "sk-setup-0123456789-k9Z"
@@ -133,7 +134,7 @@ async def test_a_further_account_stands_beside_the_first(hermes: Hermes, home: P
     await hermes("gateway", "setup", "telegram", "--token", TOKEN, "--yes")
     code, told = await hermes("gateway", "setup", "telegram", "--account", "work", "--token", TOKEN, "--yes")
     assert code == 0, told
-    accounts = load(home, {}, home, platform_setup.offered()).config.platforms["telegram"]
+    accounts = load(home, {}, home, platform.offered()).config.platforms["telegram"]
     assert sorted(accounts) == ["main", "work"]
     assert all(account.is_ready for account in accounts.values())
 
@@ -171,8 +172,8 @@ async def test_a_model_is_tried_and_written_by_flags_too(hermes: Hermes, home: P
 def test_the_flags_agree_with_the_policies() -> None:
     assert tuple(DmPolicy) == platform_flags.DM_POLICIES
     assert tuple(GroupPolicy) == platform_flags.GROUP_POLICIES
-    assert [choice.name for choice in platform_setup.DM_POLICIES] == list(DmPolicy)
-    assert [choice.name for choice in platform_setup.GROUP_POLICIES] == list(GroupPolicy)
+    assert [choice.name for choice in platform.DM_POLICIES] == list(DmPolicy)
+    assert [choice.name for choice in platform.GROUP_POLICIES] == list(GroupPolicy)
 
 
 # A platform that is yet to come inherits all of it

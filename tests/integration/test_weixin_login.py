@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from hermes.cli import platform_setup
 from hermes.cli.main import main
-from hermes.cli.platform_setup import Flags, Page, Wizard
-from hermes.cli.questions import LeftError
+from hermes.cli.support.prompts import LeftError
+from hermes.cli.wizard import platform
+from hermes.cli.wizard.platform import Flags, Page, Wizard
 from hermes.config import Loaded, load
 from tests.e2e.terminal import patched_environ
 from tests.fakes.weixin import ANA, BOT, TOKEN, FakeWeixin
 from tests.integration.conftest import Start
 from tests.integration.test_cli_setup import files
 from tests.integration.watching import SECONDS
-from tests.unit.cli.test_questions import Typing
+from tests.unit.cli.support.test_prompts import Typing
 
 Ran = tuple[int, str]
 Login = Callable[..., Coroutine[Any, Any, Ran]]
@@ -57,7 +57,7 @@ def login(home: Path, weixin: FakeWeixin) -> Login:
 
 
 def loaded(home: Path) -> Loaded:
-    return load(home, {}, home, platform_setup.offered())
+    return load(home, {}, home, platform.offered())
 
 
 def scanned(weixin: FakeWeixin, **more: Any) -> None:
@@ -139,8 +139,8 @@ async def test_a_running_gateway_connects_with_what_a_login_gave(
 
 def wizard(home: Path, weixin: FakeWeixin, *typed: str) -> tuple[Wizard, Typing]:
     person = Typing(*typed)
-    found = load(home, {"WEIXIN_QR_URL": weixin.url, "WEIXIN_CDN_URL": weixin.cdn_url}, home, platform_setup.offered())
-    manifest = next(each for each in platform_setup.offered() if each.id == "weixin")
+    found = load(home, {"WEIXIN_QR_URL": weixin.url, "WEIXIN_CDN_URL": weixin.cdn_url}, home, platform.offered())
+    manifest = next(each for each in platform.offered() if each.id == "weixin")
     return Wizard(found, manifest, Flags(), person.ask), person
 
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import Alone, Asker, home_folder, load_config, refuse_foreign
-from hermes.cli.words import command_name
+from hermes.cli.support.client import Alone, Asker, home_folder, load_config, refuse_foreign
+from hermes.cli.support.program_name import command_name
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +33,7 @@ ROLES = ("owner", "admin", "user", "guest")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("create", "revoke"):

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import Alone, Asker, home_folder, load_config
-from hermes.cli.screen import Screen, note
-from hermes.cli.words import command_name
+from hermes.cli.support.client import Alone, Asker, home_folder, load_config
+from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import Screen, note
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Words

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from hermes.cli.asking import home_folder
-from hermes.cli.words import as_typed, command_name
+from hermes.cli.support.client import home_folder
+from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
 
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.cli.checkup import Finding
+    from hermes.cli.checks.checks import Finding
 
 EXAMPLES = """\
   hermes doctor            exit code 0 when there is no trouble (hints do not count), else 1
@@ -33,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.user:
-        from hermes.cli import doctor_user
+        from hermes.cli.checks import access
 
-        return doctor_user.run(args.user, as_json=args.as_json)
-    from hermes.cli.checkup import examine
+        return access.run(args.user, as_json=args.as_json)
+    from hermes.cli.checks.checks import examine
 
     findings = examine(home_folder(), command_name())
     troubles = [finding for finding in findings if finding.level == "trouble"]

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hermes.cli import platform_flags
-from hermes.cli.words import as_typed, command_name
+from hermes.cli.support.program_name import as_typed, command_name
+from hermes.cli.wizard import flags
 from hermes.core.errors import ConfigError
 from hermes.hosting import launch, paths
 
@@ -49,9 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if verb == "status":
             of_verb.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
         if verb == "setup":
-            platform_flags.add_setup(of_verb)
+            flags.add_setup(of_verb)
         if verb == "test":
-            platform_flags.add_test(of_verb)
+            flags.add_test(of_verb)
+
+
+_WIZARD = {"setup": "hermes.cli.wizard.platform", "test": "hermes.cli.wizard.test_message"}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         case _:
             from importlib import import_module
 
-            return cast("int", import_module(f"hermes.cli.platform_{args.verb}").run(args))
+            return cast("int", import_module(_WIZARD[args.verb]).run(args))
 
 
 def home_folder() -> Path:

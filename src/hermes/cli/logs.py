@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from hermes.cli.asking import home_folder
 from hermes.cli.spans import seconds_of
+from hermes.cli.support.client import home_folder
 from hermes.core.dataclasses import dataclass
 from hermes.hosting import paths
 

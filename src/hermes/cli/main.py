@@ -162,7 +162,7 @@ def _one_shot(typed: list[str]) -> int:
     import argparse
 
     from hermes.cli import chat
-    from hermes.cli.words import command_name
+    from hermes.cli.support.program_name import command_name
 
     parser = argparse.ArgumentParser(prog=command_name(), description="Ask once, print the answer, end.")
     # As many words as there are, since people forget the quotes; with none at all, chat.one_shot says what to type.
@@ -181,7 +181,7 @@ def load(name: str) -> Command:
 def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     import argparse
 
-    from hermes.cli.words import command_name, even_examples
+    from hermes.cli.support.program_name import command_name, even_examples
 
     examples = even_examples(command.EXAMPLES.rstrip())
     parser = argparse.ArgumentParser(
@@ -198,7 +198,7 @@ def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int
     """Say so, and what was meant. ``of`` is the command whose verb it would be."""
     from difflib import get_close_matches
 
-    from hermes.cli.words import command_name
+    from hermes.cli.support.program_name import command_name
 
     typed = " ".join(filter(None, (command_name(), of)))
     near = get_close_matches(name, known, n=1)
@@ -209,20 +209,20 @@ def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int
 
 
 def _verbless(name: str, verbs: Iterable[str]) -> int:
-    from hermes.cli.words import command_name
+    from hermes.cli.support.program_name import command_name
 
     print(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}", file=sys.stderr)
     return USAGE_ERROR
 
 
 def _as_typed(text: str) -> str:
-    from hermes.cli.words import as_typed  # when there is something to say
+    from hermes.cli.support.program_name import as_typed  # when there is something to say
 
     return as_typed(text)
 
 
 def _print_help() -> None:
-    from hermes.cli.words import command_name
+    from hermes.cli.support.program_name import command_name
 
     hermes = command_name()
     width = max(map(len, COMMANDS))

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign
-from hermes.cli.words import as_typed, command_name
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ TEST_PROMPT = "This is a test of the connection. Answer with the word OK."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
         if verb == "use":

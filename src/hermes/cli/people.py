@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import Alone, Asker, home_folder
+from hermes.cli.support.client import Alone, Asker, home_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +28,7 @@ ROLES = ("owner", "admin", "user", "guest")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     added["role"].add_argument("person", help="an id, or platform:user")

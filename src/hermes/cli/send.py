@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import NOT_RUNNING, Alone, Asker, home_folder
-from hermes.cli.words import command_name
+from hermes.cli.support.client import NOT_RUNNING, Alone, Asker, home_folder
+from hermes.cli.support.program_name import command_name
 from hermes.core.text import one_line
 from hermes.hosting.control.client import GatewayIsDownError
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import Alone, Asker, home_folder
 from hermes.cli.spans import seconds_of
-from hermes.cli.words import command_name
+from hermes.cli.support.client import Alone, Asker, home_folder
+from hermes.cli.support.program_name import command_name
 from hermes.core.durations import count
 from hermes.core.text import one_line
 
@@ -48,7 +48,7 @@ VERBS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("show", "export", "rename", "delete"):

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.asking import home_folder, refuse_foreign
-from hermes.cli.platform_flags import add_setup
-from hermes.cli.words import command_name
+from hermes.cli.support.client import home_folder, refuse_foreign
+from hermes.cli.support.program_name import command_name
+from hermes.cli.wizard.flags import add_setup
 from hermes.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from hermes.cli.questions import Questions
+    from hermes.cli.support.prompts import Questions
 
 EXAMPLES = """\
   hermes setup                       question by question; Enter keeps what is there
@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hermes.cli.platform_setup import left
-    from hermes.cli.questions import LeftError, at_terminal
+    from hermes.cli.support.prompts import LeftError, at_terminal
+    from hermes.cli.wizard.platform import left
 
     home = home_folder()
     refuse_foreign(home)
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, done: list[str]) -> int:
     """``done`` names what was written, as soon as it was."""
-    from hermes.cli import model_setup, platform_setup
+    from hermes.cli.wizard import model as model_setup
+    from hermes.cli.wizard import platform
 
     if ask is not None:
         ask.say("Two steps: a model that answers, and a chat to reach it by. Enter keeps what")
@@ -70,8 +71,8 @@ def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, d
         ask.say()
         if not ask.yes("Reach it from a chat on your phone too?", default=True):
             return 0
-    flags = platform_setup.flags_of(args)
-    return platform_setup.set_up(home, args.platforms, flags, ask, is_started=args.start, done=done)
+    flags = platform.flags_of(args)
+    return platform.set_up(home, args.platforms, flags, ask, is_started=args.start, done=done)
 
 
 def _talk() -> int:
@@ -82,7 +83,7 @@ def _talk() -> int:
 
 
 def _no_terminal() -> str:
-    from hermes.cli.platform_setup import no_terminal, offered
+    from hermes.cli.wizard.platform import no_terminal, offered
 
     model = f"  {command_name()} setup --model openai/gpt-4o-mini --key KEY --yes     (--key - reads stdin)"
     first, *rest = no_terminal(offered()).splitlines()

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign, working_folder
-from hermes.cli.words import command_name
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign, working_folder
+from hermes.cli.support.program_name import command_name
 from hermes.core.text import one_line
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ VERBS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("show", "remove", "enable", "disable"):

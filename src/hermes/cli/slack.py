@@ -39,7 +39,7 @@ USAGE_ERROR = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     manifest = add_verbs(parser, VERBS, EXAMPLES)["manifest"]
     manifest.add_argument("--name", default="Hermes", help="what the bot is called (Hermes)")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import Alone, Asker, home_folder, load_config
-from hermes.cli.words import as_typed, command_name
+from hermes.cli.support.client import Alone, Asker, home_folder, load_config
+from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey

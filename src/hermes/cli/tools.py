@@ -6,8 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign
-from hermes.cli.words import command_name
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.program_name import command_name
 from hermes.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ VERBS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
         if verb != "list":

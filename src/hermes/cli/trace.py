@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import Alone, Asker, home_folder
+from hermes.cli.support.client import Alone, Asker, home_folder
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.core.text import one_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.core.keys import MAIN
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ PLATFORM = "weixin"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     added["login"].add_argument("--account", default=MAIN, help="a further account on the same platform")
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hermes.cli.signing_in import told_how_it_went
+    from hermes.cli.wizard.qr_login import told_how_it_went
 
     refuse_foreign(home_folder())
     return told_how_it_went(lambda done: _login(args.account, done, is_started=args.start))
@@ -37,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _login(account: str, done: list[str], *, is_started: bool) -> int:
     """``done`` is told what is written, for whoever leaves after that."""
-    from hermes.cli.platform_setup import Page, write
-    from hermes.cli.platform_start import follow
-    from hermes.cli.questions import at_terminal
-    from hermes.cli.signing_in import changes_of, sign_in
+    from hermes.cli.support.prompts import at_terminal
+    from hermes.cli.wizard.platform import Page, write
+    from hermes.cli.wizard.qr_login import changes_of, sign_in
+    from hermes.cli.wizard.start import follow
     from hermes.core.access import DmPolicy
     from hermes.services.adapters.registry import find_platforms
 

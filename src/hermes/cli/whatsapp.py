@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign
-from hermes.cli.questions import Choice
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.prompts import Choice
 from hermes.core.errors import ConfigError
 from hermes.core.keys import MAIN
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from hermes.cli.questions import Questions
+    from hermes.cli.support.prompts import Questions
     from hermes.config import AccountConfig
     from hermes.core.manifest import Manifest
 
@@ -42,7 +42,7 @@ MODES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from hermes.cli.help import add_verbs
+    from hermes.cli.support.help import add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     login = added["login"]
@@ -56,14 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hermes.cli.signing_in import told_how_it_went
+    from hermes.cli.wizard.qr_login import told_how_it_went
 
     refuse_foreign(home_folder())
     return told_how_it_went(lambda done: _install() if args.verb == "install" else _login(args, done))
 
 
 def _install() -> int:
-    from hermes.cli.signing_in import prepare
+    from hermes.cli.wizard.qr_login import prepare
     from hermes.services.adapters.registry import find_platforms
 
     prepare(find_platforms().manifests[PLATFORM], load_config(home_folder()).config)
@@ -72,10 +72,10 @@ def _install() -> int:
 
 def _login(args: argparse.Namespace, done: list[str]) -> int:
     """``done`` is told what is written, for whoever leaves after that."""
-    from hermes.cli.platform_setup import Page, write
-    from hermes.cli.platform_start import follow
-    from hermes.cli.questions import at_terminal
-    from hermes.cli.signing_in import changes_of, lapsed, sign_in
+    from hermes.cli.support.prompts import at_terminal
+    from hermes.cli.wizard.platform import Page, write
+    from hermes.cli.wizard.qr_login import changes_of, lapsed, sign_in
+    from hermes.cli.wizard.start import follow
     from hermes.core.access import DmPolicy
     from hermes.services.adapters.registry import find_platforms
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes.cli.main import USAGE_ERROR, print_anything
-from hermes.cli.words import command_name
+from hermes.cli.support.program_name import command_name
 from hermes.hosting.worker import Serve, WorkerArguments, run_worker
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hermes.cli.platform_setup import offered
+from hermes.cli.wizard.platform import offered
 from hermes.core.errors import CredentialsError
 from hermes.core.keys import ChatKind
 from hermes.core.manifest import Manifest

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from hermes.cli import platform_setup
 from hermes.cli.main import main
+from hermes.cli.wizard import platform
 from hermes.config import AccountConfig, load
 from hermes.core.errors import ConflictError, CredentialsError, UnreachableError
 from hermes.core.manifest import AdapterParts, SignedIn
@@ -194,7 +194,7 @@ def typed(environ: dict[str, str]) -> Typed:
 
 
 def account(home: Path) -> AccountConfig:
-    found = load(home, {}, home, platform_setup.offered()).config.account("whatsapp")
+    found = load(home, {}, home, platform.offered()).config.account("whatsapp")
     assert found is not None
     return found
 

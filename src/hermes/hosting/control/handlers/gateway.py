@@ -1,6 +1,6 @@
 """The verbs of the control socket, each a function over the gateway's parts.
 
-A command that works alone calls the same functions in its own process: see ``hermes.cli.asking``.
+A command that works alone calls the same functions in its own process: see ``hermes.cli.support.client``.
 """
 
 from __future__ import annotations

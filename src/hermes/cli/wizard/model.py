@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import load_config
-from hermes.cli.platform_setup import wrapped, write
-from hermes.cli.questions import Choice, Questions
+from hermes.cli.support.client import load_config
+from hermes.cli.support.prompts import Choice, Questions
+from hermes.cli.wizard.platform import wrapped, write
 from hermes.config import EMBEDDED, KNOWN
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError

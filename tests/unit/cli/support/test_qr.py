@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from hermes.cli import qr
+from hermes.cli.support import qr
 
 
 def digest(matrix: qr.Matrix) -> str:

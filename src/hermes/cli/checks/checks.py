@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hermes.cli.asking import Alone, Asker, load_config
+from hermes.cli.support.client import Alone, Asker, load_config
 from hermes.core.access import DmPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
@@ -21,7 +21,7 @@ from hermes.services.adapters.registry import find_platforms
 from hermes.store.home import Whose, inspect_home
 
 if TYPE_CHECKING:
-    from hermes.cli.reaching import Reached
+    from hermes.cli.support.connectivity import Reached
     from hermes.config import Config, Loaded
 
 Level = Literal["good", "hint", "trouble"]
@@ -178,7 +178,7 @@ def people_check(store: Store, config: Config, command: str = "hermes") -> Findi
 
 
 def _outside_checks(home: Path, loaded: Loaded, command: str, facts: status.Facts) -> list[Finding]:
-    from hermes.cli.reaching import reach_all
+    from hermes.cli.support.connectivity import reach_all
 
     reached = reach_all(loaded)
     model = model_check(home, loaded, reached.pop("model", None), command)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.cli.asking import Alone, Asker, home_folder, load_config
-from hermes.cli.words import command_name
+from hermes.cli.support.client import Alone, Asker, home_folder, load_config
+from hermes.cli.support.program_name import command_name
 from hermes.config.providers import env_prefix
 from hermes.core.durations import span
 

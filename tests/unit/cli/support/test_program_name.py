@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.words import as_typed, command_name
+from hermes.cli.support.program_name import as_typed, command_name
 
-CLONE = Path(__file__).resolve().parents[3]
+CLONE = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from hermes.cli.words import command_name
+from hermes.cli.support.program_name import command_name
 
 
 def note(text: str) -> None:

@@ -9,8 +9,8 @@ import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes.cli.qr import drawn
-from hermes.cli.trying import adapter_parts
+from hermes.cli.support.account_probe import adapter_parts
+from hermes.cli.support.qr import drawn
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts, Manifest, SignedIn
@@ -18,7 +18,7 @@ from hermes.core.manifest import AdapterParts, Manifest, SignedIn
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from hermes.cli.questions import Questions
+    from hermes.cli.support.prompts import Questions
     from hermes.config import Config
 
 
@@ -145,8 +145,8 @@ async def _done(
 
 def told_how_it_went(act: Callable[[list[str]], int]) -> int:
     """The exit code. ``act`` adds to the list what it has written, for whoever leaves after that."""
-    from hermes.cli.platform_setup import left
-    from hermes.cli.questions import LeftError
+    from hermes.cli.support.prompts import LeftError
+    from hermes.cli.wizard.platform import left
 
     done: list[str] = []
     try:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from hermes.cli.gateway import home_folder
-from hermes.cli.words import command_name
+from hermes.cli.support.program_name import command_name
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.core.keys import LOCAL
 from hermes.hosting import heartbeat, locks, paths, processes

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from hermes.cli import gateway
-from hermes.cli.help import add_verbs
 from hermes.cli.main import COMMANDS, load, main, parser_of
-from hermes.cli.words import even_examples
+from hermes.cli.support.help import add_verbs
+from hermes.cli.support.program_name import even_examples
 
-CLONE = Path(__file__).resolve().parents[3]
+CLONE = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture(params=["hermes", "./scripts/hermes"])

@@ -10,8 +10,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import home_folder, load_config
-from hermes.cli.words import command_name
+from hermes.cli.support.client import home_folder, load_config
+from hermes.cli.support.program_name import command_name
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, AccountKey, Target
@@ -98,7 +98,7 @@ def _target(key: AccountKey, chat: str) -> Target:
 
 
 def _describe(manifest: Manifest, config: Config, key: AccountKey, report: Report) -> bool:
-    from hermes.cli.trying import describe
+    from hermes.cli.support.account_probe import describe
 
     tried = describe(manifest, config, key.account, {})
     if tried.failure:
@@ -147,7 +147,7 @@ def _send_live(home: Path, target: Target, report: Report) -> None:
 
 
 def _send_alone(manifest: Manifest, config: Config, target: Target, report: Report) -> None:
-    from hermes.cli.trying import deliver
+    from hermes.cli.support.account_probe import deliver
 
     try:
         seconds = deliver(manifest, config, target, TEXT)

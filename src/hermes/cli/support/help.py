@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Mapping
 
-from hermes.cli.words import even_examples
+from hermes.cli.support.program_name import even_examples
 
 
 def add_verbs(

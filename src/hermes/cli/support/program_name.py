@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hermes.hosting import paths
 
-_CLONE = Path(__file__).resolve().parents[3]
+_CLONE = Path(__file__).resolve().parents[4]
 _INDENT = 3
 
 

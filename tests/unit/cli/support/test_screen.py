@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.cli.screen import Screen
+from hermes.cli.support.screen import Screen
 
 
 def shown(*events: Mapping[str, Any], result: Mapping[str, Any] | None = None) -> str:

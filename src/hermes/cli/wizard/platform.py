@@ -15,9 +15,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.asking import home_folder, load_config, refuse_foreign
-from hermes.cli.questions import Choice, LeftError, Questions, at_terminal
-from hermes.cli.words import command_name
+from hermes.cli.support.client import home_folder, load_config, refuse_foreign
+from hermes.cli.support.program_name import command_name
+from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
@@ -28,7 +28,7 @@ from hermes.core.secret import Secret
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.cli.trying import Tried
+    from hermes.cli.support.account_probe import Tried
     from hermes.config import AccountConfig, Loaded
 
 USAGE_ERROR = 2
@@ -118,7 +118,7 @@ def set_up(
 
     ``done`` is what was written before.
     """
-    from hermes.cli.platform_start import follow
+    from hermes.cli.wizard.start import follow
 
     done = done if done is not None else []
     try:
@@ -261,7 +261,7 @@ class Wizard:
         question = "Sign in again with a QR code?" if is_in else "Sign in with a QR code?"
         if not ask.yes(question, default=not is_in):
             return {}
-        from hermes.cli.signing_in import sign_in
+        from hermes.cli.wizard.qr_login import sign_in
 
         try:
             signed = sign_in(manifest, self._loaded.config, self._flags.account, ask)
@@ -311,7 +311,7 @@ class Wizard:
         """None when it is not to be tried."""
         if not self._flags.is_checked:
             return None
-        from hermes.cli.trying import describe
+        from hermes.cli.support.account_probe import describe
 
         secrets = {setting.key for setting in self._manifest.settings if setting.kind is SettingKind.SECRET}
         typed = {key: Secret(value) if key in secrets else value for key, value in values.items()}

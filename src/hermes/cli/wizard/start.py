@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.words import command_name
+from hermes.cli.support.program_name import command_name
 from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.hosting.control import client as control
 
 if TYPE_CHECKING:
-    from hermes.cli.platform_setup import Page
-    from hermes.cli.questions import Questions
+    from hermes.cli.support.prompts import Questions
+    from hermes.cli.wizard.platform import Page
 
 CONNECT_SECONDS = 20.0
 LOOK_SECONDS = 0.2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes.cli.questions import Choice, LeftError, Questions
+from hermes.cli.support.prompts import Choice, LeftError, Questions
 
 CHOICES = (Choice("telegram", "Telegram", "not set up"), Choice("wecom_callback", "WeCom Callback"), Choice("qq", "QQ"))
 

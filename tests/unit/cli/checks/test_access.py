@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hermes.cli.doctor_user import lines
-from hermes.cli.words import command_name
+from hermes.cli.checks.access import lines
+from hermes.cli.support.program_name import command_name
 from hermes.services.people.access_report import Standing, Why
 
 NOW = 1_000_000.0

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.asking import load_config
-from hermes.cli.checkup import (
+from hermes.cli.checks.checks import (
     Store,
     config_check,
     examine,
@@ -20,7 +19,8 @@ from hermes.cli.checkup import (
     stores_check,
 )
 from hermes.cli.doctor import screen
-from hermes.cli.reaching import Reached, list_of
+from hermes.cli.support.client import load_config
+from hermes.cli.support.connectivity import Reached, list_of
 from hermes.hosting.status import Facts
 from hermes.store.home import make_home
 

@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from hermes.cli.signing_in import Terminal
+from hermes.cli.wizard.qr_login import Terminal
 
 LINK = "https://example.org/" + "x" * 90
 
