@@ -18,10 +18,11 @@ from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
 from hermes.core.people import PersonRole
 from hermes.store import codec, inbox, outbox, people
-from hermes.store.db import Tx, open_database
+from hermes.store.db import Tx
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
+from hermes.store.open import open_database
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end

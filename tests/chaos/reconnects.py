@@ -23,7 +23,7 @@ from hermes.core.ports import Adapter, Clock, Emit
 from hermes.platforms.telegram import MANIFEST
 from hermes.services.adapters.supervisor import Link, Pace, Supervisor
 from hermes.services.clock import SystemClock
-from hermes.store.db import open_database
+from hermes.store.open import open_database
 from tests.chaos.world import until
 from tests.fakes.clock import FakeClock
 from tests.fakes.holding import lasting_threads

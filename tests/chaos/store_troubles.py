@@ -18,9 +18,10 @@ from pathlib import Path
 from hermes.core.keys import ChatKind, SessionKey, Target
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
 from hermes.store import codec, inbox, outbox, people
-from hermes.store.db import Tx, open_database
+from hermes.store.db import Tx
 from hermes.store.home import make_home
 from hermes.store.inbox import InboxState, Incoming
+from hermes.store.open import open_database
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.sessions import transcripts
 from tests.chaos.world import Victim, World, opened, until

@@ -13,8 +13,9 @@ from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.store import inbox, people
 from hermes.store.approvals import Question
-from hermes.store.db import Tx, open_database
+from hermes.store.db import Tx
 from hermes.store.home import make_home
+from hermes.store.open import open_database
 from hermes.store.turns import steps, tool_calls, turns
 from tests.contract.store import rows
 

@@ -15,7 +15,8 @@ from hermes.core.ports import Adapter, Emit
 from hermes.platforms.qq import MANIFEST
 from hermes.services.adapters.supervisor import Link, Supervisor
 from hermes.store import people
-from hermes.store.db import Database, open_database
+from hermes.store.db import Database
+from hermes.store.open import open_database
 from tests.contract.adapters.conftest import Inbox
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 from tests.fakes.qq import FakeQQ

@@ -24,8 +24,9 @@ from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError
 from hermes.services.gateway import Gateway
 from hermes.store import approvals, claims, grants, inbox, outbox, people
-from hermes.store.db import Tx, open_database
+from hermes.store.db import Tx
 from hermes.store.home import make_home
+from hermes.store.open import open_database
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import steps, tool_calls, turns
 from tests.contract.store import rows

@@ -14,8 +14,9 @@ from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.presenter import Pace
 from hermes.store import approvals, inbox, people
-from hermes.store.db import Database, Tx, open_database
+from hermes.store.db import Database, Tx
 from hermes.store.home import make_home
+from hermes.store.open import open_database
 from hermes.store.turns import steps, tool_calls, turns
 from hermes.store.turns.begin import Begun
 from tests.contract.store import rows

@@ -12,8 +12,9 @@ from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.store import approvals, inbox, people
-from hermes.store.db import Database, Tx, open_database
+from hermes.store.db import Database, Tx
 from hermes.store.home import make_home
+from hermes.store.open import open_database
 from hermes.store.turns import steps, tool_calls, turns
 from hermes.store.turns.begin import Begun
 from hermes.store.turns.tool_calls import NewCall

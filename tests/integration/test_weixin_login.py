@@ -14,7 +14,8 @@ import pytest
 from hermes.cli.main import main
 from hermes.cli.support.prompts import LeftError
 from hermes.cli.wizard import platform
-from hermes.cli.wizard.platform import Flags, Page, Wizard
+from hermes.cli.wizard.page import Page
+from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
 from tests.e2e.terminal import patched_environ
 from tests.fakes.weixin import ANA, BOT, TOKEN, FakeWeixin

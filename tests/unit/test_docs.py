@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.main import COMMANDS
+from hermes.cli.commands import COMMANDS
 from tests.contract.adapters.conftest import FAKES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,9 +18,10 @@ from hermes.services.gateway import Gateway
 from hermes.services.keep_running import kept_up
 from hermes.services.processes import kill_group
 from hermes.store import claims
-from hermes.store.db import Database, Tx, open_database
+from hermes.store.db import Database, Tx
 from hermes.store.home import make_home
 from hermes.store.ids import new_id
+from hermes.store.open import open_database
 from hermes.store.turns import tool_calls
 
 __all__ = ["Setting", "open_gateway"]

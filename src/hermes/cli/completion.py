@@ -6,7 +6,8 @@ import argparse
 import shlex
 from collections.abc import Iterable, Mapping
 
-from hermes.cli.main import COMMANDS, load, parser_of
+from hermes.cli.commands import COMMANDS
+from hermes.cli.main import load, parser_of
 from hermes.core.dataclasses import dataclass
 
 EXAMPLES = """\

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.wizard import flags
-from hermes.core.errors import ConfigError
-from hermes.hosting import launch, paths
+from hermes.hosting import launch
 
 if TYPE_CHECKING:
     import argparse
@@ -72,14 +72,6 @@ def run(args: argparse.Namespace) -> int:
             from importlib import import_module
 
             return cast("int", import_module(_WIZARD[args.verb]).run(args))
-
-
-def home_folder() -> Path:
-    """Where everything is kept. Raises ConfigError when nothing can be kept there."""
-    home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
-    if reason := paths.why_unusable(str(home)):
-        raise ConfigError(f"{home} cannot be the home folder: {reason}.\n  Set HERMES_HOME to a folder of yours.")
-    return home
 
 
 def _run(home: Path, *, replace: bool) -> int:

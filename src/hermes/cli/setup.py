@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from hermes.cli.support.prompts import LeftError, at_terminal
-    from hermes.cli.wizard.platform import left
+    from hermes.cli.wizard.page import left
 
     home = home_folder()
     refuse_foreign(home)

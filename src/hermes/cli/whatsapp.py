@@ -73,7 +73,8 @@ def _install() -> int:
 def _login(args: argparse.Namespace, done: list[str]) -> int:
     """``done`` is told what is written, for whoever leaves after that."""
     from hermes.cli.support.prompts import at_terminal
-    from hermes.cli.wizard.platform import Page, write
+    from hermes.cli.wizard.page import Page
+    from hermes.cli.wizard.platform import write
     from hermes.cli.wizard.qr_login import changes_of, lapsed, sign_in
     from hermes.cli.wizard.start import follow
     from hermes.core.access import DmPolicy

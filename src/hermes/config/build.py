@@ -52,7 +52,7 @@ from hermes.core.manifest import Manifest
 from hermes.core.secret import Secret
 
 if TYPE_CHECKING:
-    from hermes.config.layers import Resolved
+    from hermes.config.resolved import Resolved
 
 
 _Section = TypeVar("_Section")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hermes.config.dotenv import parse_dotenv
 from hermes.config.explain import find_key
-from hermes.config.layers import Loaded, Rank
+from hermes.config.layers import Loaded
+from hermes.config.resolved import Rank
 from hermes.config.trees import Items, Leaf, Table, Tree, read_yaml
 from hermes.config.values import Key, Kind, looks_unfilled, parse
 from hermes.core.dataclasses import dataclass

@@ -6,8 +6,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hermes.config.keys import NAME, nearest, provider_keys
-from hermes.config.layers import Entry, Loaded, Resolved
+from hermes.config.layers import Loaded
 from hermes.config.providers import KNOWN
+from hermes.config.resolved import Entry, Resolved
 from hermes.config.values import Key, Kind, Raw
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from hermes.config.dotenv import EnvLine, parse_dotenv
 from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest
 from hermes.config.keys import Path as KeyPath
 from hermes.config.providers import KNOWN, env_prefix
+from hermes.config.resolved import Entry, Rank, Resolved, Source
 from hermes.config.schema import Config, Problem
 from hermes.config.trees import Items, Leaf, Table, Tree, read_json, read_yaml
 from hermes.config.values import Key, Kind, Raw, looks_unfilled, parse
@@ -24,52 +24,6 @@ from hermes.core.manifest import Manifest
 
 Names = Mapping[str, list[Key]]
 """The keys that each environment name means."""
-
-
-class Rank(IntEnum):
-    """Who is heard first."""
-
-    ENVIRONMENT = 0
-    HOME_ENV = 1
-    FOLDER_ENV = 2
-    YAML = 3
-    JSON = 4
-    DEFAULT = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a value stands. ``written`` is its name there."""
-
-    rank: Rank
-    label: str
-    written: str
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.label} line {self.line}" if self.line else self.label
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A value that somebody wrote for a key. An alias (an older place of a key) is heard after the key itself."""
-
-    key: Key
-    raw: Raw
-    source: Source
-    is_alias: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """What a key became. ``winner`` is None when a bad value left us with the last good one (``is_kept``) or
-    the default."""
-
-    key: Key
-    value: Any
-    winner: Source | None
-    entries: tuple[Entry, ...]
-    is_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

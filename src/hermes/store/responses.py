@@ -14,7 +14,8 @@ import orjson
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.store import migrate
-from hermes.store.db import Database, Limits, OnTrouble, Tx, open_database
+from hermes.store.db import Database, Limits, OnTrouble, Tx
+from hermes.store.open import open_database
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from hermes.services.outbound.presenter import Pace, Presenter
 from hermes.services.outbound.rate_limits import Pacer
 from hermes.services.outbound.rows import Letters
 from hermes.store import outbox
-from hermes.store.db import Database, open_database
+from hermes.store.db import Database
+from hermes.store.open import open_database
 from hermes.store.outbox import OutboxKind
 from tests.fakes.server import FakeServer
 

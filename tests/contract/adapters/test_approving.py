@@ -17,7 +17,8 @@ from hermes.services.approvals import Answer, Answered, Approvals
 from hermes.services.clock import SystemClock
 from hermes.store import approvals, people
 from hermes.store.approvals import Question
-from hermes.store.db import Database, open_database
+from hermes.store.db import Database
+from hermes.store.open import open_database
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.server import FakeServer
 

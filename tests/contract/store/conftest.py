@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store.db import Database, Limits, open_database
+from hermes.store.db import Database, Limits
+from hermes.store.open import open_database
 from tests.contract.store.servers import PostgresForTests
 
 BACKENDS = ["sqlite", "postgres"]

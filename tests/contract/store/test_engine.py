@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermes.core.errors import ConfigError, StoreIsDownError
-from hermes.store.db import Database, Tx, open_database
+from hermes.store.db import Database, Tx
+from hermes.store.open import open_database
 
 
 def put(tx: Tx, key: str, text: str = "") -> None:

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
-from hermes.store.db import Database, Limits, Trouble, Tx, open_database
+from hermes.store.db import Database, Limits, Trouble, Tx
+from hermes.store.open import open_database
 from hermes.store.postgres import translate
 from tests.contract.store.servers import PostgresForTests
 

@@ -16,7 +16,8 @@ from hermes.servers.api.responses import routes
 from hermes.servers.api.responses.finalizer import Kept
 from hermes.store import people
 from hermes.store import responses as store
-from hermes.store.db import Tx, open_database
+from hermes.store.db import Tx
+from hermes.store.open import open_database
 from hermes.store.sessions import transcripts
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
 from tests.fakes.tools import GO_ON

@@ -20,7 +20,8 @@ from hermes.config.schema import TerminalConfig
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.people import PersonRole
 from hermes.services.clock import SystemClock
-from hermes.store.db import Database, open_database
+from hermes.store.db import Database
+from hermes.store.open import open_database
 
 SECRET = "the gateway's own secret"
 

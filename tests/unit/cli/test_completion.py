@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
+from hermes.cli.commands import COMMANDS
 from hermes.cli.completion import Words, bash, fish, words_of, zsh
-from hermes.cli.main import COMMANDS
 
 
 def example() -> dict[str, Words]:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hermes import __version__
-from hermes.cli.main import COMMANDS, guarded, main
+from hermes.cli.commands import COMMANDS
+from hermes.cli.main import guarded, main
 from hermes.core.errors import ConfigError, ForeignHomeError, GatewayError, StoreIsDownError
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"

@@ -9,7 +9,7 @@ from hermes.config import load
 from hermes.core.manifest import Manifest
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.clock import SystemClock
-from hermes.store.db import open_database
+from hermes.store.open import open_database
 from tests.chaos.world import until
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes.services.janitor import Janitor
-from hermes.store.db import open_database
+from hermes.store.open import open_database
 from tests.fakes.clock import FakeClock
 
 

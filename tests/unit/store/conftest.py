@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store.db import Database, Limits, Trouble, Tx, open_database
+from hermes.store.db import Database, Limits, Trouble, Tx
+from hermes.store.open import open_database
 
 NOTES = """
 CREATE TABLE notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, count BIGINT NOT NULL DEFAULT 0, colour TEXT);

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from hermes.store import grants
-from hermes.store.db import open_database
 from hermes.store.grants import Grant
+from hermes.store.open import open_database
 from hermes.store.sqlite import mirror
 
 STANDS = Grant("gr_1", "p_7", "always", "delete on local", "", 1, "p_7", 1.0, "asked as K7QP2M", None)

@@ -18,7 +18,8 @@ import pytest
 
 from hermes.core.errors import ForeignHomeError, StoreIsDownError
 from hermes.store import inbox, migrations
-from hermes.store.db import Limits, Tx, open_database
+from hermes.store.db import Limits, Tx
+from hermes.store.open import open_database
 from hermes.store.sqlite import backup
 from hermes.store.sqlite.file import beside
 from tests.unit.store.conftest import Store, count, fill, put

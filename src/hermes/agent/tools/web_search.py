@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes.agent.toolkit.toolbox import ToolContext, tool
-from hermes.agent.web.search.service import LONGEST_QUERY, MOST_RESULTS, Hit, Search
+from hermes.agent.web.search.base import Hit
+from hermes.agent.web.search.service import LONGEST_QUERY, MOST_RESULTS, Search
 from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
 

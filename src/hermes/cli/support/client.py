@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hermes.cli.gateway import home_folder
+from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.core.keys import LOCAL
@@ -237,7 +237,7 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     from hermes.hosting.control.handlers.access import StandingVerbs
     from hermes.hosting.control.handlers.store import StoreVerbs
     from hermes.services.clock import SystemClock
-    from hermes.store.db import open_database
+    from hermes.store.open import open_database
 
     config = load_config(home).config
     where = config.database_url or home / "state.db"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import load_config
 from hermes.cli.support.prompts import Choice, Questions
-from hermes.cli.wizard.platform import wrapped, write
+from hermes.cli.wizard.page import wrapped
+from hermes.cli.wizard.platform import write
 from hermes.config import EMBEDDED, KNOWN
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
+from hermes.cli.wizard.page import Page, left, wrapped
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-WIDTH = 78
 
 # The order in which platforms are offered; others that were installed come after these.
 ORDER = (
@@ -65,17 +64,6 @@ class Flags:
     groups: str = ""
     account: str = MAIN
     is_checked: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A platform that was gone through: what is to be written, by dotted key, and who we are there."""
-
-    manifest: Manifest
-    account: str
-    changes: Mapping[str, str]
-    name: str
-    dm_policy: DmPolicy
 
 
 def flags_of(args: argparse.Namespace) -> Flags:
@@ -135,12 +123,6 @@ def set_up(
         print(f"✗ {error}\n{no_terminal((error.manifest,))}", file=sys.stderr)
         return USAGE_ERROR
     return 0
-
-
-def left(done: Sequence[str]) -> str:
-    if not done:
-        return "Left. Nothing was written."
-    return f"Left. Set up: {', '.join(done)}. Nothing else was written."
 
 
 def offered() -> tuple[Manifest, ...]:
@@ -423,7 +405,3 @@ def _plain(failure: str) -> str:
     """What is wrong, without the lines that tell where to write it: here it is asked for again."""
     first = failure.partition("\n")[0].strip()
     return first if first.endswith((".", "?", "!")) else f"{first}."
-
-
-def wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

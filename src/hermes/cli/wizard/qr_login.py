@@ -146,7 +146,7 @@ async def _done(
 def told_how_it_went(act: Callable[[list[str]], int]) -> int:
     """The exit code. ``act`` adds to the list what it has written, for whoever leaves after that."""
     from hermes.cli.support.prompts import LeftError
-    from hermes.cli.wizard.platform import left
+    from hermes.cli.wizard.page import left
 
     done: list[str] = []
     try:

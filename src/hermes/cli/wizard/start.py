@@ -15,7 +15,7 @@ from hermes.hosting.control import client as control
 
 if TYPE_CHECKING:
     from hermes.cli.support.prompts import Questions
-    from hermes.cli.wizard.platform import Page
+    from hermes.cli.wizard.page import Page
 
 CONNECT_SECONDS = 20.0
 LOOK_SECONDS = 0.2

@@ -16,8 +16,9 @@ from hermes.agent.skills.parse import read_skill, same_name
 from hermes.agent.skills.scan import scan
 from hermes.agent.skills.sync import BUNDLED
 from hermes.app.tools import COMMANDS
-from hermes.cli.main import BARE, load, parser_of
-from hermes.cli.main import COMMANDS as CLI
+from hermes.cli.commands import BARE
+from hermes.cli.commands import COMMANDS as CLI
+from hermes.cli.main import load, parser_of
 from hermes.config import find_key
 from hermes.config.layers import Loaded
 from hermes.config.layers import load as load_config

@@ -13,7 +13,8 @@ from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.store.db import Database, open_database
+from hermes.store.db import Database
+from hermes.store.open import open_database
 from tests.fakes.clock import FakeClock
 
 

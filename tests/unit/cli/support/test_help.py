@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermes.cli import gateway
-from hermes.cli.main import COMMANDS, load, main, parser_of
+from hermes.cli.commands import COMMANDS
+from hermes.cli.main import load, main, parser_of
 from hermes.cli.support.help import add_verbs
 from hermes.cli.support.program_name import even_examples
 

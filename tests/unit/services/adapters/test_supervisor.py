@@ -21,7 +21,7 @@ from hermes.core.ports import Emit
 from hermes.hosting.status import troubles
 from hermes.services.adapters.supervisor import Link, Supervisor
 from hermes.services.clock import SystemClock
-from hermes.store.db import open_database
+from hermes.store.open import open_database
 from tests.fakes.jumping import JumpingLoop, LoopClock, run_in_jumps
 
 

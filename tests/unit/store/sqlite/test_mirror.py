@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store.db import Database, Tx, open_database
+from hermes.store.db import Database, Tx
+from hermes.store.open import open_database
 from hermes.store.sqlite import mirror
 from hermes.store.sqlite.file import tx_of
 from hermes.store.sqlite.mirror import NAME, Mirror

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.store.db import Database, Trouble, Tx, open_database
+from hermes.store.db import Database, Trouble, Tx
+from hermes.store.open import open_database
 from hermes.store.sessions import transcripts, undo
 from hermes.store.sessions.undo import Shorter
 from hermes.store.sqlite.transcript_files import LOST, Journal, read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes.agent.web.search.service import Ask, Hit, Refusal, plain
+from hermes.agent.web.search.base import Ask, Hit, Refusal, plain
 
 
 class SearXng:

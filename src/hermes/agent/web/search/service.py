@@ -7,22 +7,18 @@ this machine included. What they find is a stranger's words all the same.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
-from html import unescape
-from typing import Any, Protocol
+from typing import Any
 
 import aiohttp
 import orjson
 from python_socks import ProxyError
 
 from hermes.agent.models.errors import retry_after_of
+from hermes.agent.web.search.base import NEEDS, Ask, Hit, Provider, Refusal
 from hermes.config import WebConfig
-from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.secret import Secret
 
 MOST_RESULTS = 20
 LONGEST_QUERY = 400
@@ -31,48 +27,6 @@ SECONDS = 20.0
 
 OpenSession = Callable[[], AbstractAsyncContextManager[aiohttp.ClientSession]]
 """A session by the proxy rules of the moment; leaving it closes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    title: str
-    url: str
-    snippet: str = ""
-    published: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One HTTP request, as a provider wants it."""
-
-    method: str
-    url: str
-    params: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they hold the key
-    body: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An answer that is no good: its number, its headers and as much of its body as tells why."""
-
-    status: int
-    headers: Mapping[str, str]
-    text: str
-
-
-class Provider(Protocol):
-    """Knows one search service: how it is asked, what its answer means, and what its refusals mean."""
-
-    name: str
-
-    def ask(self, query: str, count: int) -> Ask: ...
-
-    def hits(self, answer: Any) -> list[Hit]:
-        """What was found. KeyError, TypeError or AttributeError when the answer is of another form."""
-
-    def refused(self, refusal: Refusal) -> str:
-        """What a refusal of its own kind means, as a sentence; empty: no more than its number says."""
 
 
 class Search:
@@ -127,9 +81,6 @@ class Search:
             raise ToolError(f"{provider.name} sent something that is not JSON. Check its address.") from None
 
 
-NEEDS = {"brave": "key (BRAVE_API_KEY)", "tavily": "key (TAVILY_API_KEY)", "searxng": "address (SEARXNG_URL)"}
-
-
 def configured(config: WebConfig) -> list[Provider]:
     """Those that have what they need, in the order of choice."""
     from hermes.agent.web.search.brave import Brave
@@ -177,16 +128,3 @@ def _sentence(provider: Provider, refusal: Refusal) -> str:
             return f"{provider.name} has trouble of its own (HTTP {status}). Try again later."
         case status:
             return f"{provider.name} refused the search (HTTP {status}). Try other words."
-
-
-def sendable(key: Secret, name: str) -> str:
-    """A key as a header takes it; a stray character is said here, since the library's own error would print it."""
-    value = key.reveal().strip()
-    if not (value.isascii() and value.isprintable() and " " not in value):
-        raise ToolError(f"The key of {name} holds a character that no key has. The owner checks {NEEDS[name]}.")
-    return value
-
-
-def plain(text: object) -> str:
-    """A provider's snippet without its markup."""
-    return " ".join(unescape(re.sub(r"<[^>]{0,100}>", "", str(text or ""))).split())

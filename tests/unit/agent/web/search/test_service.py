@@ -10,9 +10,10 @@ from aiohttp import web
 
 from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.agent.tools.web_search import web_search
+from hermes.agent.web.search.base import Hit, Provider
 from hermes.agent.web.search.brave import Brave
 from hermes.agent.web.search.searxng import SearXng
-from hermes.agent.web.search.service import Hit, Provider, Search, configured
+from hermes.agent.web.search.service import Search, configured
 from hermes.agent.web.search.tavily import Tavily
 from hermes.config import WebConfig
 from hermes.core.errors import ToolError

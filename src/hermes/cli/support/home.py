@@ -1,0 +1,17 @@
+"""Find the home folder of Hermes, or say why it cannot be used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes.core.errors import ConfigError
+from hermes.hosting import paths
+
+
+def home_folder() -> Path:
+    """Where everything is kept. Raises ConfigError when nothing can be kept there."""
+    home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
+    if reason := paths.why_unusable(str(home)):
+        raise ConfigError(f"{home} cannot be the home folder: {reason}.\n  Set HERMES_HOME to a folder of yours.")
+    return home

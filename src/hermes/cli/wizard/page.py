@@ -1,0 +1,33 @@
+"""Share what the pages of the setup wizard have in common."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from hermes.core.access import DmPolicy
+from hermes.core.dataclasses import dataclass
+from hermes.core.manifest import Manifest
+
+WIDTH = 78
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A platform that was gone through: what is to be written, by dotted key, and who we are there."""
+
+    manifest: Manifest
+    account: str
+    changes: Mapping[str, str]
+    name: str
+    dm_policy: DmPolicy
+
+
+def left(done: Sequence[str]) -> str:
+    if not done:
+        return "Left. Nothing was written."
+    return f"Left. Set up: {', '.join(done)}. Nothing else was written."
+
+
+def wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

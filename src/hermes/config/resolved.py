@@ -1,0 +1,55 @@
+"""Say where a value was written, and what each key became."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+from hermes.config.values import Key, Raw
+from hermes.core.dataclasses import dataclass
+
+
+class Rank(IntEnum):
+    """Who is heard first."""
+
+    ENVIRONMENT = 0
+    HOME_ENV = 1
+    FOLDER_ENV = 2
+    YAML = 3
+    JSON = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a value stands. ``written`` is its name there."""
+
+    rank: Rank
+    label: str
+    written: str
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.label} line {self.line}" if self.line else self.label
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value that somebody wrote for a key. An alias (an older place of a key) is heard after the key itself."""
+
+    key: Key
+    raw: Raw
+    source: Source
+    is_alias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a key became. ``winner`` is None when a bad value left us with the last good one (``is_kept``) or
+    the default."""
+
+    key: Key
+    value: Any
+    winner: Source | None
+    entries: tuple[Entry, ...]
+    is_kept: bool = False
