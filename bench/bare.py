@@ -18,7 +18,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from hermes.agent.models.stream_timeouts import Crowd, hold_back
+from hermes.agent.models.stream_timeouts import ConcurrentStreams, hold_back
 
 PATH = "/v1/chat/completions"
 
@@ -63,7 +63,7 @@ class Bare:
         self._writer = writer
         self._http = http
         self._url = f"{model_url}/chat/completions"
-        self._crowd = Crowd()
+        self._crowd = ConcurrentStreams()
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         asked = orjson.loads(await request.read())

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.core.ports import Clock
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
-from hermes.services.outbound.presenter import DEFAULT_PACE, Pace
+from hermes.services.outbound.presenter import DEFAULT_PACE, PresenterTiming
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
@@ -22,13 +22,13 @@ async def started(
     model: FakeModel,
     *,
     clock: Clock | None = None,
-    pace: Pace = DEFAULT_PACE,
+    pace: PresenterTiming = DEFAULT_PACE,
     **environ: str,
 ) -> AsyncIterator[Gateway]:
     """Everybody is let in, and in a busy chat each message is a turn of its own."""
     workspace = folder / "work"
     workspace.mkdir(parents=True, exist_ok=True)
-    setting = Setting(
+    setting = GatewayOptions(
         home=folder / "home",
         environ={
             "TELEGRAM_BOT_TOKEN": telegram.token,

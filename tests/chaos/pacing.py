@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.core.markdown.streaming import CURSOR
-from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.presenter import PresenterTiming
 from hermes.store.db import Tx
 from tests.chaos.inside import started
 from tests.fakes.model import FakeModel, Reply
@@ -50,7 +50,7 @@ async def stream_at_once(folder: Path, chats: int, *, scale: float, deadline: fl
     """``scale`` 10: ten times the patience, everything ten times as quick."""
     async with FakeTelegram() as telegram, FakeModel() as model:
         telegram.limits = Limits(in_all=round(IN_ALL * scale), in_chat_seconds=1 / scale, retry_after=max(1, 3 / scale))
-        pace = Pace(0.4 / scale, 1.2 / scale, 4.0 / scale)
+        pace = PresenterTiming(0.4 / scale, 1.2 / scale, 4.0 / scale)
         wanted = {FIRST_CHAT + number: _answer(number) for number in range(chats)}
         for number, (chat, words) in enumerate(wanted.items()):
             # Some end while the others go on: their answers have to pass the edits.

@@ -21,7 +21,7 @@ from hermes.core.manifest import AdapterParts, Manifest
 from hermes.core.messages import InboundEvent, Marks
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.platforms.telegram import MANIFEST
-from hermes.services.adapters.supervisor import Link, Pace, Supervisor
+from hermes.services.adapters.supervisor import Link, Supervisor, SupervisorTiming
 from hermes.services.clock import SystemClock
 from hermes.store.open import open_database
 from tests.chaos.world import until
@@ -30,7 +30,7 @@ from tests.fakes.holding import lasting_threads
 from tests.fakes.site import Site
 from tests.fakes.telegram import UNPACED, FakeTelegram
 
-QUICK = Pace(backoff_seconds=(0.0,), conflict_seconds=0.0, watch_seconds=0.005)
+QUICK = SupervisorTiming(backoff_seconds=(0.0,), conflict_seconds=0.0, watch_seconds=0.005)
 WAIT_SECONDS = 20.0
 PUT_OFF_SECONDS = 0.05  # every other pause is shorter
 STEADY = 15  # so many looks in a row saw the same
@@ -234,7 +234,7 @@ async def supervising(
     folder: Path,
     *,
     emit_for: Callable[[AccountKey, Adapter], Emit] = _nowhere,
-    pace: Pace = QUICK,
+    pace: SupervisorTiming = QUICK,
 ) -> AsyncIterator[Supervisor]:
     """A real supervisor that has begun to connect. Whatever arrives is forgotten, where nobody else takes it."""
     db = await open_database(folder / "state.db")

@@ -15,7 +15,7 @@ from hermes.core.keys import AccountKey
 from hermes.core.messages import InboundEvent, Marks
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.whatsapp import MANIFEST
-from hermes.services.adapters.supervisor import Link, Pace, Supervisor
+from hermes.services.adapters.supervisor import Link, Supervisor, SupervisorTiming
 from hermes.services.clock import SystemClock
 from tests.chaos.reconnects import Grown, steady, supervising
 from tests.chaos.world import until
@@ -23,7 +23,7 @@ from tests.e2e.terminal import patched_environ
 from tests.fakes.whatsapp import FakeWhatsApp
 from tests.fakes.whatsapp_account import bridges, free_port
 
-QUICK = Pace(backoff_seconds=(0.02,), conflict_seconds=0.02, watch_seconds=0.01)
+QUICK = SupervisorTiming(backoff_seconds=(0.02,), conflict_seconds=0.02, watch_seconds=0.01)
 WAIT_SECONDS = 30.0
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)
 WARM_UP = 1

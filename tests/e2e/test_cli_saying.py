@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.app.tools import TOOLS
 from hermes.core.errors import GatewayError
 from hermes.hosting.control.handlers.gateway import verbs_of
@@ -57,7 +57,7 @@ def kinds(events: Told, *wanted: str) -> list[str]:
 @asynccontextmanager
 async def opened(folder: Path, environ: Mapping[str, str]) -> AsyncIterator[Client]:
     (folder / "work").mkdir(exist_ok=True)
-    setting = Setting(
+    setting = GatewayOptions(
         folder / "hermes-home",
         {"MESSAGING_CWD": str(folder / "work"), **environ},
         folder,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.speech import ffmpeg
-from hermes.agent.speech.command import Command
+from hermes.agent.speech.command import CommandVoice
 from tests.fakes import listening
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
@@ -35,7 +35,7 @@ SPEAKS = "flite -voice slt -f {text_file} -o {output}"
 
 async def spoken(text: str) -> bytes:
     """A voice message as a phone sends it: OGG/Opus."""
-    return await ffmpeg.convert(await Command(SPEAKS, "", SECONDS).speak(text), "opus")
+    return await ffmpeg.convert(await CommandVoice(SPEAKS, "", SECONDS).speak(text), "opus")
 
 
 async def written(sound: bytes) -> str:

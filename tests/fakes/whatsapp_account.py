@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from hermes.core.manifest import AdapterParts, Kept
+from hermes.core.manifest import AccountResource, AdapterParts
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Alive
 from hermes.core.secret import Secret
@@ -153,7 +153,7 @@ class BorrowedBridge(Bridge):
         self._address = address
 
     async def client(self) -> Client:
-        return self._asked_at(self._address)
+        return self._client_at(self._address)
 
     async def guest(self) -> Client | None:
         return None
@@ -220,7 +220,7 @@ class FakeWhatsAppAccount(FakeWhatsApp):
         defaults = {setting.key: setting.default for setting in MANIFEST.settings}
         own = {"enabled": True, "mode": "bot", "reply_prefix": "", "bridge_folder": str(bridges())}
         whole = {**defaults, **own, **(values or {})}
-        parts = AdapterParts("main", whole, http, alive, {}, folder=self.folder, kept=Kept())
+        parts = AdapterParts("main", whole, http, alive, {}, folder=self.folder, kept=AccountResource())
         parts.kept.one(Bridge, lambda: self._bridge(WhatsAppConfig.of(parts).places))
         return parts
 

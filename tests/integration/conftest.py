@@ -9,13 +9,13 @@ from types import ModuleType
 
 import pytest
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.app.tools import TOOLS
 from hermes.core.ports import Clock
 from hermes.services.clock import SystemClock
 from hermes.services.gateway import Gateway
-from hermes.services.outbound.presenter import DEFAULT_PACE, Pace
-from hermes.store.db import Limits
+from hermes.services.outbound.presenter import DEFAULT_PACE, PresenterTiming
+from hermes.store.db import StoreLimits
 from tests.fakes import tools
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import UNPACED, FakeTelegram
@@ -32,11 +32,15 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
 
     @asynccontextmanager
     async def starter(
-        *, clock: Clock | None = None, pace: Pace = DEFAULT_PACE, limits: Limits | None = None, **environ: str
+        *,
+        clock: Clock | None = None,
+        pace: PresenterTiming = DEFAULT_PACE,
+        limits: StoreLimits | None = None,
+        **environ: str,
     ) -> AsyncIterator[Gateway]:
         home = tmp_path / "home"
         extra: tuple[ModuleType, ...] = (tools,)
-        setting = Setting(
+        setting = GatewayOptions(
             home=home,
             environ={
                 "TELEGRAM_BOT_TOKEN": telegram.token,
@@ -51,7 +55,7 @@ def start(telegram: FakeTelegram, model: FakeModel, tmp_path: Path) -> Start:
             cwd=tmp_path,
             tools=(*TOOLS, *extra),
             clock=clock or SystemClock(),
-            store_limits=limits or Limits(),
+            store_limits=limits or StoreLimits(),
             pace=pace,
         )
         (tmp_path / "work").mkdir(exist_ok=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.app.tools import TOOLS
 from hermes.services.gateway import Gateway
 from tests.fakes import tools
@@ -41,7 +41,7 @@ async def gateway_on(
         "MESSAGING_CWD": str(folder / "work"),
         "SESSION_RESET_MODE": "none",
     }
-    setting = Setting(home=folder / "home", environ=environ, cwd=folder, tools=(*TOOLS, tools), clock=clock)
+    setting = GatewayOptions(home=folder / "home", environ=environ, cwd=folder, tools=(*TOOLS, tools), clock=clock)
     async with open_gateway(setting) as gateway:
         loop.watch(gateway.db)
         await qq.wait_for(lambda: qq.is_listening)

@@ -12,13 +12,13 @@ from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.people import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
-from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.presenter import PresenterTiming
 from hermes.store import approvals, inbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import make_home
 from hermes.store.open import open_database
 from hermes.store.turns import steps, tool_calls, turns
-from hermes.store.turns.begin import Begun
+from hermes.store.turns.begin import BegunTurn
 from tests.contract.store import rows
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, calls_tools
@@ -113,7 +113,7 @@ async def test_a_question_answered_before_the_turn_sleeps_leaves_no_half_preview
     words = tuple(f"w{number} " for number in range(30))
     model.script([replace(DANGER, tokens=words, tokens_per_second=20), "All done."])
     hold = telegram.hold("editMessageText")
-    async with start(pace=Pace(first_sign_seconds=0.01, preview_after_seconds=0.0)) as gateway:
+    async with start(pace=PresenterTiming(first_sign_seconds=0.01, preview_after_seconds=0.0)) as gateway:
         await make(gateway, 7, PersonRole.OWNER)
         telegram.user_says("do it")
         await hold.reached()
@@ -396,7 +396,7 @@ async def _plant(db: Database, name: str, arguments: str, state: str) -> None:
     await db.write(_bring_to, begun, new.id, state, now)
 
 
-def _bring_to(tx: Tx, begun: Begun, call_id: str, state: str, now: float) -> None:
+def _bring_to(tx: Tx, begun: BegunTurn, call_id: str, state: str, now: float) -> None:
     if state in ("allowed", "refused"):
         approvals.answer(tx, "ap_1", allow=state == "allowed", by="Ana", reason="", now=now)
     if state == "started":
@@ -480,7 +480,7 @@ async def test_a_stop_that_comes_while_the_question_is_put_counts_though_it_was_
     start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
 ) -> None:
     model.script([DANGER, "All done."])
-    async with start(pace=Pace(first_sign_seconds=0.0)) as gateway:
+    async with start(pace=PresenterTiming(first_sign_seconds=0.0)) as gateway:
         await make(gateway, 7, PersonRole.OWNER)
         hold = telegram.hold("sendChatAction")
         telegram.user_says("do it")

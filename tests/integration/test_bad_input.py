@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.services.gateway import Gateway
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel
@@ -67,7 +67,7 @@ async def a_gateway(telegram: FakeTelegram, model: FakeModel) -> AsyncIterator[G
             "OPENAI_BASE_URL": model.url,
             "MESSAGING_CWD": folder,
         }
-        async with open_gateway(Setting(Path(folder) / "home", environ, Path(folder))) as gateway:
+        async with open_gateway(GatewayOptions(Path(folder) / "home", environ, Path(folder))) as gateway:
             yield gateway
 
 

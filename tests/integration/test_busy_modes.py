@@ -8,7 +8,7 @@ import pytest
 
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.services.gateway import Gateway
-from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.presenter import PresenterTiming
 from hermes.store.db import Tx
 from tests.fakes.model import FakeModel, calls_tools, last_user_text
 from tests.fakes.telegram import FakeTelegram
@@ -117,7 +117,7 @@ async def test_steer_hands_all_five_over_after_the_tool_call(
 # One message, whatever the mode
 
 
-TOLD_AT_ONCE = Pace(told_it_waits_seconds=0.01)
+TOLD_AT_ONCE = PresenterTiming(told_it_waits_seconds=0.01)
 
 
 async def test_what_waits_is_told_once_for_each_turn_and_comes_next(
@@ -145,7 +145,7 @@ async def test_an_interrupted_turn_needs_no_words(start: Start, telegram: FakeTe
 async def test_a_message_that_was_begun_meanwhile_is_not_told_that_it_waits(
     start: Start, telegram: FakeTelegram, model: FakeModel
 ) -> None:
-    async with start(HERMES_BUSY_MODE="queue", pace=Pace(told_it_waits_seconds=0.2)):
+    async with start(HERMES_BUSY_MODE="queue", pace=PresenterTiming(told_it_waits_seconds=0.2)):
         await say_five_during_a_turn(telegram, model)
         model.release()
         await telegram.wait_for(lambda: len(telegram.sent) >= 6, WAIT_SECONDS)

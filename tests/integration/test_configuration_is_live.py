@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.services.gateway import Gateway
 from tests.fakes.model import FakeModel
 from tests.fakes.proxy import FakeHttpProxy
@@ -173,7 +173,7 @@ async def test_a_proxy_written_into_env_is_the_way_of_the_next_call(
 
 async def test_the_log_level_follows_its_setting(home: Path, tmp_path: Path) -> None:
     levels: list[str] = []
-    async with open_gateway(Setting(home, {}, tmp_path, set_log_level=levels.append)):
+    async with open_gateway(GatewayOptions(home, {}, tmp_path, set_log_level=levels.append)):
         assert levels == ["INFO"]
         write(home, "config.yaml", "logs:", "  level: debug")
         await until(lambda: levels[-1] == "DEBUG")

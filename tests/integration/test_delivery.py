@@ -12,9 +12,9 @@ from hermes.core.keys import Target
 from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import OutboundMessage
 from hermes.services.gateway import Gateway
-from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.presenter import PresenterTiming
 from hermes.store import outbox
-from hermes.store.db import Limits, Tx
+from hermes.store.db import StoreLimits, Tx
 from hermes.store.outbox import OutboxKind
 from tests.chaos.store_troubles import holding_the_lock
 from tests.fakes.clock import FakeClock
@@ -23,7 +23,7 @@ from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start, crash
 from tests.integration.watching import SECONDS, answered, outbox_rows, turn_is, until
 
-AT_ONCE = Pace(first_sign_seconds=0.01, preview_after_seconds=0.0, typing_every_seconds=4.0)
+AT_ONCE = PresenterTiming(first_sign_seconds=0.01, preview_after_seconds=0.0, typing_every_seconds=4.0)
 LONG = "\n\n".join(f"Part {number}. " + "word " * 700 for number in range(3))
 
 
@@ -274,7 +274,7 @@ async def test_a_turn_left_because_the_store_was_down_is_shown_once_when_it_goes
 ) -> None:
     model.calls_tools([("search_files", {"text": "x"})])
     model.hold()
-    async with start(pace=AT_ONCE, limits=Limits(busy_seconds=0.2)) as gateway:
+    async with start(pace=AT_ONCE, limits=StoreLimits(busy_seconds=0.2)) as gateway:
         telegram.user_says("look for x")
         await telegram.wait_for(lambda: telegram.typings == 1, SECONDS)
         async with holding_the_lock(tmp_path / "home" / "state.db"):

@@ -7,7 +7,7 @@ import asyncio
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolSpec
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.requests.requests import Door, RequestState
+from hermes.services.requests.requests import Requests, RequestState
 from tests.fakes.model import FakeModel, calls_tools
 from tests.integration.conftest import Start
 
@@ -20,7 +20,7 @@ def request(*texts: str, session: str = "one", kind: RequestKind = RequestKind.C
     return AgentRequest(kind, key, "key:default", messages, TurnOptions(**options))  # type: ignore[arg-type]
 
 
-async def until(door: Door, event_id: str, status: str) -> RequestState:
+async def until(door: Requests, event_id: str, status: str) -> RequestState:
     for _ in range(500):
         state = await door.state_of(event_id)
         if state is not None and state.status == status:

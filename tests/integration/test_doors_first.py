@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.app.serve import serve
 from hermes.hosting.control import client as control
 from hermes.hosting.heartbeat_writer import Heartbeat
@@ -23,7 +23,7 @@ from hermes.hosting.worker import StopRequest, WorkerOptions
 from hermes.servers.api.context import ApiParts
 from hermes.servers.api.models import routes
 from hermes.servers.app import make_app
-from hermes.services.requests.requests import Door
+from hermes.services.requests.requests import Requests
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.test_door import request
@@ -52,9 +52,9 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.
     sys.modules.pop(NAME, None)
 
 
-def setting(tmp_path: Path, model: FakeModel) -> Setting:
+def setting(tmp_path: Path, model: FakeModel) -> GatewayOptions:
     environ = {"OPENAI_API_KEY": "sk-test-0123456789", "OPENAI_BASE_URL": model.url}
-    return Setting(tmp_path / "home", environ, tmp_path, tools=(NAME,), doors_first=True)
+    return GatewayOptions(tmp_path / "home", environ, tmp_path, tools=(NAME,), doors_first=True)
 
 
 @pytest.mark.timeout(100)
@@ -74,7 +74,7 @@ async def test_a_request_before_the_tools_are_there_waits_for_them_and_holds_up_
     assert [tool["function"]["name"] for tool in model.requests[0]["tools"]] == ["late_tool"]
 
 
-async def _ask(door: Door, session: str) -> str:
+async def _ask(door: Requests, session: str) -> str:
     async with door.ask(request("hello", session=session)) as ticket:
         return (await ticket.result()).text
 

@@ -16,7 +16,7 @@ from hermes.store.db import Database, Tx
 from hermes.store.home import make_home
 from hermes.store.open import open_database
 from hermes.store.turns import steps, tool_calls, turns
-from hermes.store.turns.begin import Begun
+from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.tool_calls import NewCall
 from tests.contract.store import rows
 from tests.fakes.model import FakeModel
@@ -74,7 +74,7 @@ async def _plant(db: Database, index: int, state: str) -> None:
         await db.write(_bring_to, begun, call, wanted)
 
 
-def _new(begun: Begun, number: int) -> NewCall:
+def _new(begun: BegunTurn, number: int) -> NewCall:
     name, arguments = BATCH[number]
     call = ToolCall(f"call_{number}", name, json.dumps(arguments))
     question = rows.question(f"ap_{number}", code=f"CODE{number}", expires_at=4e9)
@@ -83,7 +83,7 @@ def _new(begun: Begun, number: int) -> NewCall:
     return NewCall(f"{begun.turn.id}:1:{number}", call, asked)
 
 
-def _bring_to(tx: Tx, begun: Begun, call: tool_calls.Call, state: str) -> None:
+def _bring_to(tx: Tx, begun: BegunTurn, call: tool_calls.StoredCall, state: str) -> None:
     if call.approval_id and state != "waiting":
         approvals.answer(tx, call.approval_id, allow=state != "refused", by="Ana", reason="", now=NOW)
     if state in ("started", "done"):

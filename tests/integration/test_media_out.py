@@ -10,7 +10,7 @@ import pytest
 
 from hermes.core.people import PersonRole
 from hermes.services.gateway import Gateway
-from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.presenter import PresenterTiming
 from hermes.services.outbound.spool import Spool
 from tests.fakes.clock import FakeClock
 from tests.fakes.files import OPUS, png, wav
@@ -224,7 +224,7 @@ async def test_a_preview_never_shows_a_path(
     tokens = ("Looking at it now.\nMEDIA:", "a.txt", "\nDone.")
     model.script([Reply(tokens=tokens)])
     model.hold()
-    async with start(pace=Pace(first_sign_seconds=0.0, preview_after_seconds=0.0)):
+    async with start(pace=PresenterTiming(first_sign_seconds=0.0, preview_after_seconds=0.0)):
         (tmp_path / "work" / "a.txt").write_text("x")
         telegram.user_says("send it")
         await sent(telegram, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.session_search import Recall
+from hermes.agent.session_search import SessionSearch
 from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.agent.tools.session_search import session_search
 from hermes.core.errors import ToolError
@@ -24,8 +24,8 @@ BOB = 8
 PEOPLE = {"TELEGRAM_ALLOWED_USERS": f"{USER},{BOB}", "TELEGRAM_GROUP_POLICY": "open"}
 
 
-def recall(gateway: Gateway) -> Recall:
-    return Recall(gateway.db, gateway.home, gateway.clock)
+def recall(gateway: Gateway) -> SessionSearch:
+    return SessionSearch(gateway.db, gateway.home, gateway.clock)
 
 
 async def found(gateway: Gateway, query: str, user: int = USER, session_id: str = "") -> list[str]:

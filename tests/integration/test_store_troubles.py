@@ -13,7 +13,7 @@ import pytest
 
 from hermes.services.gateway import Gateway
 from hermes.store import people
-from hermes.store.db import Limits, Tx
+from hermes.store.db import StoreLimits, Tx
 from tests.chaos import store_troubles
 from tests.chaos.store_troubles import Planted, heard, plant, rows_of
 from tests.fakes.model import FakeModel
@@ -23,7 +23,7 @@ from tests.integration.conftest import Start
 HOME_CHANNEL = 99
 SETTINGS = {"TELEGRAM_ALLOW_ALL_USERS": "true", "TELEGRAM_HOME_CHANNEL": str(HOME_CHANNEL), "HERMES_BUSY_MODE": "queue"}
 NEEDED = 990
-QUICK = Limits(busy_seconds=0.3)
+QUICK = StoreLimits(busy_seconds=0.3)
 
 
 @pytest.fixture

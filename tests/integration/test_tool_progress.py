@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from hermes.core.i18n.catalogue import ENGLISH
-from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.presenter import PresenterTiming
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 
-AT_ONCE = Pace(first_sign_seconds=0.01, preview_after_seconds=0.0)
+AT_ONCE = PresenterTiming(first_sign_seconds=0.01, preview_after_seconds=0.0)
 TWO_READS = calls_tools(("read_file", {"path": "notes.txt"}), ("read_file", {"path": "notes.txt", "first_line": 2}))
 
 

@@ -11,7 +11,7 @@ from hermes.core.messages import Role
 from hermes.core.turn import MAX_DEATHS, WARNED_CALLS
 from hermes.services.events import TextArrived, TurnEvent
 from hermes.services.gateway import Gateway
-from hermes.services.outbound.presenter import Pace
+from hermes.services.outbound.presenter import PresenterTiming
 from hermes.services.turns import StopReason
 from hermes.store.sessions import transcripts
 from tests.fakes.clock import FakeClock
@@ -400,7 +400,7 @@ async def test_a_turn_that_breaks_us_ends_in_words_though_a_newer_message_interr
             raise TypeError
 
     model.hold(silently=True)
-    async with start(pace=Pace(first_sign_seconds=0.0)) as gateway, asyncio.timeout(SECONDS):
+    async with start(pace=PresenterTiming(first_sign_seconds=0.0)) as gateway, asyncio.timeout(SECONDS):
         hold = telegram.hold("sendChatAction")
         telegram.user_says("break")
         await hold.reached()

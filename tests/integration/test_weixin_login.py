@@ -14,7 +14,7 @@ import pytest
 from hermes.cli.main import main
 from hermes.cli.support.prompts import LeftError
 from hermes.cli.wizard import platform
-from hermes.cli.wizard.page import Page
+from hermes.cli.wizard.page import PlatformPage
 from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
 from tests.e2e.terminal import patched_environ
@@ -150,7 +150,7 @@ async def test_set_up_offers_the_code_and_asks_for_no_token(weixin: FakeWeixin, 
     asking, person = wizard(tmp_path, weixin, "", "", "")
     out = io.StringIO()
 
-    def act() -> Page:
+    def act() -> PlatformPage:
         with redirect_stdout(out):
             return asking.page()
 

@@ -13,7 +13,7 @@ from hermes.store import codec, outbox, people
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxRow
 from hermes.store.turns import tool_calls, turns
-from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.tool_calls import StoredCall
 from hermes.store.turns.turns import Turn
 from tests.fakes.model import FakeModel, complaint_about
 from tests.fakes.server import Sent
@@ -49,8 +49,8 @@ async def turn_is(gateway: Gateway, state: str, within: float = SECONDS) -> Turn
     return found[0]
 
 
-async def calls(gateway: Gateway) -> list[Call]:
-    def read(tx: Tx) -> list[Call]:
+async def calls(gateway: Gateway) -> list[StoredCall]:
+    def read(tx: Tx) -> list[StoredCall]:
         ids = tx.all("SELECT id FROM turns ORDER BY created_at, id", str)
         return [call for turn_id in ids for call in tool_calls.of_turn(tx, turn_id)]
 

@@ -110,7 +110,7 @@ def request(older: Sequence[ChatMessage], summary: str, *, most: int) -> list[Ch
     lines: list[str] = []
     room = most
     for message in reversed(older):
-        line = _shown(message)
+        line = _render_message(message)
         room -= len(line) + 1
         if room < 0:
             lines.append("[earlier lines are left out]")
@@ -121,7 +121,7 @@ def request(older: Sequence[ChatMessage], summary: str, *, most: int) -> list[Ch
     return [ChatMessage(Role.SYSTEM, INSTRUCTIONS), ChatMessage(Role.USER, f"{before}The lines:\n{talk}")]
 
 
-def _shown(message: ChatMessage) -> str:
+def _render_message(message: ChatMessage) -> str:
     who = f"result of {message.name}" if message.role is Role.TOOL else message.role.value
     text = _clipped(message.text, LONGEST_RESULT if message.role is Role.TOOL else LONGEST_LINE)
     calls = "".join(f" [calls {call.name} {_clipped(call.arguments, 300)}]" for call in message.tool_calls)
@@ -136,7 +136,7 @@ def _clipped(text: str, limit: int) -> str:
     return f"{text[:half]} [… {len(text) - 2 * half:,} characters …] {text[-half:]}"
 
 
-def as_kept(answer: str, tools: Sequence[str]) -> str:
+def stored_summary(answer: str, tools: Sequence[str]) -> str:
     """The summary as it is stored: bounded, with the tools that this talk has found, so that it keeps them."""
     text = answer.replace(FOUND_BEFORE, "").replace(OPENING, "").strip()[:LONGEST_SUMMARY]
     return f"{text}\n{FOUND_BEFORE}{', '.join(tools)}" if tools else text

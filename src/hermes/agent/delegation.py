@@ -9,7 +9,7 @@ from hermes.core.keys import SessionKey
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class Subtask:
     """One part of a task. ``key`` names it for good: asked for twice, after a crash, it is done once."""
 
     key: str
@@ -20,7 +20,7 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrandEnd:
+class SubtaskResult:
     """How an errand ended: ``state`` is that of its turn, ``text`` its last words or the reason why there are none."""
 
     state: str
@@ -38,6 +38,6 @@ class Delegation:
     ``most`` errands of one call, ``deepest`` level of errands that make errands.
     """
 
-    run: Callable[[Sequence[Errand]], Awaitable[list[ErrandEnd]]]
+    run: Callable[[Sequence[Subtask]], Awaitable[list[SubtaskResult]]]
     most: Callable[[], int]
     deepest: Callable[[], int]

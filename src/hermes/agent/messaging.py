@@ -11,15 +11,15 @@ from hermes.core.messages import AttachmentKind, Capabilities
 from hermes.store import outbox, outbox_files
 from hermes.store.db import Tx
 from hermes.store.outbox import Outgoing
-from hermes.store.outbox_files import FileOut
+from hermes.store.outbox_files import OutboxFile
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class OutgoingFiles:
     """Files that lie ready to be sent: their rows, what is remembered until they have arrived, and what was refused."""
 
     rows: Sequence[Outgoing]
-    files: Sequence[FileOut]
+    files: Sequence[OutboxFile]
     refused: Sequence[str] = ()
 
     def store(self, tx: Tx, *, now: float) -> None:
@@ -28,21 +28,21 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class MessageSender:
     """``write`` makes the rows of one letter under a key, so that writing it twice stores it once; ``due`` tells
     delivery once they are committed; ``homes`` are the accounts there are, and their home channels. ``mail`` is for a
     letter that names files of the caller's workspace.
     """
 
     write: Callable[[Target, str, str], Sequence[Outgoing]]
-    mail: Callable[[ToolContext, Target, str], Awaitable[Parcel]]
+    mail: Callable[[ToolContext, Target, str], Awaitable[OutgoingFiles]]
     due: Callable[[Sequence[Outgoing]], None]
     homes: Callable[[], Mapping[AccountKey, str]]
     now: Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFile:
+class GeneratedFile:
     """A file that we made ourselves. ``key`` names its letter: making it twice sends it once."""
 
     data: bytes
@@ -53,10 +53,10 @@ class MadeFile:
 
 
 @dataclass(frozen=True, slots=True)
-class ParcelPost:
+class FileSender:
     """How a tool sends a file that it made. ``pack`` puts it where nobody can change it; then its rows are stored."""
 
     limits: Callable[[Target], Capabilities]
-    pack: Callable[[Target, MadeFile, str], Awaitable[Parcel]]
+    pack: Callable[[Target, GeneratedFile, str], Awaitable[OutgoingFiles]]
     due: Callable[[Sequence[Outgoing]], None]
     now: Callable[[], float]

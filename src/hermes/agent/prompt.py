@@ -107,7 +107,7 @@ class PromptBuilder:
     def compose(self, rows: Sequence[InboxRow]) -> Prompt:
         """Join events into one user message. A quoted message is shown; in a group the sender is named."""
         if rows[-1].kind == "request":
-            return _asked(codec.load_request(rows[-1].body))
+            return _prompt_of_request(codec.load_request(rows[-1].body))
         messages = [codec.load_message(row.body) for row in rows]
         last = messages[-1]
         text = "\n".join(spoken(message) for message in messages)
@@ -151,7 +151,7 @@ def day(now: datetime) -> str:
     return f"Today is {now:%A}, {now:%Y-%m-%d} ({now.tzname() or 'UTC'})."
 
 
-def _asked(request: AgentRequest) -> Prompt:
+def _prompt_of_request(request: AgentRequest) -> Prompt:
     *before, last = request.messages
     platform = request.session_key.platform
     return Prompt(

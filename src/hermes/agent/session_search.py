@@ -18,7 +18,7 @@ from hermes.store.db import Database, Tx
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session
 from hermes.store.sqlite import search_index
-from hermes.store.sqlite.search_index import Hit, IndexedLine
+from hermes.store.sqlite.search_index import IndexedLine, IndexHit
 
 log = logging.getLogger(__name__)
 
@@ -37,18 +37,18 @@ LONGEST_TEXT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SessionHit:
     session: Session
-    hit: Hit
+    hit: IndexHit
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    found: Sequence[Found]
+class SessionSearchResult:
+    found: Sequence[SessionHit]
     is_complete: bool
 
 
-class Recall:
+class SessionSearch:
     """Searches the transcripts of the store through an index beside it, which follows by itself."""
 
     def __init__(self, db: Database, home: Path, clock: Clock) -> None:
@@ -57,17 +57,17 @@ class Recall:
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
 
-    async def search(self, query: str, *, person_id: str, session_id: str, count: int) -> Answer:
+    async def search(self, query: str, *, person_id: str, session_id: str, count: int) -> SessionSearchResult:
         """The best matches among what belongs to this person alone, and in the session in which is asked."""
         deadline = self._clock.monotonic() + FIRST_SECONDS
         is_complete = await self._catch_up(deadline)
-        found: list[Found] = []
+        found: list[SessionHit] = []
         for after in range(0, DEEPEST, PAGE):
             hits = await self._run(search_index.find, query, person_id=person_id, limit=PAGE, after=after)
             found += await self._db.read(_visible, hits, person_id, session_id)
             if len(found) >= count or len(hits) < PAGE:
                 break
-        return Answer(found[:count], is_complete)
+        return SessionSearchResult(found[:count], is_complete)
 
     async def read(self, name: str, *, person_id: str, session_id: str, after: int, count: int) -> list[IndexedLine]:
         """Lines of one session, if it is this person's. Empty when there is none that they may read."""
@@ -148,7 +148,7 @@ def _lines_to_index(tx: Tx, session_id: str, after: int) -> tuple[list[IndexedLi
     return _spoken(tx, session_id, lines), lines[-1].seq if lines else after
 
 
-def _spoken(tx: Tx, session_id: str, lines: Sequence[transcripts.Line]) -> list[IndexedLine]:
+def _spoken(tx: Tx, session_id: str, lines: Sequence[transcripts.TranscriptLine]) -> list[IndexedLine]:
     """What people and the agent said; results of tools are noise, and may be another's files."""
     whose: dict[str, str] = {}
     found = []
@@ -163,12 +163,12 @@ def _spoken(tx: Tx, session_id: str, lines: Sequence[transcripts.Line]) -> list[
     return found
 
 
-def _visible(tx: Tx, hits: Sequence[Hit], person_id: str, session_id: str) -> list[Found]:
+def _visible(tx: Tx, hits: Sequence[IndexHit], person_id: str, session_id: str) -> list[SessionHit]:
     known: dict[str, Session | None] = {}
     for hit in hits:
         if hit.session_id not in known:
             known[hit.session_id] = _own(tx, hit.session_id, person_id, session_id)
-    return [Found(session, hit) for hit in hits if (session := known[hit.session_id]) is not None]
+    return [SessionHit(session, hit) for hit in hits if (session := known[hit.session_id]) is not None]
 
 
 def _own(tx: Tx, wanted: str, person_id: str, current: str) -> Session | None:

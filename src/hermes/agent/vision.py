@@ -50,7 +50,7 @@ def without_pictures(history: Sequence[ChatMessage]) -> list[ChatMessage]:
     return [replace(message, images=()) if message.images else message for message in history]
 
 
-class Sight:
+class VisionModel:
     """Asks a model about a picture. ``model_of`` gives the one for a chat."""
 
     def __init__(self, model_of: Callable[[SessionKey], Model]) -> None:

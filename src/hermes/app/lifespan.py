@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hermes.agent.backends.terminals import end_leftovers
-from hermes.app.wiring import Ground, Setting, Wiring
+from hermes.app.wiring import GatewayOptions, StartupContext, Wiring
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
-from hermes.services.keep_running import kept_up
+from hermes.services.keep_running import keep_running
 from hermes.services.processes import kill_group
 from hermes.store import claims
 from hermes.store.db import Database, Tx
@@ -24,7 +24,7 @@ from hermes.store.ids import new_id
 from hermes.store.open import open_database
 from hermes.store.turns import tool_calls
 
-__all__ = ["Setting", "open_gateway"]
+__all__ = ["GatewayOptions", "open_gateway"]
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ SENDS_DRAIN_SECONDS = 1.5
 
 
 @asynccontextmanager
-async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
+async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
     """Own the home, open the store, build every service and run them until the end of the block."""
     make_home(setting.home)
     async with AsyncExitStack() as stack:
         stack.callback((await _own(setting)).release)
-        ground = Ground(setting)
+        ground = StartupContext(setting)
         db = await _open_store(ground)
         stack.push_async_callback(db.close)
         owner = new_id("inc")
@@ -56,7 +56,7 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
         stack.push_async_callback(gateway.embedded.aclose)
         stack.push_async_callback(gateway.fetcher.aclose)
         tasks = [
-            asyncio.create_task(kept_up(name, run, ground.troubles.texts), name=name)
+            asyncio.create_task(keep_running(name, run, ground.troubles.texts), name=name)
             for name, run in wiring.background().items()
         ]
         stack.push_async_callback(_end, tasks)
@@ -69,7 +69,7 @@ async def open_gateway(setting: Setting) -> AsyncIterator[Gateway]:
             await _drain(gateway)
 
 
-async def _own(setting: Setting) -> locks.Lock:
+async def _own(setting: GatewayOptions) -> locks.Lock:
     """Become the owner of the home. A gateway waits out a command that works there alone; a command waits less."""
     path = paths.owner_lock(str(setting.home))
     what, seconds = ("gateway", GATEWAY_WAIT_SECONDS) if setting.only is None else ("hermes command", LOCK_WAIT_SECONDS)
@@ -81,7 +81,7 @@ async def _own(setting: Setting) -> locks.Lock:
     return lock
 
 
-async def _open_store(ground: Ground) -> Database:
+async def _open_store(ground: StartupContext) -> Database:
     """Open the database and own it. A server that comes up after us is waited for: nothing is lost meanwhile."""
     setting = ground.setting
     while True:

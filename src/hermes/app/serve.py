@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 from hermes.config import EMBEDDED, ApiConfig
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
@@ -29,7 +29,7 @@ from hermes.hosting.restart_policy import RESTART_ASKED
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
 from hermes.servers.api import security
 from hermes.servers.api.api import make_api
-from hermes.servers.api.auth import KeyRing
+from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.events import TurnEnded, TurnEvent
@@ -74,14 +74,14 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         return code
 
 
-def _setting(options: WorkerOptions) -> Setting:
-    return Setting(
+def _setting(options: WorkerOptions) -> GatewayOptions:
+    return GatewayOptions(
         options.home,
         os.environ,
         Path.cwd(),
         redactor=options.redactor,
         paused_because=options.safe_reason,
-        store_is_down=_Waiting(options).goes_on,
+        store_is_down=_DatabaseWait(options).goes_on,
         set_log_level=logging.getLogger().setLevel,
         doors_first=True,
         # Another gateway has the database: end here, and let the supervisor find out when it is free again.
@@ -97,7 +97,7 @@ async def _greet(gateway: Gateway, options: WorkerOptions, http: HttpServer | No
     _print(banner.closing(seconds=seconds, command=options.command, is_terminal=sys.stdout.isatty()))
 
 
-class _Waiting:
+class _DatabaseWait:
     """Waits at the start for a database server, says so once, and gives up only when asked to stop."""
 
     def __init__(self, options: WorkerOptions) -> None:
@@ -105,7 +105,7 @@ class _Waiting:
         self._told = ""
 
     def goes_on(self, reason: str) -> bool:
-        if self._options.stop.is_asked:
+        if self._options.stop.is_requested:
             return False
         if self._told != reason:
             self._told = reason
@@ -119,7 +119,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     """Open the doors: the HTTP port, and the control socket."""
     http: HttpServer | None = None
     api = gateway.config.api
-    keys = KeyRing(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
+    keys = ApiKeys(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
     if api.enabled:
         app = make_api(ApiParts(gateway, lambda: process_snapshot(options)), keys)
         http = HttpServer(app, api.host, api.port, lambda: security.why_closed(_as_bound(gateway.config.api, api)))

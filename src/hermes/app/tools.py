@@ -10,9 +10,9 @@ import aiohttp
 
 from hermes.agent.backends.terminals import Terminals
 from hermes.agent.delegation import Delegation
-from hermes.agent.messaging import Parcel, Post
+from hermes.agent.messaging import MessageSender, OutgoingFiles
 from hermes.agent.skills.library import SkillLibrary
-from hermes.agent.speech.tts import Voices
+from hermes.agent.speech.tts import Synthesizer
 from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
 from hermes.core.i18n.catalogue import ENGLISH
@@ -24,8 +24,8 @@ from hermes.core.secret import Redactor
 from hermes.services.http import ProxyRules, make_session
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.outbound.media import Media
-from hermes.services.outbound.rows import Letters
-from hermes.services.requests.subtasks import Errands
+from hermes.services.outbound.rows import OutboxWriter
+from hermes.services.requests.subtasks import Subtasks
 from hermes.store import chat_settings
 from hermes.store.db import Database
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -78,7 +78,7 @@ COMMANDS: tuple[str, ...] = (
 )
 
 
-class Equipment:
+class ToolFactory:
     """Makes the parts of one home. ``parts`` is filled when all services are there; tools ask it by type."""
 
     def __init__(
@@ -98,30 +98,30 @@ class Equipment:
     def _env_files(self) -> EnvFiles:
         return EnvFiles((self._home / ".env", self._cwd / ".env"))
 
-    def post(self, letters: Letters, media: Media) -> Post:
+    def post(self, letters: OutboxWriter, media: Media) -> MessageSender:
         def write(target: Target, text: str, key: str) -> list[Outgoing]:
             return letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
 
-        async def mail(ctx: ToolContext, target: Target, text: str) -> Parcel:
+        async def mail(ctx: ToolContext, target: Target, text: str) -> OutgoingFiles:
             made = await media.compose(
                 OutboundMessage(target, text), lambda: ctx, ENGLISH, turn_id="", lane=str(ctx.origin)
             )
-            return Parcel(made.rows, made.files, made.refused)
+            return OutgoingFiles(made.rows, made.files, made.refused)
 
-        return Post(write, mail, letters.due, lambda: home_channels(self._config()), self._clock.now)
+        return MessageSender(write, mail, letters.due, lambda: home_channels(self._config()), self._clock.now)
 
-    def delegation(self, errands: Errands) -> Delegation:
+    def delegation(self, errands: Subtasks) -> Delegation:
         config = self._config
         return Delegation(errands.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
 
     def open_http(self) -> aiohttp.ClientSession:
         return make_session(ProxyRules.of(self._config().proxies))
 
-    def voices(self, db: Database) -> Voices:
+    def voices(self, db: Database) -> Synthesizer:
         async def is_silent(lane: str) -> bool:
             return (await db.read(chat_settings.of_lane, lane)).voice == "off"
 
-        return Voices(self._config, self.open_http, is_silent)
+        return Synthesizer(self._config, self.open_http, is_silent)
 
     def open_proxied(self, url: str) -> aiohttp.ClientSession | None:
         rules = ProxyRules.of(self._config().proxies)

@@ -11,25 +11,25 @@ from types import ModuleType
 from typing import Any
 
 from hermes.agent.backends.terminals import Terminals
-from hermes.agent.messaging import ParcelPost
+from hermes.agent.messaging import FileSender
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.prompt import PromptBuilder
-from hermes.agent.session_search import Recall
+from hermes.agent.session_search import SessionSearch
 from hermes.agent.skills.enable import SkillSwitches
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.render import SkillCalls
-from hermes.agent.speech.stt import Ears
-from hermes.agent.speech.tts import Voices
+from hermes.agent.speech.stt import Transcriber
+from hermes.agent.speech.tts import Synthesizer
 from hermes.agent.todos import TodoLists
 from hermes.agent.toolkit.toolbox import Parts, Toolbox, tools_of
 from hermes.agent.toolkit.toolsets import Accesses, mistakes
-from hermes.agent.vision import Sight
-from hermes.agent.web.reader import Reader
+from hermes.agent.vision import VisionModel
+from hermes.agent.web.reader import DocumentReader
 from hermes.agent.web.safe_http import GuardedWeb
-from hermes.agent.web.search.service import Search
+from hermes.agent.web.search.service import WebSearch
 from hermes.agent.workspace.checkpoints import Checkpoints
-from hermes.app.tools import COMMANDS, TOOLS, Equipment
+from hermes.app.tools import COMMANDS, TOOLS, ToolFactory
 from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secrets_of
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import words_of
@@ -43,7 +43,7 @@ from hermes.services.adapters.registry import find_platforms
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
 from hermes.services.clock import SystemClock
-from hermes.services.commands.base import Command, CommandParts, Dispatcher, collect
+from hermes.services.commands.base import CommandParts, Dispatcher, SlashCommand, collect
 from hermes.services.commands.menus import Menus
 from hermes.services.events import EventBus
 from hermes.services.gateway import Gateway
@@ -51,26 +51,26 @@ from hermes.services.inbound.intake import Intake
 from hermes.services.janitor import Janitor
 from hermes.services.models import Models
 from hermes.services.outbound.alerts import Alerts, Troubles, home_targets
-from hermes.services.outbound.approval_cards import Cards
+from hermes.services.outbound.approval_cards import ApprovalCards
 from hermes.services.outbound.delivery import Delivery
 from hermes.services.outbound.media import Media
-from hermes.services.outbound.presenter import DEFAULT_PACE, Pace, Presenter
-from hermes.services.outbound.rate_limits import Pacer
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.presenter import DEFAULT_PACE, Presenter, PresenterTiming
+from hermes.services.outbound.rate_limits import RateLimiter
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool
-from hermes.services.outbound.voice_reply import Aloud
+from hermes.services.outbound.voice_reply import VoiceReply
 from hermes.services.people.pairing import Pairings
 from hermes.services.prompt_context import surroundings_of, today
 from hermes.services.requests.background import Background
-from hermes.services.requests.requests import Door
-from hermes.services.requests.subtasks import Errands
-from hermes.services.restart import Restarts
-from hermes.services.turns import TurnParts, TurnRunner
+from hermes.services.requests.requests import Requests
+from hermes.services.requests.subtasks import Subtasks
+from hermes.services.restart import RestartRequest
+from hermes.services.turns import TurnRunner, TurnServices
 from hermes.services.turns.attachments import Attachments
 from hermes.services.turns.compression import Compression
 from hermes.services.turns.lanes import Lanes
 from hermes.store import outbox
-from hermes.store.db import Database, Limits
+from hermes.store.db import Database, StoreLimits
 from hermes.store.outbox import OutboxKind
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ Run = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class GatewayOptions:
     """Where a gateway lives and what it may know. ``only`` names the platforms to start (None: all).
 
     ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
@@ -96,19 +96,19 @@ class Setting:
     tools: tuple[ModuleType | str, ...] = TOOLS
     clock: Clock = field(default_factory=SystemClock)
     model_wait_seconds: float = 20.0
-    pace: Pace = DEFAULT_PACE
+    pace: PresenterTiming = DEFAULT_PACE
     on_owner_lost: Callable[[str], None] = lambda _: None
     restart: Callable[[str], None] | None = None
     store_is_down: Callable[[str], bool] = lambda _: False
-    store_limits: Limits = field(default_factory=Limits)
+    store_limits: StoreLimits = field(default_factory=StoreLimits)
     set_log_level: Callable[[str], None] = lambda _: None
     doors_first: bool = False
 
 
-class Ground:
+class StartupContext:
     """What stands before the store is open: the platforms, the configuration as it changes, the troubles so far."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: GatewayOptions) -> None:
         self.setting = setting
         self.troubles = Troubles(setting.on_owner_lost)
         self.manifests = self._platforms()
@@ -116,7 +116,7 @@ class Ground:
         self.watch = ConfigWatch(
             setting.home, setting.environ, setting.cwd, tuple(self.manifests.values()), on_change=self._config_changed
         )
-        self.equipment = Equipment(
+        self.equipment = ToolFactory(
             setting.home, setting.environ, setting.cwd, setting.redactor, setting.clock, self.watch
         )
         self.tell_services: Callable[[Config], None] = lambda _: None
@@ -148,7 +148,7 @@ class Ground:
 class Wiring:
     """Every service of one gateway. Each says here what it is handed, and is made once: when it is first needed."""
 
-    def __init__(self, ground: Ground, db: Database, owner: str) -> None:
+    def __init__(self, ground: StartupContext, db: Database, owner: str) -> None:
         self._ground = ground
         self._setting = ground.setting
         self._equipment = ground.equipment
@@ -261,8 +261,8 @@ class Wiring:
         self._alerts.tell(words.ACCOUNT_SIGNED_OUT.format(account=account, reason=reason), but=account)
 
     @cached_property
-    def _pacer(self) -> Pacer:
-        return Pacer(self._supervisor.capabilities)
+    def _pacer(self) -> RateLimiter:
+        return RateLimiter(self._supervisor.capabilities)
 
     @cached_property
     def _delivery(self) -> Delivery:
@@ -279,8 +279,8 @@ class Wiring:
         )
 
     @cached_property
-    def _letters(self) -> Letters:
-        return Letters(self._supervisor.capabilities, self._config, self._clock, self._delivery)
+    def _letters(self) -> OutboxWriter:
+        return OutboxWriter(self._supervisor.capabilities, self._config, self._clock, self._delivery)
 
     @cached_property
     def _alerts(self) -> Alerts:
@@ -292,8 +292,8 @@ class Wiring:
         return Presenter(self._db, self._bus, self._letters, adapter_of, self._config, self._pacer, pace)
 
     @cached_property
-    def _cards(self) -> Cards:
-        return Cards(self._supervisor.capabilities, lambda: self._config().language)
+    def _cards(self) -> ApprovalCards:
+        return ApprovalCards(self._supervisor.capabilities, lambda: self._config().language)
 
     @cached_property
     def _spool(self) -> Spool:
@@ -318,12 +318,12 @@ class Wiring:
         return self._equipment.skills()
 
     @cached_property
-    def _voices(self) -> Voices:
+    def _voices(self) -> Synthesizer:
         return self._equipment.voices(self._db)
 
     @cached_property
-    def _reader(self) -> Reader:
-        return Reader()
+    def _reader(self) -> DocumentReader:
+        return DocumentReader()
 
     @cached_property
     def _prompts(self) -> PromptBuilder:
@@ -352,9 +352,9 @@ class Wiring:
 
     @cached_property
     def _runner(self) -> TurnRunner:
-        ears = Ears(self._config, self._equipment.open_http)
+        ears = Transcriber(self._config, self._equipment.open_http)
         return TurnRunner(
-            TurnParts(
+            TurnServices(
                 self._db,
                 self._clock,
                 self._bus,
@@ -369,7 +369,7 @@ class Wiring:
                 self._cards,
                 self._compression.grown,
                 self._media,
-                Aloud(self._voices, self._media, self._letters),
+                VoiceReply(self._voices, self._media, self._letters),
             )
         )
 
@@ -383,14 +383,14 @@ class Wiring:
         return Approvals(self._db, self._clock, self._lanes.wake, self._cards, self._letters.due_target)
 
     @cached_property
-    def _door(self) -> Door:
-        return Door(self._db, self._clock, self._bus, self._lanes, self._redact)
+    def _door(self) -> Requests:
+        return Requests(self._db, self._clock, self._bus, self._lanes, self._redact)
 
     # What tools work with
 
     @cached_property
-    def _recall(self) -> Recall:
-        return Recall(self._db, self._home, self._clock)
+    def _recall(self) -> SessionSearch:
+        return SessionSearch(self._db, self._home, self._clock)
 
     @cached_property
     def _checkpoints(self) -> Checkpoints:
@@ -410,17 +410,17 @@ class Wiring:
             self._checkpoints,
             TodoLists(self._db, self._clock),
             equipment.post(letters, media),
-            equipment.delegation(Errands(self._db, self._door, self._lanes)),
+            equipment.delegation(Subtasks(self._db, self._door, self._lanes)),
             GuardedWeb(lambda: config().web, equipment.open_proxied),
             self._reader,
-            Search(lambda: config().web, equipment.open_http),
+            WebSearch(lambda: config().web, equipment.open_http),
             self._voices,
-            ParcelPost(letters.capabilities, media.pack, letters.due, self._clock.now),
-            Sight(lambda key: self._models.named(config().vision.model, key)),
+            FileSender(letters.capabilities, media.pack, letters.due, self._clock.now),
+            VisionModel(lambda key: self._models.named(config().vision.model, key)),
             self.terminals,
             self._skills,
             SkillSwitches(lambda: self._watch.loaded, self._watch.read_again),
-            Restarts(self._setting.restart, self._clock.now()),
+            RestartRequest(self._setting.restart, self._clock.now()),
             self._presenter,
             Background(self._db, self._door, self._lanes),
         )
@@ -428,7 +428,7 @@ class Wiring:
     # What comes in
 
     @cached_property
-    def _commands(self) -> dict[str, Command]:
+    def _commands(self) -> dict[str, SlashCommand]:
         return collect(COMMANDS)
 
     @cached_property

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder, load_config, refuse_foreign
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     home = home_folder()
     if args.verb == "show":
         return _show(home, as_json=args.as_json)
-    with Asker(home, Alone.GATEWAY if args.verb == "create" else Alone.STORE) as asker:
+    with GatewayClient(home, Standalone.GATEWAY if args.verb == "create" else Standalone.STORE) as asker:
         match args.verb:
             case "create":
                 return _create(asker, args)
@@ -71,7 +71,7 @@ def _show(home: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _create(asker: Asker, args: argparse.Namespace) -> int:
+def _create(asker: GatewayClient, args: argparse.Namespace) -> int:
     told = asker.ask("api_keys.create", {"name": args.name, "role": args.role})
     if args.as_json:
         print(json.dumps(told))
@@ -81,16 +81,16 @@ def _create(asker: Asker, args: argparse.Namespace) -> int:
     return 0
 
 
-def _list(asker: Asker, *, as_json: bool) -> int:
+def _list(asker: GatewayClient, *, as_json: bool) -> int:
     keys = asker.ask("api_keys.list")
     if as_json:
         print(json.dumps(keys))
         return 0
-    print("\n".join(["default           owner  see: " + f"{command_name()} api-key show", *map(_told, keys)]))
+    print("\n".join(["default           owner  see: " + f"{command_name()} api-key show", *map(_describe_key, keys)]))
     return 0
 
 
-def _told(key: Mapping[str, Any]) -> str:
+def _describe_key(key: Mapping[str, Any]) -> str:
     ended = f", revoked {_day(key['revoked_at'])}" if key["revoked_at"] else ""
     return f"{key['name']:<16}  {key['role']:<5}  {key['hint']}, made {_day(key['created_at'])}{ended}"
 
@@ -99,7 +99,7 @@ def _day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
-def _revoke(asker: Asker, args: argparse.Namespace) -> int:
+def _revoke(asker: GatewayClient, args: argparse.Namespace) -> int:
     told = asker.ask("api_keys.revoke", {"name": args.name})
     print(
         json.dumps(told) if args.as_json else f"✓ {told['name']} is revoked: whoever shows it is refused from now on."

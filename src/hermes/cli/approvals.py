@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with Asker(home_folder(), Alone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as asker:
         match args.verb:
             case "list":
                 return _show(asker.ask("approvals.list"), _questions, as_json=args.as_json)

@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder, load_config
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import Screen, note
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with Asker(home_folder(), Alone.GATEWAY) as asker:
+    with GatewayClient(home_folder(), Standalone.GATEWAY) as asker:
         asker.connect()
         words = own_words(asker.home)
         print(words.BANNER, flush=True)
         if asker.is_alone and (deaf := configured_platforms(asker.home)):
             print(deaf_words(deaf), flush=True)
-        return Chat(asker, args.session, words).talk(_reader(asker.home))
+        return TerminalChat(asker, args.session, words).talk(_reader(asker.home))
 
 
-def own_words(home: Path) -> Words:
+def own_words(home: Path) -> Texts:
     """The words of whoever sits here: in the language of the settings, else of their terminal."""
     return words_of(pick(load_config(home).config.language, "", hint=terminal_language()))
 
@@ -86,7 +86,7 @@ def one_shot(prompt: str, *, as_json: bool) -> int:
         return USAGE_ERROR
     chat = f"z-{secrets.token_hex(4)}"
     replies: list[str] = []
-    with Asker(home_folder(), Alone.GATEWAY) as asker:
+    with GatewayClient(home_folder(), Standalone.GATEWAY) as asker:
         if not prompt.lstrip().startswith("/"):
             with Progress() as progress:
                 asker.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
@@ -128,8 +128,8 @@ def _outcome(result: Mapping[str, Any], answer: str) -> dict[str, Any]:
 # The conversation
 
 
-class Chat:
-    def __init__(self, asker: Asker, chat: str, words: Words) -> None:
+class TerminalChat:
+    def __init__(self, asker: GatewayClient, chat: str, words: Texts) -> None:
         self._asker = asker
         self._chat = chat
         self._words = words

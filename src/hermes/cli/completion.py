@@ -18,7 +18,7 @@ EXAMPLES = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class CompletionWords:
     """What may follow a command: its verbs (with their summaries) and its long options."""
 
     verbs: Mapping[str, str]
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def words_of(parser: argparse.ArgumentParser) -> Words:
+def words_of(parser: argparse.ArgumentParser) -> CompletionWords:
     verbs: dict[str, str] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -47,10 +47,10 @@ def words_of(parser: argparse.ArgumentParser) -> Words:
         elif action.choices and not action.option_strings:
             verbs |= dict.fromkeys(map(str, action.choices), "")
     options = tuple(option for action in parser._actions for option in action.option_strings if option.startswith("--"))
-    return Words(verbs, options)
+    return CompletionWords(verbs, options)
 
 
-def bash(words: Mapping[str, Words]) -> str:
+def bash(words: Mapping[str, CompletionWords]) -> str:
     cases = "\n".join(f"        {name}) list={shlex.quote(each.all())} ;;" for name, each in words.items())
     return f"""\
 _hermes() {{
@@ -66,7 +66,7 @@ complete -o default -F _hermes hermes
 """
 
 
-def zsh(words: Mapping[str, Words]) -> str:
+def zsh(words: Mapping[str, CompletionWords]) -> str:
     commands = "\n".join(f"        {_zsh_pair(name, COMMANDS[name])}" for name in words)
     cases = "\n".join(f"        {name}) compadd -- {each.all()} ;;" for name, each in words.items())
     return f"""\
@@ -89,11 +89,11 @@ compdef _hermes hermes
 """
 
 
-def fish(words: Mapping[str, Words]) -> str:
+def fish(words: Mapping[str, CompletionWords]) -> str:
     return "".join(f"{line}\n" for line in _fish_lines(words))
 
 
-def _fish_lines(words: Mapping[str, Words]) -> Iterable[str]:
+def _fish_lines(words: Mapping[str, CompletionWords]) -> Iterable[str]:
     yield "complete -c hermes -f"
     for name, each in words.items():
         yield f"complete -c hermes -n __fish_use_subcommand -a {name} -d {_fish_quote(COMMANDS[name])}"

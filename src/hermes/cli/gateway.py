@@ -15,7 +15,7 @@ from hermes.hosting import launch
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.hosting.lifecycle import Outcome
+    from hermes.hosting.lifecycle import LifecycleResult
 
 CONFIGURATION = 78
 
@@ -102,7 +102,7 @@ def _ask(home: Path, verb: str) -> int:
     return _tell(act(home, command_name()))
 
 
-def _tell(outcome: Outcome) -> int:
+def _tell(outcome: LifecycleResult) -> int:
     print(outcome.text, file=sys.stdout if outcome.exit_code == 0 else sys.stderr)
     return outcome.exit_code
 

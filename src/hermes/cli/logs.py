@@ -36,7 +36,7 @@ _FIELD = re.compile(r' ([a-z_]+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One event, with the lines that follow it (a traceback). ``level`` is "" for what was printed, not logged."""
 
     text: str
@@ -50,14 +50,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogFilter:
     level: str = "DEBUG"
     component: str = ""
     since: float = 0.0
 
-    def __call__(self, entry: Entry) -> bool:
+    def __call__(self, entry: LogEntry) -> bool:
         if not entry.level:  # banners: shown only where nothing was asked for
-            return self == Wanted()
+            return self == LogFilter()
         return (
             entry.at >= self.since
             and LEVELS.index(entry.level) >= LEVELS.index(self.level)
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        wanted = Wanted(args.level, args.component, _moment(args.since) if args.since else 0.0)
+        wanted = LogFilter(args.level, args.component, _moment(args.since) if args.since else 0.0)
     except ValueError as error:
         print(f"✗ {error}", file=sys.stderr)
         return USAGE_ERROR
@@ -93,9 +93,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def newest(path: str, wanted: Wanted, limit: int) -> list[Entry]:
+def newest(path: str, wanted: LogFilter, limit: int) -> list[LogEntry]:
     """The last entries that match, oldest first; older files are opened only while more is wanted."""
-    found: list[Entry] = []
+    found: list[LogEntry] = []
     for name in [path, *(f"{path}.{number}" for number in range(1, KEPT_FILES + 1))]:
         if len(found) >= limit or not os.path.exists(name):
             break
@@ -104,7 +104,7 @@ def newest(path: str, wanted: Wanted, limit: int) -> list[Entry]:
     return found[-limit:] if limit else []
 
 
-def entries(rows: Iterable[str | None]) -> Iterator[Entry]:
+def entries(rows: Iterable[str | None]) -> Iterator[LogEntry]:
     """Whole entries; None among the rows means that nothing follows for now."""
     held: list[str] = []
     for row in rows:
@@ -118,16 +118,16 @@ def entries(rows: Iterable[str | None]) -> Iterator[Entry]:
         yield _entry("\n".join(held))
 
 
-def _entry(text: str) -> Entry:
+def _entry(text: str) -> LogEntry:
     found = _ENTRY.match(text)
     if found is None or found[3] not in LEVELS:
-        return Entry(text)
+        return LogEntry(text)
     from datetime import datetime
 
-    return Entry(text, found[3], datetime.fromisoformat(found[1] + found[2]).timestamp())
+    return LogEntry(text, found[3], datetime.fromisoformat(found[1] + found[2]).timestamp())
 
 
-def _is_about(entry: Entry, component: str) -> bool:
+def _is_about(entry: LogEntry, component: str) -> bool:
     name = component.casefold()
     return name in entry.text.split("=", 1)[0].casefold() or any(
         value.casefold() == name or value.casefold().startswith((f"{name}:", f"{name}@", f"{name}/"))
@@ -211,7 +211,7 @@ def _was_moved(file: TextIO, path: str) -> bool:
     return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev) or now.st_size < file.tell()
 
 
-def _print(entry: Entry, *, as_json: bool) -> None:
+def _print(entry: LogEntry, *, as_json: bool) -> None:
     if as_json:
         told = {"at": entry.at, "level": entry.level, "text": entry.text, "fields": entry.fields}
         print(json.dumps(told, ensure_ascii=False), flush=True)

@@ -74,9 +74,9 @@ def _list(loaded: Loaded, *, as_json: bool) -> int:
     from hermes.services.models import ready
 
     servers = asyncio.run(local_models.find(loaded.config))
-    providers = [_told(loaded, provider) for provider in ready(loaded)]
+    providers = [_provider_to_dict(loaded, provider) for provider in ready(loaded)]
     if as_json:
-        print(json.dumps({"providers": providers, "local": [_told_server(server) for server in servers]}))
+        print(json.dumps({"providers": providers, "local": [_server_to_dict(server) for server in servers]}))
         return 0
     width = max(len(provider["name"]) for provider in providers)
     for provider in providers:
@@ -88,7 +88,7 @@ def _list(loaded: Loaded, *, as_json: bool) -> int:
     return 0
 
 
-def _told(loaded: Loaded, provider: ProviderConfig) -> dict[str, Any]:
+def _provider_to_dict(loaded: Loaded, provider: ProviderConfig) -> dict[str, Any]:
     config = loaded.config
     is_used = provider.name == config.model.provider
     return {
@@ -101,7 +101,7 @@ def _told(loaded: Loaded, provider: ProviderConfig) -> dict[str, Any]:
     }
 
 
-def _told_server(server: LocalServer) -> dict[str, Any]:
+def _server_to_dict(server: LocalServer) -> dict[str, Any]:
     told = {"name": server.provider, "address": server.address, "is_running": server.is_running}
     return {**told, "models": server.models, "context": server.context, "advice": server.advice}
 

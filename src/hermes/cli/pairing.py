@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with Asker(home_folder(), Alone.GATEWAY) as asker:
+    with GatewayClient(home_folder(), Standalone.GATEWAY) as asker:
         match args.verb:
             case "list":
                 told = asker.ask("pairing.list", {"platform": args.platform})

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with Asker(home_folder(), Alone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as asker:
         match args.verb:
             case "list":
                 told = asker.ask("people.list")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import NOT_RUNNING, Alone, Asker, home_folder
+from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.text import one_line
 from hermes.hosting.control.client import GatewayIsDownError
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dead:
         return _dead(as_json=args.as_json)
     if args.retry:
-        return _asked("outbox.retry", {"id": args.retry}, as_json=args.as_json)
+        return _call_gateway("outbox.retry", {"id": args.retry}, as_json=args.as_json)
     words = list(args.words)
     target = args.target or (words.pop(0) if words else "")
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
@@ -51,12 +51,12 @@ def run(args: argparse.Namespace) -> int:
         return USAGE_ERROR
     wait = WAIT_SECONDS if args.wait else 0.0
     asked = {"target": target, "text": text, "key": secrets.token_hex(12), "wait_seconds": wait}
-    return _asked("send", asked, as_json=args.as_json)
+    return _call_gateway("send", asked, as_json=args.as_json)
 
 
-def _asked(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
+def _call_gateway(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
     try:
-        with Asker(home_folder(), Alone.NEVER) as asker:
+        with GatewayClient(home_folder(), Standalone.NEVER) as asker:
             told = asker.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
     except GatewayIsDownError as error:
         print(f"✗ Nothing was sent: {error}", file=sys.stderr)
@@ -65,12 +65,12 @@ def _asked(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(told, ensure_ascii=False))
     else:
-        print("\n".join(map(_told, letters)))
+        print("\n".join(map(_describe_delivery, letters)))
     is_bad = any(letter["state"] == "dead" for letter in letters)
     return 1 if is_bad or (asked.get("wait_seconds") and any(letter["state"] != "sent" for letter in letters)) else 0
 
 
-def _told(letter: Mapping[str, Any]) -> str:
+def _describe_delivery(letter: Mapping[str, Any]) -> str:
     where = f"{letter['id']} → {letter['target']}"
     reason = f": {letter['reason']}" if letter["reason"] else ""
     match letter["state"]:
@@ -85,7 +85,7 @@ def _told(letter: Mapping[str, Any]) -> str:
 
 
 def _dead(*, as_json: bool) -> int:
-    with Asker(home_folder(), Alone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as asker:
         letters = asker.ask("outbox.dead")
     if as_json:
         print(json.dumps(letters, ensure_ascii=False))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.spans import seconds_of
-from hermes.cli.support.client import Alone, Asker, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.durations import count
 from hermes.core.text import one_line
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with Asker(home_folder(), Alone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as asker:
         match args.verb:
             case "list":
                 return _list(asker, args)
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 return _rebuild(asker, args)
 
 
-def _list(asker: Asker, args: argparse.Namespace) -> int:
+def _list(asker: GatewayClient, args: argparse.Namespace) -> int:
     sessions = asker.ask("sessions.list", {"key": args.key, "limit": max(1, args.limit)})
     if args.as_json:
         _print_json(sessions)
@@ -105,7 +105,7 @@ def _list(asker: Asker, args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(asker: Asker, name: str, *, as_json: bool) -> int:
+def _show(asker: GatewayClient, name: str, *, as_json: bool) -> int:
     lines: list[Mapping[str, Any]] = []
     session = asker.ask("sessions.show", {"id": name}, lines.append, timeout=LONG_SECONDS)
     lines = [line for line in lines if "message" in line]
@@ -132,7 +132,7 @@ def _spoken(line: Mapping[str, Any]) -> str:
     return f"\n{clock} {who}\n{text}{calls}".rstrip()
 
 
-def _rename(asker: Asker, args: argparse.Namespace) -> int:
+def _rename(asker: GatewayClient, args: argparse.Namespace) -> int:
     told = asker.ask("sessions.rename", {"id": args.id, "title": args.title})
     if args.as_json:
         _print_json(told)
@@ -141,7 +141,7 @@ def _rename(asker: Asker, args: argparse.Namespace) -> int:
     return 0
 
 
-def _import(asker: Asker, args: argparse.Namespace) -> int:
+def _import(asker: GatewayClient, args: argparse.Namespace) -> int:
     asked = {"path": os.path.abspath(os.path.expanduser(args.path)), "dry_run": args.dry_run}
     told = asker.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
     if args.as_json:
@@ -177,7 +177,7 @@ def _tell_progress(event: Mapping[str, Any]) -> None:
         print(f"\r  {event['done']} of {event['of']}", end=end, file=sys.stderr, flush=True)
 
 
-def _delete_import(asker: Asker, args: argparse.Namespace) -> int:
+def _delete_import(asker: GatewayClient, args: argparse.Namespace) -> int:
     if not args.yes and not _sure(f"Delete what the import {args.id} brought?"):
         return _not_sure("delete ID")
     told = asker.ask("sessions.delete_import", {"batch": args.id}, timeout=LONG_SECONDS)
@@ -190,7 +190,7 @@ def _delete_import(asker: Asker, args: argparse.Namespace) -> int:
     return 0
 
 
-def _delete(asker: Asker, args: argparse.Namespace) -> int:
+def _delete(asker: GatewayClient, args: argparse.Namespace) -> int:
     if args.id.startswith("im_"):
         return _delete_import(asker, args)
     if not args.yes and not _sure(f"Delete {args.id} and its transcript for good?"):
@@ -203,7 +203,7 @@ def _delete(asker: Asker, args: argparse.Namespace) -> int:
     return 0
 
 
-def _prune(asker: Asker, args: argparse.Namespace) -> int:
+def _prune(asker: GatewayClient, args: argparse.Namespace) -> int:
     seconds = seconds_of(args.older_than)
     if seconds is None:
         print(f"✗ --older-than {args.older_than}: write 30d, 12w or 48h", file=sys.stderr)
@@ -222,7 +222,7 @@ def _prune(asker: Asker, args: argparse.Namespace) -> int:
     return 0
 
 
-def _rebuild(asker: Asker, args: argparse.Namespace) -> int:
+def _rebuild(asker: GatewayClient, args: argparse.Namespace) -> int:
     told = asker.ask("sessions.rebuild", {"id": args.id}, timeout=LONG_SECONDS)
     if args.as_json:
         _print_json(told)

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from hermes.cli.support.prompts import LeftError, at_terminal
-    from hermes.cli.wizard.page import left
+    from hermes.cli.wizard.page import describe_left
 
     home = home_folder()
     refuse_foreign(home)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         code = _gone_through(home, args, ask, done)
     except (KeyboardInterrupt, LeftError):
-        print(f"\n{left(done)}")
+        print(f"\n{describe_left(done)}")
         return INTERRUPTED
     except ConfigError as error:
         print(f"✗ {error}", file=sys.stderr)

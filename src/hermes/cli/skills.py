@@ -117,7 +117,7 @@ def _list(library: SkillLibrary, *, as_json: bool) -> int:
 
     came = origins(library.folder)
     if as_json:
-        return _print_json([_told(library, skill, came) for skill in library.all()])
+        return _print_json([_skill_to_dict(library, skill, came) for skill in library.all()])
     width = max((len(skill.name) for skill in library.all()), default=0)
     category = None
     for skill in library.all():
@@ -133,7 +133,7 @@ def _list(library: SkillLibrary, *, as_json: bool) -> int:
     return 0
 
 
-def _told(library: SkillLibrary, skill: Skill, came: Any) -> dict[str, Any]:
+def _skill_to_dict(library: SkillLibrary, skill: Skill, came: Any) -> dict[str, Any]:
     return {
         "name": skill.name,
         "category": skill.category,
@@ -178,7 +178,9 @@ def _install(library: SkillLibrary, args: argparse.Namespace) -> int:
     library.refresh()
     skill = library.get(candidate.skill.name)
     if args.as_json:
-        return _print_json({**_told(library, skill, {}), "warnings": list(map(str, candidate.report.warnings))})
+        return _print_json(
+            {**_skill_to_dict(library, skill, {}), "warnings": list(map(str, candidate.report.warnings))}
+        )
     _tell_left_out(candidate)
     print(f"✓ {skill.name} is installed: {one_line(skill.description, 100)}")
     print(f"  In a chat: /{skill.name}. To take it away: {command_name()} skills remove {skill.name}")

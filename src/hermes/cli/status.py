@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder, load_config
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
 from hermes.core.errors import GatewayError
@@ -108,7 +108,7 @@ def store_bytes(home: Path) -> int:
 def _counts(home: Path) -> dict[str, Any] | None:
     """None when nothing is stored yet, or the one who has the store open does not answer."""
     try:
-        with Asker(home, Alone.STORE) as asker:
+        with GatewayClient(home, Standalone.STORE) as asker:
             told: dict[str, Any] = asker.ask("store.counts")
             return told
     except GatewayError:

@@ -86,7 +86,7 @@ def _all(config: Config, as_json: bool) -> int:
     tools = _tools()
     told = {platform: access_of(config, platform) for platform in _platforms(config)}
     if as_json:
-        print(json.dumps({platform: _told(access, tools) for platform, access in told.items()}))
+        print(json.dumps({platform: _toolset_to_dict(access, tools) for platform, access in told.items()}))
         return 0
     for platform, access in told.items():
         groups = dict.fromkeys(tool.group for tool in tools)
@@ -103,7 +103,7 @@ def _one(config: Config, platform: str, *, as_json: bool) -> int:
 
     access, tools = access_of(config, platform), _tools()
     if as_json:
-        print(json.dumps(_told(access, tools)))
+        print(json.dumps(_toolset_to_dict(access, tools)))
         return 0
     print(f"{platform} has the toolset {access.name}")
     width = max(len(tool.name) for tool in tools)
@@ -114,7 +114,7 @@ def _one(config: Config, platform: str, *, as_json: bool) -> int:
     return 0
 
 
-def _told(access: Access, tools: Sequence[Tool]) -> dict[str, object]:
+def _toolset_to_dict(access: Access, tools: Sequence[Tool]) -> dict[str, object]:
     return {
         "toolset": access.name,
         "tools": [

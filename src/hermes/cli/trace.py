@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.core.text import one_line
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with Asker(home_folder(), Alone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as asker:
         life = asker.ask("trace", {"id": args.id})
     if args.as_json:
         print(json.dumps(life, ensure_ascii=False))

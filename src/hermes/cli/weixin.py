@@ -29,16 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hermes.cli.wizard.qr_login import told_how_it_went
+    from hermes.cli.wizard.qr_login import run_and_report
 
     refuse_foreign(home_folder())
-    return told_how_it_went(lambda done: _login(args.account, done, is_started=args.start))
+    return run_and_report(lambda done: _login(args.account, done, is_started=args.start))
 
 
 def _login(account: str, done: list[str], *, is_started: bool) -> int:
     """``done`` is told what is written, for whoever leaves after that."""
     from hermes.cli.support.prompts import at_terminal
-    from hermes.cli.wizard.page import Page
+    from hermes.cli.wizard.page import PlatformPage
     from hermes.cli.wizard.platform import write
     from hermes.cli.wizard.qr_login import changes_of, sign_in
     from hermes.cli.wizard.start import follow
@@ -56,5 +56,5 @@ def _login(account: str, done: list[str], *, is_started: bool) -> int:
     done.append(manifest.title)
     present = loaded.config.account(PLATFORM, account)
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
-    follow(home, Page(manifest, account, changes, "", policy), ask, is_started=is_started)
+    follow(home, PlatformPage(manifest, account, changes, "", policy), ask, is_started=is_started)
     return 0

@@ -56,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from hermes.cli.wizard.qr_login import told_how_it_went
+    from hermes.cli.wizard.qr_login import run_and_report
 
     refuse_foreign(home_folder())
-    return told_how_it_went(lambda done: _install() if args.verb == "install" else _login(args, done))
+    return run_and_report(lambda done: _install() if args.verb == "install" else _login(args, done))
 
 
 def _install() -> int:
@@ -73,7 +73,7 @@ def _install() -> int:
 def _login(args: argparse.Namespace, done: list[str]) -> int:
     """``done`` is told what is written, for whoever leaves after that."""
     from hermes.cli.support.prompts import at_terminal
-    from hermes.cli.wizard.page import Page
+    from hermes.cli.wizard.page import PlatformPage
     from hermes.cli.wizard.platform import write
     from hermes.cli.wizard.qr_login import changes_of, lapsed, sign_in
     from hermes.cli.wizard.start import follow
@@ -87,7 +87,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     if not _is_wanted(present, ask, lambda: lapsed(manifest, loaded.config, account)):
         return 0
     mode = args.mode or _mode(present, ask)
-    numbers = _numbers(manifest, args.allow) if args.allow else _asked_numbers(manifest, mode, present, ask)
+    numbers = _numbers(manifest, args.allow) if args.allow else _ask_numbers(manifest, mode, present, ask)
     signed = sign_in(manifest, loaded.config, account, ask, {"mode": mode, "pair_with": args.code})
     print(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
     if mode == SELF_CHAT and numbers and signed.owner not in numbers:
@@ -97,7 +97,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     write(home, loaded, changes)
     done.append(manifest.title)
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
-    follow(home, Page(manifest, account, changes, "", policy), ask, is_started=args.start)
+    follow(home, PlatformPage(manifest, account, changes, "", policy), ask, is_started=args.start)
     if mode == SELF_CHAT:
         print("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
     return 0
@@ -126,7 +126,7 @@ def _mode(present: AccountConfig | None, ask: Questions | None) -> str:
     return ask.one("Whose number will it use?", MODES, now) if ask is not None else now
 
 
-def _asked_numbers(
+def _ask_numbers(
     manifest: Manifest, mode: str, present: AccountConfig | None, ask: Questions | None
 ) -> tuple[str, ...]:
     if ask is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.config.explain import Explanation, explain, find_key, keys_under, known_keys, secret_variables, shown
+from hermes.config.explain import Explanation, explain, find_key, format_value, keys_under, known_keys, secret_variables
 from hermes.config.layers import Loaded, load, watched_files
 from hermes.config.providers import EMBEDDED, KNOWN, EnvFiles, KnownProvider, resolve_key
 from hermes.config.schema import (
@@ -22,7 +22,7 @@ from hermes.config.schema import (
     SessionsConfig,
     SkillsConfig,
     SttConfig,
-    ToolProgress,
+    ToolProgressMode,
     TtsConfig,
     VisionConfig,
     WebConfig,
@@ -54,18 +54,18 @@ __all__ = [
     "SessionsConfig",
     "SkillsConfig",
     "SttConfig",
-    "ToolProgress",
+    "ToolProgressMode",
     "TtsConfig",
     "VisionConfig",
     "WebConfig",
     "explain",
     "find_key",
+    "format_value",
     "keys_under",
     "known_keys",
     "load",
     "resolve_key",
     "secret_variables",
     "secrets_of",
-    "shown",
     "watched_files",
 ]

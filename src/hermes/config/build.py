@@ -38,7 +38,7 @@ from hermes.config.schema import (
     SttConfig,
     TerminalConfig,
     ToolChoice,
-    ToolProgress,
+    ToolProgressMode,
     TtsConfig,
     VisionConfig,
     WebConfig,
@@ -146,12 +146,12 @@ class _Builder:
 
     def _agent(self) -> AgentConfig:
         workspace = self._get("agent", "workspace")
-        mode = ToolProgress(self._get("agent", "tool_progress_mode"))
+        mode = ToolProgressMode(self._get("agent", "tool_progress_mode"))
         return AgentConfig(
             max_iterations=self._get("agent", "max_iterations"),
             busy_mode=BusyMode(self._get("agent", "busy_mode")),
             workspace=self._folder(workspace) if workspace else None,
-            tool_progress=mode if self._get("agent", "tool_progress") else ToolProgress.OFF,
+            tool_progress=mode if self._get("agent", "tool_progress") else ToolProgressMode.OFF,
             persona=self._get("agent", "persona"),
             join_pause_seconds=self._get("agent", "join_pause_seconds"),
             turn_timeout_seconds=self._get("agent", "turn_timeout_seconds"),
@@ -246,7 +246,7 @@ class _Builder:
         if not wanted or ("model_routes", wanted) in self._resolved:
             return str(self._given("model_routes", wanted, default="")) if wanted else ""
         provider = providers.get(wanted.partition("/")[0])
-        if provider is None or not (provider.name in (current, EMBEDDED) or self._can_be_asked(provider)):
+        if provider is None or not (provider.name in (current, EMBEDDED) or self._is_usable(provider)):
             return f"{current}/{wanted}"
         return wanted if "/" in wanted else f"{wanted}/{provider.default_model}"
 
@@ -381,7 +381,7 @@ class _Builder:
         """A key is enough where the address is known; an address is enough for servers that ask for no key."""
         return bool(provider.api_key) or ("providers", provider.name, "base_url") in self._resolved
 
-    def _can_be_asked(self, provider: ProviderConfig) -> bool:
+    def _is_usable(self, provider: ProviderConfig) -> bool:
         known = KNOWN.get(provider.name)
         return self._is_configured(provider) or (known is not None and known.is_local)
 

@@ -18,7 +18,7 @@ from hermes.core.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SettingChange:
     """``file`` is where the value was written. ``note`` says when something that is heard earlier hides it."""
 
     key: str
@@ -26,7 +26,7 @@ class Change:
     note: str = ""
 
 
-def set_value(loaded: Loaded, name: str, text: str) -> Change:
+def set_value(loaded: Loaded, name: str, text: str) -> SettingChange:
     """Write one setting: a secret, or one that already stands in `.env`, goes there; the others to `config.yaml`.
 
     The file is replaced as a whole by one that only its owner can read. Raises ConfigError, and writes
@@ -35,7 +35,7 @@ def set_value(loaded: Loaded, name: str, text: str) -> Change:
     return set_values(loaded, {name: text})[0]
 
 
-def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[Change]:
+def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[SettingChange]:
     """Several settings that belong together: whoever watches a file sees all that changes in it at once."""
     contents: dict[Path, str] = {}
     changes = []
@@ -46,20 +46,20 @@ def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[Change]:
         file = loaded.config.home / (".env" if variable else "config.yaml")
         content = contents[file] if file in contents else _read(file)
         contents[file] = _with_env_line(content, variable, text) if variable else _with_yaml_value(content, key, text)
-        changes.append(Change(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML)))
+        changes.append(SettingChange(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML)))
     for file, content in contents.items():
         _replace(file, content)
     return changes
 
 
-def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> Change:
+def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> SettingChange:
     """Write a list into `config.yaml`, also an empty one. Raises ConfigError, and writes nothing, as ``set_value``."""
     if items:
         return set_value(loaded, name, ", ".join(items))
     key = find_key(loaded, name)
     file = loaded.config.home / "config.yaml"
     _replace(file, _with_yaml_value(_read(file), key, ""))
-    return Change(str(key), file, _hidden_by(loaded, key, Rank.YAML))
+    return SettingChange(str(key), file, _hidden_by(loaded, key, Rank.YAML))
 
 
 def _check(key: Key, text: str) -> None:

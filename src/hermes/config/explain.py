@@ -62,7 +62,7 @@ def explain(loaded: Loaded, key: str) -> Explanation:
         winner=winner,
         stated=tuple(_stated(found, entry, resolved) for entry in entries),
         env=found.env,
-        default=shown(found, found.default),
+        default=format_value(found, found.default),
         help=found.help,
     )
 
@@ -116,7 +116,7 @@ def _names_in(parts: list[str], pattern: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part for part, star in zip(parts, pattern, strict=True) if star == "*" and NAME.fullmatch(part))
 
 
-def shown(key: Key, value: Any) -> str:
+def format_value(key: Key, value: Any) -> str:
     """A value for a person: secrets as their last letters, passwords in addresses hidden."""
     if value is None or value in ("", ()):
         return "not set"
@@ -145,12 +145,12 @@ def without_password(address: str) -> str:
 def _effective(loaded: Loaded, key: Key, resolved: Resolved | None) -> tuple[str, str]:
     if resolved is not None:
         winner = str(resolved.winner) if resolved.winner else "last good value" if resolved.is_kept else "default"
-        return shown(key, resolved.value), winner
+        return format_value(key, resolved.value), winner
     if key.path[0] == "providers" and key.path[1] in KNOWN:
-        return shown(key, getattr(loaded.config.providers[key.path[1]], key.path[2], key.default)), "default"
+        return format_value(key, getattr(loaded.config.providers[key.path[1]], key.path[2], key.default)), "default"
     if key.path in {("model", "default"), ("model", "provider")}:
-        return shown(key, getattr(loaded.config.model, key.path[1])), "chosen from what is configured"
-    return shown(key, key.default), "default"
+        return format_value(key, getattr(loaded.config.model, key.path[1])), "chosen from what is configured"
+    return format_value(key, key.default), "default"
 
 
 def _stated(key: Key, entry: Entry, resolved: Resolved | None) -> Stated:
@@ -162,12 +162,14 @@ def _stated(key: Key, entry: Entry, resolved: Resolved | None) -> Stated:
         note = f"{winner} is heard first"
     else:
         note = "not usable"
-    return Stated(str(source), source.written, _shown_raw(key, entry.raw), note)
+    return Stated(str(source), source.written, _format_raw(key, entry.raw), note)
 
 
-def _shown_raw(key: Key, raw: Raw) -> str:
+def _format_raw(key: Key, raw: Raw) -> str:
     if key.kind is Kind.SECRET:
         return Secret(raw).hint() if isinstance(raw, str) else HIDDEN
     if key.kind is Kind.SECRETS:
-        return shown(key, tuple(Secret(item.strip()) for item in (raw.split(",") if isinstance(raw, str) else raw)))
-    return shown(key, raw)
+        return format_value(
+            key, tuple(Secret(item.strip()) for item in (raw.split(",") if isinstance(raw, str) else raw))
+        )
+    return format_value(key, raw)

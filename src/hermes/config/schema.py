@@ -25,7 +25,7 @@ def _nothing() -> Mapping[str, Any]:
     return MappingProxyType({})
 
 
-class ToolProgress(StrEnum):
+class ToolProgressMode(StrEnum):
     OFF = "off"
     NEW = "new"  # one line when another tool starts to work
     ALL = "all"  # one line for every call
@@ -144,7 +144,7 @@ class AgentConfig:
     max_iterations: int = 60
     busy_mode: BusyMode = BusyMode.INTERRUPT
     workspace: Path | None = None
-    tool_progress: ToolProgress = ToolProgress.NEW
+    tool_progress: ToolProgressMode = ToolProgressMode.NEW
     persona: str = ""
     join_pause_seconds: float = 0.8
     turn_timeout_seconds: float = 1800.0

@@ -117,7 +117,7 @@ def _number(key: Key, text: str) -> float:
         try:
             number = float(text)
         except ValueError:
-            raise ValueError(f"should be a number, not {_shown(text)}.") from None
+            raise ValueError(f"should be a number, not {_quote(text)}.") from None
     return _in_range(key, number)
 
 
@@ -125,7 +125,7 @@ def _whole(key: Key, text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise ValueError(f"should be a whole number, not {_shown(text)}.") from None
+        raise ValueError(f"should be a whole number, not {_quote(text)}.") from None
     return int(_in_range(key, number))
 
 
@@ -151,14 +151,14 @@ def _flag(_: Key, text: str) -> bool:
         return True
     if folded in _NO:
         return False
-    raise ValueError(f"should be true or false, not {_shown(text)}.")
+    raise ValueError(f"should be true or false, not {_quote(text)}.")
 
 
 def _choice(key: Key, text: str) -> str:
     for choice in key.choices:
         if choice.casefold() == text.casefold():
             return choice
-    raise ValueError(f"should be one of {', '.join(key.choices)}, not {_shown(text)}.")
+    raise ValueError(f"should be one of {', '.join(key.choices)}, not {_quote(text)}.")
 
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -167,7 +167,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 def _duration(key: Key, text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?", text.casefold())
     if match is None:
-        raise ValueError(f"should be a time like 90, 90s, 15m, 6h or 7d, not {_shown(text)}.")
+        raise ValueError(f"should be a time like 90, 90s, 15m, 6h or 7d, not {_quote(text)}.")
     return _in_range(key, float(match[1]) * _UNITS[match[2] or ""])
 
 
@@ -193,7 +193,7 @@ def _timezone(_: Key, text: str) -> str:
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"names no time zone known here: {_shown(text)}.") from None
+        raise ValueError(f"names no time zone known here: {_quote(text)}.") from None
     return name
 
 
@@ -205,7 +205,7 @@ def _variable(_: Key, text: str) -> str:
     return ",".join(names)
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}…")
 
 

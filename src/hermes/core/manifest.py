@@ -48,7 +48,7 @@ class Closable(Protocol):
 _Thing = TypeVar("_Thing", bound=Closable)
 
 
-class Kept:
+class AccountResource:
     """What one adapter of an account leaves to the next: a process that outlives a broken connection.
 
     Whoever made it closes it, behind the last adapter.
@@ -84,7 +84,7 @@ class AdapterParts:
     cursor: Marks
     now: Callable[[], float] = time.time
     folder: Path = Path()
-    kept: Kept = field(default_factory=Kept)
+    kept: AccountResource = field(default_factory=AccountResource)
     proxy_for: Callable[[str], str] = lambda _: ""
 
 

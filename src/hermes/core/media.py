@@ -24,7 +24,7 @@ _WRAPPING = "`*\"'"
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextPart:
     text: str
 
 
@@ -41,25 +41,25 @@ class WantedFile:
         return re.split(r"[\\/]", self.path.rstrip("/"))[-1] or self.path
 
 
-def pieces(text: str) -> list[Words | WantedFile]:
+def pieces(text: str) -> list[TextPart | WantedFile]:
     """The text and the files in it, in their order; blank text between files is left out."""
     if MARKER not in text and "[[" not in text:
-        return [Words(text)] if text.strip() else []
+        return [TextPart(text)] if text.strip() else []
     for_all = WantedFile("")
-    found: list[Words | WantedFile] = []
+    found: list[TextPart | WantedFile] = []
     lines: list[str] = []
     for line, is_code in _lines(text):
         tags, rest = ((), line) if is_code else _without_tags(line)
         file = None if is_code else _file_in(rest)
         if file is not None:
-            found += [*_said(lines), _tagged(file, tags)]
+            found += [*_text_parts(lines), _tagged(file, tags)]
             lines = []
         elif tags:
             for_all = _tagged(for_all, tags)
             lines += [rest] if rest.strip() else []
         else:
             lines.append(line)
-    found += _said(lines)
+    found += _text_parts(lines)
     return [_with_all(piece, for_all) for piece in found]
 
 
@@ -110,17 +110,17 @@ def _tagged(file: WantedFile, tags: tuple[str, ...]) -> WantedFile:
     )
 
 
-def _with_all(piece: Words | WantedFile, for_all: WantedFile) -> Words | WantedFile:
-    if isinstance(piece, Words):
+def _with_all(piece: TextPart | WantedFile, for_all: WantedFile) -> TextPart | WantedFile:
+    if isinstance(piece, TextPart):
         return piece
     return replace(
         piece, as_voice=piece.as_voice or for_all.as_voice, as_document=piece.as_document or for_all.as_document
     )
 
 
-def _said(lines: list[str]) -> list[Words]:
+def _text_parts(lines: list[str]) -> list[TextPart]:
     text = "\n".join(lines).strip("\n")
-    return [Words(text)] if text.strip() else []
+    return [TextPart(text)] if text.strip() else []
 
 
 # What a file is

@@ -247,7 +247,7 @@ def read(parse: Callable[..., InboundEvent], raw: Json, *args: Any, dump: Callab
     try:
         return parse(raw, *args)
     except Exception as error:  # noqa: BLE001 - the edge "intake of one event": the raw event is kept
-        return unreadable(shown(raw, dump), f"{type(error).__name__}: {error}")
+        return unreadable(dump_event(raw, dump), f"{type(error).__name__}: {error}")
 
 
 def unreadable(raw: str, reason: str, *, same: str = "") -> Unreadable:
@@ -259,7 +259,7 @@ def unreadable(raw: str, reason: str, *, same: str = "") -> Unreadable:
     return Unreadable(raw, reason, (f"raw:{name}",))
 
 
-def shown(raw: Any, dump: Callable[[Any], str]) -> str:
+def dump_event(raw: Any, dump: Callable[[Any], str]) -> str:
     """An event as text, whatever it is made of."""
     try:
         return dump(raw)

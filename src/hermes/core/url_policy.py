@@ -96,10 +96,10 @@ class WebAddress:
     @property
     def url(self) -> str:
         port = "" if USUAL_PORT[self.scheme] == self.port else f":{self.port}"
-        return f"{self.scheme}://{self.shown_host}{port}{self.rest}"
+        return f"{self.scheme}://{self.host_in_url}{port}{self.rest}"
 
     @property
-    def shown_host(self) -> str:
+    def host_in_url(self) -> str:
         return f"[{self.host}]" if ":" in self.host else self.host
 
 
@@ -113,7 +113,7 @@ class AllowedHosts:
         self._entries = frozenset(entry.strip().casefold() for entry in entries if entry.strip())
 
     def allow(self, address: WebAddress, ports: Collection[int]) -> bool:
-        names = {address.host, address.shown_host}
+        names = {address.host, address.host_in_url}
         if any(f"{name}:{address.port}" in self._entries for name in names):
             return True
         return address.port in ports and not names.isdisjoint(self._entries)
@@ -130,10 +130,10 @@ def read_url(text: str, *, ports: Collection[int] = DEFAULT_PORTS, allowed: Allo
     address = _parse(text.strip())
     if allowed.allow(address, ports):
         if address.ip is not None and is_never_allowed(address.ip):
-            raise ToolError(f"{address.shown_host} is closed to tools, whatever the settings say.")
+            raise ToolError(f"{address.host_in_url} is closed to tools, whatever the settings say.")
         return address
     if address.ip is not None:
-        _check_ip(address.shown_host, address.ip)
+        _check_ip(address.host_in_url, address.ip)
     elif _is_near(address.host):
         raise ToolError(f"{address.host!r} is a name inside this machine or network, and those are closed to tools.")
     if address.port not in ports:

@@ -22,7 +22,7 @@ NOT_RUNNING = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LifecycleResult:
     """What happened, for a person, and the exit code that says it to a script."""
 
     text: str
@@ -47,9 +47,9 @@ def start_detached(home: Path, *, replace: bool = False) -> subprocess.Popen[byt
         os.close(output)
 
 
-def start(home: Path, command: str) -> Outcome:
+def start(home: Path, command: str) -> LifecycleResult:
     if control.is_running(home):
-        return Outcome(f"✓ The gateway is running already. How it is: {command} gateway status")
+        return LifecycleResult(f"✓ The gateway is running already. How it is: {command} gateway status")
     log = Path(paths.log(str(home)))
     told_before = log.stat().st_size if log.exists() else 0
     started = time.time()
@@ -59,62 +59,68 @@ def start(home: Path, command: str) -> Outcome:
         told = (
             _tail(log, told_before) or f"  Its log is silent: the disk may be full. See it here: {command} gateway run"
         )
-        return Outcome(f"✗ The gateway did not start.\n{told}", supervisor.returncode or 1)
+        return LifecycleResult(f"✗ The gateway did not start.\n{told}", supervisor.returncode or 1)
     # It is meant to outlive us; without this the interpreter would warn that a child still runs.
     supervisor.returncode = 0
     if not _is_ready(home, started):
-        return Outcome(f"! The gateway is still starting after {READY_SECONDS:.0f} s. Look: {command} logs", 1)
+        return LifecycleResult(f"! The gateway is still starting after {READY_SECONDS:.0f} s. Look: {command} logs", 1)
     seconds = time.time() - started
-    return Outcome(
+    return LifecycleResult(
         f"✓ Gateway started in {seconds:.1f} s, in the background. A reboot ends it.\n"
         f"  Talk to it: {command}     How it is: {command} gateway status     End it: {command} gateway stop"
     )
 
 
-def stop(home: Path, command: str) -> Outcome:
+def stop(home: Path, command: str) -> LifecycleResult:
     """Ask it to finish what it is doing and end; one that does not answer is ended by signals."""
     if not control.is_running(home):
-        return Outcome(f"✓ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
+        return LifecycleResult(f"✓ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
     holder = locks.holder(paths.parent_lock(str(home)))
     began = time.monotonic()
     asked = _ask(home, "stop")
     if launch.is_inside(str(home)):
-        return Outcome("✓ The gateway stops when this turn has ended.")
+        return LifecycleResult("✓ The gateway stops when this turn has ended.")
     if not asked and holder is not None:
         processes.send_signal(holder.pid, holder.mark, signal.SIGTERM)
     if processes.wait_until(lambda: not control.is_running(home), STOP_SECONDS):
         how = "as asked" if asked else "by signal, since it did not answer"
-        return Outcome(f"✓ Gateway stopped {how}, after {span(time.monotonic() - began)}. Nothing is lost.")
+        return LifecycleResult(f"✓ Gateway stopped {how}, after {span(time.monotonic() - began)}. Nothing is lost.")
     return _end_by_force(home, holder)
 
 
-def _end_by_force(home: Path, holder: locks.Holder | None) -> Outcome:
+def _end_by_force(home: Path, holder: locks.Holder | None) -> LifecycleResult:
     if holder is None or not holder.is_here():
-        return Outcome("✗ The gateway runs in another container or account; stop it where it runs.", 1)
+        return LifecycleResult("✗ The gateway runs in another container or account; stop it where it runs.", 1)
     processes.send_signal(holder.pid, holder.mark, signal.SIGKILL)  # its worker dies with it
     if processes.wait_until(lambda: not control.is_running(home), 3.0):
-        return Outcome("! The gateway did not end in time and was killed. Nothing is lost: the next start goes on.")
-    return Outcome(f"✗ The gateway (pid {holder.pid}) cannot be stopped. See what holds it: ps -l {holder.pid}", 1)
+        return LifecycleResult(
+            "! The gateway did not end in time and was killed. Nothing is lost: the next start goes on."
+        )
+    return LifecycleResult(
+        f"✗ The gateway (pid {holder.pid}) cannot be stopped. See what holds it: ps -l {holder.pid}", 1
+    )
 
 
-def restart(home: Path, command: str) -> Outcome:
+def restart(home: Path, command: str) -> LifecycleResult:
     """Hand over to the supervisor: the worker drains and is started anew. Safe from the agent's own terminal too."""
     if not control.is_running(home):
-        return Outcome(f"✗ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
+        return LifecycleResult(f"✗ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
     before = heartbeat.read(paths.heartbeat(str(home)))
     began, began_wall = time.monotonic(), time.time()
     asked = _ask(home, "restart")
     if launch.is_inside(str(home)):
-        return Outcome("✓ The gateway restarts when this turn has drained, and goes on after it.")
+        return LifecycleResult("✓ The gateway restarts when this turn has drained, and goes on after it.")
     if not asked and before is not None:
         holder = locks.holder(paths.parent_lock(str(home)))
         if holder is None or processes.parent_of(before.pid) != holder.pid:
-            return Outcome("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
+            return LifecycleResult("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
         processes.send_signal(before.pid, "", signal.SIGKILL)
     if not processes.wait_until(lambda: _is_ready(home, began_wall), READY_SECONDS):
-        return Outcome(f"✗ The gateway is not back after {READY_SECONDS:.0f} s. Look: {command} gateway status", 1)
+        return LifecycleResult(
+            f"✗ The gateway is not back after {READY_SECONDS:.0f} s. Look: {command} gateway status", 1
+        )
     how = "finished what it was doing" if asked else "did not answer, was killed"
-    return Outcome(f"✓ Gateway restarted: it {how} and is ready again after {span(time.monotonic() - began)}.")
+    return LifecycleResult(f"✓ Gateway restarted: it {how} and is ready again after {span(time.monotonic() - began)}.")
 
 
 def look(home: Path, command: str) -> status.Facts:

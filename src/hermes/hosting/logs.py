@@ -83,7 +83,7 @@ class Console(logging.StreamHandler[TextIO]):
         return
 
 
-class _Waiting(QueueHandler):
+class _LogQueue(QueueHandler):
     """Takes the words out of a record at once and leaves all else to the thread."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
@@ -101,7 +101,7 @@ class Logs(AbstractContextManager["Logs"]):
     def __init__(self, handlers: list[logging.Handler], level: int) -> None:
         waiting: queue.Queue[logging.LogRecord] = queue.Queue(MOST_WAITING)
         self._waiting = waiting
-        self._handler = _Waiting(waiting)
+        self._handler = _LogQueue(waiting)
         self._listener = QueueListener(waiting, *handlers, respect_handler_level=True)
         self._handlers = handlers
         self._level = level

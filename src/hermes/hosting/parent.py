@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from hermes.hosting import heartbeat, locks, log_format, paths, processes
-from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, Ended, Restarts
+from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, RestartPolicy, WorkerExit
 
 WAIT_FOR_LOCK_SECONDS = 3.0
 WAIT_FOR_ORPHAN_SECONDS = 2.0
@@ -87,10 +87,10 @@ class Worker:
         self.polled_at = now
         return now - self.beaten_at
 
-    def ended(self, status: int) -> Ended:
+    def ended(self, status: int) -> WorkerExit:
         code = os.waitstatus_to_exitcode(status)
         is_ready = self.last is not None and self.last.ready_at > 0
-        return Ended(
+        return WorkerExit(
             code=max(code, 0),
             signal=max(-code, 0),
             ready_seconds=time.time() - self.last.ready_at if self.last and is_ready else None,
@@ -106,16 +106,16 @@ class Parent:
     def __init__(self, settings: Settings, signals: Signals) -> None:
         self._settings = settings
         self._signals = signals
-        self._restarts = Restarts()
+        self._restarts = RestartPolicy()
         self._asked = 0
         self._kill_at = 0.0
 
     def run(self) -> int:
-        ended: Ended | None = None
+        ended: WorkerExit | None = None
         while True:
             worker = self._spawned(ended)
             if worker is None:
-                self._record(Ended(code=STOP_ASKED), goes_on=False)
+                self._record(WorkerExit(code=STOP_ASKED), goes_on=False)
                 return STOP_ASKED
             ended = self._wait(worker)
             os.close(worker.leash)
@@ -129,10 +129,10 @@ class Parent:
             if ended.code != RESTART_ASKED:
                 self._say("WARNING", "Worker ended", {"reason": ended.describe(), "restart_in": pause})
             if not self._pause(pause):
-                self._record(Ended(code=STOP_ASKED), goes_on=False)
+                self._record(WorkerExit(code=STOP_ASKED), goes_on=False)
                 return STOP_ASKED
 
-    def _spawned(self, before: Ended | None) -> Worker | None:
+    def _spawned(self, before: WorkerExit | None) -> Worker | None:
         """A worker, as soon as the system lets us have one; None when we are asked to stop before that.
 
         It may refuse for a while: when memory is short, which may be what killed the last one, or while an update
@@ -148,7 +148,7 @@ class Parent:
             if not self._pause(SPAWN_AGAIN_SECONDS):
                 return None
 
-    def _spawn(self, before: Ended | None) -> Worker:
+    def _spawn(self, before: WorkerExit | None) -> Worker:
         ours, theirs = _leash()
         command = [*self._settings.worker, "--parent-fd", str(theirs)]
         if before and self._restarts.is_looping(time.monotonic()):
@@ -165,7 +165,7 @@ class Parent:
             os.close(theirs)
         return Worker(pid, ours, time.monotonic())
 
-    def _wait(self, worker: Worker) -> Ended:
+    def _wait(self, worker: Worker) -> WorkerExit:
         """Watch until the worker has ended, passing on what we are asked and minding its heart."""
         if self._asked:
             self._ask_to_stop(worker)  # asked while there was no worker
@@ -207,7 +207,7 @@ class Parent:
             self._hear(self._signals.wait(min(left, POLL_SECONDS)), lambda: None)
         return not self._asked
 
-    def _record(self, ended: Ended, goes_on: bool) -> None:
+    def _record(self, ended: WorkerExit, goes_on: bool) -> None:
         kind = "asked" if self._asked else ended.kind
         told = {"at": time.time(), "kind": kind, "how": ended.describe(), "restarted": goes_on}
         try:

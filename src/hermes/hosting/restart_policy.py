@@ -18,7 +18,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 FROM_OUTSIDE = frozenset({1, 2, 3, 9, 15})
 
 
-class Ended:
+class WorkerExit:
     """How a worker ended. ``signal`` 0: it exited with ``code``. ``ready_seconds`` None: it never was ready."""
 
     __slots__ = ("code", "out_of_memory", "ready_seconds", "settled", "signal", "stalled_seconds")
@@ -78,13 +78,13 @@ class Ended:
         return f"ended with exit code {self.code}"
 
 
-class Restarts:
+class RestartPolicy:
     """The memory of unclean starts: how long to wait before the next one, and whether to play safe."""
 
     def __init__(self) -> None:
         self._unclean: list[float] = []
 
-    def note(self, ended: Ended, now: float) -> None:
+    def note(self, ended: WorkerExit, now: float) -> None:
         if ended.was_unclean_start:
             self._unclean.append(now)
         self._unclean = [at for at in self._unclean if now - at < WINDOW_SECONDS]
@@ -95,7 +95,7 @@ class Restarts:
     def is_looping(self, now: float) -> bool:
         return self.count(now) >= LIMIT
 
-    def pause_seconds(self, ended: Ended, now: float) -> float:
+    def pause_seconds(self, ended: WorkerExit, now: float) -> float:
         """None at all, unless the start itself went wrong; then longer each time."""
         if not ended.was_unclean_start:
             return 0.0

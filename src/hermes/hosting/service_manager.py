@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def kept_up_by(environ: Mapping[str, str], cgroup: str, supervisor_pid: int) -> str:
+def find_service_manager(environ: Mapping[str, str], cgroup: str, supervisor_pid: int) -> str:
     """Words for a screen, "" when it runs by hand.
 
     A terminal of a desktop lives below some service too, so that alone proves nothing: the service must
@@ -28,4 +28,4 @@ def who_keeps_us_up(supervisor_pid: int) -> str:
         cgroup = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()[-1]
     except (OSError, IndexError, ValueError):
         cgroup = ""
-    return kept_up_by(os.environ, cgroup, supervisor_pid)
+    return find_service_manager(os.environ, cgroup, supervisor_pid)

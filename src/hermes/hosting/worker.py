@@ -50,7 +50,7 @@ class StopRequest:
         self._asked.set()
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         return self._asked.is_set()
 
     @property
@@ -162,7 +162,7 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
         serving = asyncio.ensure_future(serve(options, lambda: _ready(heart, started_at)))
         asking = asyncio.create_task(stop.wait())
         await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
-        if stop.is_asked:
+        if stop.is_requested:
             _say_stopping(stop)
         if serving.done():
             asking.cancel()
@@ -232,7 +232,7 @@ def _hold_leash(descriptor: int, stop: StopRequest) -> None:
 def process_snapshot(options: WorkerOptions) -> dict[str, Any]:
     """The part of a status snapshot that is about the process: the services add platforms, model and what waits."""
     return {
-        "state": "stopping" if options.stop.is_asked else "running",
+        "state": "stopping" if options.stop.is_requested else "running",
         "pid": os.getpid(),
         "started_at": options.started_at,
         "now": time.time(),

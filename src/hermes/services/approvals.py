@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from hermes.core.approval import Scope, may_answer, was_written_after
 from hermes.core.dataclasses import dataclass
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
@@ -21,7 +21,7 @@ from hermes.store.grants import Grant
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxState
 from hermes.store.people import Person
-from hermes.store.turns.end import Cards, no_cards
+from hermes.store.turns.end import CardWriter, no_cards
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ LONGEST_REASON = 1000
 THE_OWNER = "the owner"
 
 
-class Answer(StrEnum):
+class AnswerOutcome(StrEnum):
     TAKEN = "taken"
     UNKNOWN = "unknown"  # there is no such approval
     NOT_YOURS = "not yours"
@@ -40,15 +40,15 @@ class Answer(StrEnum):
 class Answered:
     """What became of an answer. ``wanted`` is the scope that was asked for; the approval holds the one that counts."""
 
-    answer: Answer
+    answer: AnswerOutcome
     approval: Approval | None = None
     wanted: Scope = Scope.ONCE
 
-    def sentence(self, words: Words, *, allow: bool) -> str:
+    def sentence(self, words: Texts, *, allow: bool) -> str:
         """What the person who answered is told."""
-        if self.answer is Answer.TAKEN:
+        if self.answer is AnswerOutcome.TAKEN:
             return self._allowed(words) if allow else words.ANSWER_DENIED
-        if self.answer is Answer.NOT_YOURS:
+        if self.answer is AnswerOutcome.NOT_YOURS:
             return words.ANSWER_NOT_YOURS
         if self.approval is None:
             return words.ANSWER_NO_SUCH
@@ -62,7 +62,7 @@ class Answered:
             case _:
                 return words.ANSWER_TOO_LATE
 
-    def _allowed(self, words: Words) -> str:
+    def _allowed(self, words: Texts) -> str:
         match self.approval.scope if self.approval is not None else "":
             case Scope.SESSION:
                 return words.ANSWER_ALLOWED_SESSION
@@ -73,7 +73,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApproval:
     """A pending question of a chat, and when it was shown there (None: it was not yet)."""
 
     approval: Approval
@@ -92,7 +92,7 @@ class Approvals:
         db: Database,
         clock: Clock,
         wake: Callable[[str], None] = lambda _: None,
-        cards: Cards = no_cards,
+        cards: CardWriter = no_cards,
         deliver: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._db = db
@@ -125,9 +125,9 @@ class Approvals:
             scope=scope,
             now=self._clock.now(),
         )
-        if answered.answer is Answer.NOT_YOURS:
+        if answered.answer is AnswerOutcome.NOT_YOURS:
             log.warning("Answer refused", extra={"platform": platform, "user": sender_id, "approval": approval_id})
-        if answered.answer is Answer.TAKEN and answered.approval is not None:
+        if answered.answer is AnswerOutcome.TAKEN and answered.approval is not None:
             self._wake(answered.approval.lane)
             for target in targets:
                 self._deliver(target)
@@ -148,21 +148,21 @@ class Approvals:
         approval = approvals.get(tx, approval_id)
         person = people.find(tx, platform, sender_id)
         if approval is None or person is None:
-            return Answered(Answer.UNKNOWN if approval is None else Answer.NOT_YOURS, approval), ()
+            return Answered(AnswerOutcome.UNKNOWN if approval is None else AnswerOutcome.NOT_YOURS, approval), ()
         if not _may(approval, person):
-            return Answered(Answer.NOT_YOURS, approval), ()
+            return Answered(AnswerOutcome.NOT_YOURS, approval), ()
         reach = scope if allow and approval.subject else Scope.ONCE
         who = person.name or (THE_OWNER if platform == LOCAL else person.id)
         taken = approvals.answer(
             tx, approval_id, allow=allow, by=who, reason=reason, now=now, scope=reach.value if allow else ""
         )
         if taken is None:
-            return Answered(Answer.TOO_LATE, approvals.get(tx, approval_id)), ()
+            return Answered(AnswerOutcome.TOO_LATE, approvals.get(tx, approval_id)), ()
         if reach is not Scope.ONCE:
             _grant(tx, taken, person, reach, reason, now)
         rows = self._cards(tx, taken, now=now)
         outbox.enqueue(tx, rows, now=now)
-        return Answered(Answer.TAKEN, taken, scope), [row.target for row in rows]
+        return Answered(AnswerOutcome.TAKEN, taken, scope), [row.target for row in rows]
 
     # Looking
 
@@ -174,7 +174,7 @@ class Approvals:
         now = self._clock.now()
         return [one for one in await self._db.read(approvals.pending, lane) if one.expires_at > now]
 
-    async def waiting_in(self, *, target: str, lane: str) -> list[Waiting]:
+    async def waiting_in(self, *, target: str, lane: str) -> list[PendingApproval]:
         """What waits in one chat, the oldest first."""
         return await self._db.read(_waiting, target, lane, now=self._clock.now())
 
@@ -216,14 +216,14 @@ def _grant(tx: Tx, approval: Approval, by: Person, scope: Scope, reason: str, no
     grants.give(tx, grant)
 
 
-def _waiting(tx: Tx, target: str, lane: str, *, now: float) -> list[Waiting]:
+def _waiting(tx: Tx, target: str, lane: str, *, now: float) -> list[PendingApproval]:
     found = []
     for approval in approvals.waiting_in(tx, target=target, lane=lane):
         if approval.expires_at <= now:
             continue
         row = outbox.get(tx, approval.question_id) if approval.question_id else None
         is_shown = row is not None and row.state == OutboxState.SENT
-        found.append(Waiting(approval, row.settled_at if row is not None and is_shown else None))
+        found.append(PendingApproval(approval, row.settled_at if row is not None and is_shown else None))
     return found
 
 

@@ -60,7 +60,7 @@ class ToolEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalAsked:
+class ApprovalRequested:
     lane: str
     turn_id: str
     approval_id: str
@@ -78,7 +78,7 @@ class TurnEnded:
     result: TurnResult = field(default_factory=lambda: TurnResult("", ""))
 
 
-TurnEvent = TurnStarted | TextArrived | SegmentEnded | ToolStarted | ToolEnded | ApprovalAsked | TurnEnded
+TurnEvent = TurnStarted | TextArrived | SegmentEnded | ToolStarted | ToolEnded | ApprovalRequested | TurnEnded
 Watcher = Callable[[TurnEvent], None]
 
 

@@ -26,9 +26,9 @@ from hermes.services.events import EventBus
 from hermes.services.inbound.intake import Intake
 from hermes.services.models import Models
 from hermes.services.outbound.delivery import Delivery
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.people.pairing import Pairings
-from hermes.services.requests.requests import Door
+from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
@@ -56,7 +56,7 @@ class Gateway:
     watch: ConfigWatch
     manifests: Mapping[str, Manifest]
     supervisor: Supervisor
-    letters: Letters
+    letters: OutboxWriter
     lanes: Lanes
     delivery: Delivery
     intake: Intake
@@ -65,7 +65,7 @@ class Gateway:
     embedded: EmbeddedModel
     fetcher: Fetcher
     hub: LocalDoor
-    door: Door
+    door: Requests
     pairings: Pairings
     troubles: list[str] = field(default_factory=list)
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))

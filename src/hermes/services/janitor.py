@@ -47,7 +47,7 @@ class Janitor:
         back = self._offset - offset
         if back > SET_BACK_SECONDS:
             log.warning("The clock was set back", extra={"seconds": round(back)})
-            await self._db.alone(clock_change.set_back, by=back, now=self._clock.now())
+            await self._db.alone(clock_change.shift_times, by=back, now=self._clock.now())
         self._offset = offset
 
     async def sweep(self) -> None:

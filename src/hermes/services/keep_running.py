@@ -13,7 +13,7 @@ STEADY_SECONDS = 600.0
 """A part that has run so long begins with the shortest pause again."""
 
 
-async def kept_up(
+async def keep_running(
     name: str, run: Callable[[], Awaitable[None]], troubles: list[str], pauses: Sequence[float] = PAUSE_SECONDS
 ) -> None:
     """Run it until it is done or cancelled. While it rests after a break, ``troubles`` say so, and with them status."""

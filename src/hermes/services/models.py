@@ -13,12 +13,12 @@ from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.models.endpoint import Endpoint, bare_model
 from hermes.agent.models.fallback import Chain
 from hermes.agent.models.http_model import HttpModel
-from hermes.agent.models.key_rotation import KeyRing
+from hermes.agent.models.key_rotation import KeyRotation
 from hermes.agent.models.responses import Responses
 from hermes.config import EMBEDDED, KNOWN, Config, Loaded, ProviderConfig
 from hermes.config.providers import env_prefix
 from hermes.core.errors import ConfigError
-from hermes.core.i18n.catalogue import Said
+from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock, Model
 from hermes.services.http import ProxyRules, make_session
@@ -44,7 +44,7 @@ class Models:
         self._clock = clock
         self._built_from: object = None
         self._built: dict[str, Model] = {}
-        self._rings: dict[str, KeyRing] = {}
+        self._rings: dict[str, KeyRotation] = {}
         self._sessions: dict[ProxyRules, aiohttp.ClientSession] = {}
         self._answered_at: float | None = None
         self._failure = ""
@@ -117,7 +117,7 @@ class Models:
         if provider == EMBEDDED or known is None:
             return self._embedded
         is_first = provider == config.model.provider
-        ring = self._rings.setdefault(provider, KeyRing(provider, known.api_keys, self._clock))
+        ring = self._rings.setdefault(provider, KeyRotation(provider, known.api_keys, self._clock))
         endpoint = Endpoint(
             provider=provider,
             base_url=(config.model.base_url if is_first else "") or known.base_url,
@@ -176,7 +176,7 @@ def meant(name: str, loaded: Loaded) -> str:
     route = _provider_and_model(name, loaded)
     provider, _, model = route.partition("/")
     if provider == EMBEDDED and model != KNOWN[EMBEDDED].default_model:
-        raise ConfigError(Said(lambda words: words.MODEL_ONLY_BUILT_IN.format(model=model)))
+        raise ConfigError(LocalizedText(lambda words: words.MODEL_ONLY_BUILT_IN.format(model=model)))
     return route
 
 
@@ -188,14 +188,16 @@ def _provider_and_model(name: str, loaded: Loaded) -> str:
     current = KNOWN.get(config.model.provider)
     if known is None and model and current is not None and not (current.is_relay or current.is_local):
         known_names = ", ".join(config.providers)
-        raise ConfigError(Said(lambda words: words.MODEL_NO_PROVIDER.format(provider=provider, known=known_names)))
+        raise ConfigError(
+            LocalizedText(lambda words: words.MODEL_NO_PROVIDER.format(provider=provider, known=known_names))
+        )
     if known is None or (not is_ready and model and current is not None and current.is_relay):
         return f"{config.model.provider}/{name}"
     if not is_ready:
         variable = f"{env_prefix(provider)}_API_KEY"
-        raise ConfigError(Said(lambda words: words.MODEL_NO_KEY.format(provider=provider, variable=variable)))
+        raise ConfigError(LocalizedText(lambda words: words.MODEL_NO_KEY.format(provider=provider, variable=variable)))
     if not (model or known.default_model):
-        raise ConfigError(Said(lambda words: words.MODEL_WHICH_OF.format(provider=provider)))
+        raise ConfigError(LocalizedText(lambda words: words.MODEL_WHICH_OF.format(provider=provider)))
     return f"{provider}/{model or known.default_model}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 PAUSE_SECONDS = 0.5  # so that whoever asked is answered, and the answer recorded, before the end begins
 
 
-class Restarts:
+class RestartRequest:
     """``ask`` hands over to the supervisor; None where nobody would start us again."""
 
     def __init__(self, ask: Callable[[str], None] | None, started_at: float) -> None:

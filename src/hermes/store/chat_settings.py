@@ -7,7 +7,7 @@ from hermes.store.db import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ChatSettings:
     """``model`` is written ``provider/model``; ``reasoning`` is ``low``, ``medium``, ``high`` or ``off``.
 
     ``voice`` says when it is answered aloud: ``on``, ``off`` or ``only-when-asked``. ``tool_progress`` says what it is
@@ -22,12 +22,12 @@ class Choices:
     personality: str = ""
 
 
-NO_CHOICES = Choices()
+NO_CHOICES = ChatSettings()
 
 
-def of_lane(tx: Tx, lane: str) -> Choices:
+def of_lane(tx: Tx, lane: str) -> ChatSettings:
     columns = "model, reasoning, voice, tool_progress, personality"
-    return tx.one(f"SELECT {columns} FROM lanes WHERE key = :lane", Choices, lane=lane) or NO_CHOICES  # noqa: S608
+    return tx.one(f"SELECT {columns} FROM lanes WHERE key = :lane", ChatSettings, lane=lane) or NO_CHOICES  # noqa: S608
 
 
 def choose_model(tx: Tx, lane: str, model: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.store.db import Tx
 
 
-def set_back(tx: Tx, *, by: float, now: float) -> None:
+def shift_times(tx: Tx, *, by: float, now: float) -> None:
     """The clock went back by so many seconds: whatever waits comes as soon as it would have come without that."""
     for table in ("lanes", "targets"):
         tx.run(f"UPDATE {table} SET next_at = next_at - :by WHERE next_at > :now", by=by, now=now)  # noqa: S608

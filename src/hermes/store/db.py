@@ -57,7 +57,7 @@ OnTrouble = Callable[[Trouble], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StoreLimits:
     """How long and how wide. Tests shorten the times."""
 
     busy_seconds: float = 5.0

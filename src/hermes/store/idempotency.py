@@ -9,7 +9,7 @@ KEPT_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredAnswer:
     """``fingerprint`` names the request that was answered; ``headers`` is JSON."""
 
     key: str
@@ -20,19 +20,19 @@ class Kept:
     created_at: float
 
 
-def find(tx: Tx, key: str, *, now: float) -> Kept | None:
+def find(tx: Tx, key: str, *, now: float) -> StoredAnswer | None:
     return tx.one(
         """
         SELECT key, fingerprint, status, headers, body, created_at FROM idempotency
         WHERE key = :key AND created_at > :since
         """,
-        Kept,
+        StoredAnswer,
         key=key,
         since=now - KEPT_SECONDS,
     )
 
 
-def keep(tx: Tx, kept: Kept) -> None:
+def keep(tx: Tx, kept: StoredAnswer) -> None:
     """Store an answer; the first one under a key stays. What is older than a day goes."""
     tx.run("DELETE FROM idempotency WHERE created_at <= :until", until=kept.created_at - KEPT_SECONDS)
     tx.run(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes.store.db import Database, Limits, OnTrouble
+from hermes.store.db import Database, OnTrouble, StoreLimits
 
 DEFAULT_MIGRATIONS = "hermes.store.migrations"
 
@@ -17,7 +17,7 @@ async def open_database(
     migrations: str | Path = DEFAULT_MIGRATIONS,
     clock: Callable[[], float] = time.time,
     on_trouble: OnTrouble | None = None,
-    limits: Limits | None = None,
+    limits: StoreLimits | None = None,
 ) -> Database:
     """Open (or create) a database and bring its schema up to date.
 
@@ -25,7 +25,7 @@ async def open_database(
     ``migrations`` is a package or a folder of ``NNNN_name.sql``. ``on_trouble`` is called on the event loop.
     Raises StoreIsDownError, ForeignHomeError (the file is another program's) or ConfigError (it is too new).
     """
-    limits = limits or Limits()
+    limits = limits or StoreLimits()
     text = str(url_or_path)
     if text.startswith(("postgres://", "postgresql://")):
         from hermes.store.postgres import open_postgres  # psycopg costs 0.2 s: only for who uses it

@@ -17,7 +17,7 @@ from hermes.core.messages import OutboundMessage
 from hermes.store import claims, codec, outbox_files, outbox_quota
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
-from hermes.store.outbox_quota import Terms
+from hermes.store.outbox_quota import ReplyQuota
 
 MAX_REPEATS = 3
 LOOKED_AT = 100
@@ -131,7 +131,7 @@ def enqueue(tx: Tx, rows: Sequence[Outgoing], *, now: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunDelivery:
     """The claim, and the row to send now (None: nothing, and the claim is given back).
 
     ``rests``: there is something to send, and it was not begun because ``may_begin`` was False.
@@ -143,7 +143,7 @@ class Begun:
     rests: bool = False
 
 
-def take(tx: Tx, target: str, *, owner: str, now: float, terms: Terms | None = None) -> Begun | None:
+def take(tx: Tx, target: str, *, owner: str, now: float, terms: ReplyQuota | None = None) -> BegunDelivery | None:
     """Claim a target and begin its first row, in one transaction."""
     held = claims.claim(tx, "targets", target, owner=owner, now=now)
     return None if held is None else begin_next(tx, held, now=now, terms=terms, seen=held.seq)
@@ -171,9 +171,9 @@ def begin_next(
     *,
     now: float,
     may_begin: bool = True,
-    terms: Terms | None = None,
+    terms: ReplyQuota | None = None,
     seen: int | None = None,
-) -> Begun | None:
+) -> BegunDelivery | None:
     """Mark the next row unknown and hand it out; with none due, give the target back.
 
     ``terms`` are those of a platform that counts what follows a person's message. With ``may_begin`` False nothing is
@@ -198,12 +198,12 @@ def begin_next(
                 next_at, rests = now, True
                 break
             elif (due := row if terms is None else on_terms(tx, row, rows, terms, now=now)) is not None:
-                return Begun(held, _begin(tx, due, is_counted=terms is not None), expired)
+                return BegunDelivery(held, _begin(tx, due, is_counted=terms is not None), expired)
         if next_at is None and len(rows) == LOOKED_AT:
             seen = None
             continue  # all of these are dead now, and more may stand behind them
         if claims.release(tx, "targets", held, seen=seen, next_at=next_at):
-            return Begun(held, None, expired, rests)
+            return BegunDelivery(held, None, expired, rests)
         seen = None
     return None
 
@@ -255,7 +255,7 @@ def sends_left(tx: Tx, target: str) -> int | None:
     return None if left is None else int(left)
 
 
-def on_terms(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: float) -> _Open | None:
+def on_terms(tx: Tx, row: _Open, rows: Sequence[_Open], terms: ReplyQuota, *, now: float) -> _Open | None:
     """The row as it may be sent now, with what waits behind it joined to it; None when it has to wait, or is given up.
 
     The last one that may be sent carries a word of ours, so that nobody waits in vain for what comes after it.
@@ -296,7 +296,7 @@ def _has_parked(tx: Tx, target: str) -> bool:
     return found is not None
 
 
-def _set_by(tx: Tx, row: _Open, why: str, terms: Terms, *, now: float) -> None:
+def _set_by(tx: Tx, row: _Open, why: str, terms: ReplyQuota, *, now: float) -> None:
     """Let it wait for the person's next message. What was said only for the moment is given up."""
     if row.kind not in _LASTING:
         _die(tx, row.id, why, now)
@@ -306,7 +306,7 @@ def _set_by(tx: Tx, row: _Open, why: str, terms: Terms, *, now: float) -> None:
     record_parked(tx, row.id, expires_at=now + terms.parked_seconds, reason=why)
 
 
-def _joined(tx: Tx, row: _Open, rows: Sequence[_Open], terms: Terms, *, now: float) -> _Open:
+def _joined(tx: Tx, row: _Open, rows: Sequence[_Open], terms: ReplyQuota, *, now: float) -> _Open:
     """The row with the texts of those right behind it, as far as they fit into one message."""
     message = outbox_quota.plain_text(row.body)
     if message is None or row.replaces or row.kind == OutboxKind.QUESTION:  # a question may yet be withdrawn

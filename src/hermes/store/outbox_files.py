@@ -12,7 +12,7 @@ UNDELIVERED = "[undelivered files]"
 
 
 @dataclass(frozen=True, slots=True)
-class FileOut:
+class OutboxFile:
     """A file that goes with an outbox row; ``position`` counts within its album."""
 
     outbox_id: str
@@ -22,7 +22,7 @@ class FileOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostFile:
     """``was_told``: the person has read of it already, in the message that took its place."""
 
     name: str
@@ -35,7 +35,7 @@ def word_of(outbox_id: str) -> str:
     return f"{outbox_id}.lost"
 
 
-def note(tx: Tx, files: Sequence[FileOut]) -> None:
+def note(tx: Tx, files: Sequence[OutboxFile]) -> None:
     """Remember them, in the transaction that stores their rows. Noting one twice is noting it once."""
     for file in files:
         tx.run(
@@ -57,7 +57,7 @@ def row_died(tx: Tx, outbox_id: str) -> None:
     )
 
 
-def take_lost(tx: Tx, lane: str) -> list[Lost]:
+def take_lost(tx: Tx, lane: str) -> list[LostFile]:
     """What never arrived, each told once: whoever asks writes it down in this transaction."""
     lost = tx.all(
         """
@@ -65,7 +65,7 @@ def take_lost(tx: Tx, lane: str) -> list[Lost]:
         FROM files_out JOIN outbox ON outbox.id = files_out.outbox_id
         WHERE files_out.lane = :lane AND outbox.state = 'dead' ORDER BY outbox.seq, files_out.position
         """,
-        lambda name, reason, outbox_id: Lost(name, reason, _exists(tx, word_of(outbox_id))),
+        lambda name, reason, outbox_id: LostFile(name, reason, _exists(tx, word_of(outbox_id))),
         lane=lane,
     )
     tx.run(

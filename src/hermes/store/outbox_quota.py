@@ -13,7 +13,7 @@ from hermes.store.db import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class LateNotes:
     """Our words around what goes out late: below the last one that may be sent for now, above what is late."""
 
     last: str
@@ -21,7 +21,7 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ReplyQuota:
     """``note_room`` is what a message may have beyond ``text_limit`` for our own words.
 
     ``notes`` gives these in the language of whoever a turn is for.
@@ -31,7 +31,7 @@ class Terms:
     unit: TextUnit
     note_room: int
     parked_seconds: float
-    notes: Callable[[Tx, str], Notes]
+    notes: Callable[[Tx, str], LateNotes]
 
 
 def plain_text(body: str) -> OutboundMessage | None:
@@ -44,7 +44,7 @@ def plain_text(body: str) -> OutboundMessage | None:
     return message if is_plain else None
 
 
-def joined(text: str, others: Sequence[OutboundMessage | None], terms: Terms) -> tuple[str, int]:
+def joined(text: str, others: Sequence[OutboundMessage | None], terms: ReplyQuota) -> tuple[str, int]:
     """The text with those behind it, as far as they fit into one message; and how many did."""
     for count, other in enumerate(others):
         longer = f"{text}\n\n{other.text}" if other is not None else ""
@@ -54,7 +54,7 @@ def joined(text: str, others: Sequence[OutboundMessage | None], terms: Terms) ->
     return text, len(others)
 
 
-def noted(body: str, notes: Notes, terms: Terms, *, is_last: bool, is_late: bool) -> str | None:
+def noted(body: str, notes: LateNotes, terms: ReplyQuota, *, is_last: bool, is_late: bool) -> str | None:
     """The body with our words above and below, where they belong. None: the word below has no room in it."""
     message = plain_text(body)
     if message is None:

@@ -26,7 +26,7 @@ from psycopg.types.numeric import IntDumper
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
 from hermes.store import migrate
-from hermes.store.db import POSTGRES, Database, Job, Limits, OnTrouble, Pause, Trouble, Tx
+from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -85,7 +85,7 @@ class PostgresDatabase(Database):
     dialect = POSTGRES
 
     def __init__(
-        self, url: str, loop: asyncio.AbstractEventLoop, *, on_trouble: OnTrouble | None, limits: Limits
+        self, url: str, loop: asyncio.AbstractEventLoop, *, on_trouble: OnTrouble | None, limits: StoreLimits
     ) -> None:
         super().__init__(loop, on_trouble)
         self._url = url
@@ -93,7 +93,7 @@ class PostgresDatabase(Database):
         self._pause = Pause.from_environment()
         self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._workers = [_Worker(self) for _ in range(limits.connections)]
+        self._workers = [_ThreadConnection(self) for _ in range(limits.connections)]
         self._watching: asyncio.TimerHandle | None = None
         self._owner: Connection | None = None
         self._owning: asyncio.Future[None] | None = None
@@ -267,14 +267,14 @@ class PostgresDatabase(Database):
             raise StoreIsDownError("The PostgreSQL database is closed.")
         self._jobs.put(job)
 
-    def _work_forever(self, worker: _Worker) -> None:
+    def _work_forever(self, worker: _ThreadConnection) -> None:
         while (job := self._jobs.get()) is not None:
             worker.settle(job)
             self._release_later((job,))
         worker.drop()
 
 
-class _Worker:
+class _ThreadConnection:
     """One thread's connection, made when it is first needed and again after it was lost."""
 
     def __init__(self, database: PostgresDatabase) -> None:
@@ -424,7 +424,7 @@ def _first_line(error: BaseException) -> str:
 
 
 async def open_postgres(
-    url: str, *, migrations: str | Path, on_trouble: OnTrouble | None, limits: Limits
+    url: str, *, migrations: str | Path, on_trouble: OnTrouble | None, limits: StoreLimits
 ) -> PostgresDatabase:
     database = PostgresDatabase(url, asyncio.get_running_loop(), on_trouble=on_trouble, limits=limits)
     await database.start(migrate.load(migrations))

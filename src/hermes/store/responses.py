@@ -14,7 +14,7 @@ import orjson
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.store import migrate
-from hermes.store.db import Database, Limits, OnTrouble, Tx
+from hermes.store.db import Database, OnTrouble, StoreLimits, Tx
 from hermes.store.open import open_database
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class NewResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredResponse:
     id: str
     event_id: str
     session_id: str
@@ -80,7 +80,7 @@ COLUMNS = "id, event_id, session_id, asked_by, status, inputs, standing, body"
 
 @asynccontextmanager
 async def open_store(
-    main: Database, home: Path, *, on_trouble: OnTrouble | None = None, limits: Limits | None = None
+    main: Database, home: Path, *, on_trouble: OnTrouble | None = None, limits: StoreLimits | None = None
 ) -> AsyncIterator[Database]:
     """The database that holds the responses: a file of its own, or, on PostgreSQL, the one that is open already."""
     if main.dialect.name != "sqlite":
@@ -185,7 +185,7 @@ def evict(tx: Tx, *, most: int = MOST_RESPONSES, before: float = 0.0, bite: int 
 # Reading
 
 
-def get(tx: Tx, response_id: str) -> Stored | Damaged | None:
+def get(tx: Tx, response_id: str) -> StoredResponse | Damaged | None:
     return tx.one(f"SELECT {COLUMNS} FROM responses WHERE id = :id", _read, id=response_id)  # noqa: S608
 
 
@@ -208,7 +208,7 @@ def count(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM responses"))
 
 
-async def load(db: Database, response_id: str) -> Stored | None:
+async def load(db: Database, response_id: str) -> StoredResponse | None:
     """Read a response. One whose body is damaged is removed with its conversation, with a warning, and is None."""
     found = await db.read(get, response_id)
     if isinstance(found, Damaged):
@@ -231,11 +231,11 @@ def _read(
     inputs: int,
     standing: str,
     text: str,
-) -> Stored | Damaged:
+) -> StoredResponse | Damaged:
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         return Damaged(id, str(error))
     if not isinstance(body, dict) or body.get("id") != id:
         return Damaged(id, "it is not a response object")
-    return Stored(id, event_id, session_id, asked_by, status, inputs, standing, body)
+    return StoredResponse(id, event_id, session_id, asked_by, status, inputs, standing, body)

@@ -12,9 +12,9 @@ from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
 from hermes.store.outbox import OutboxRow
 from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Line
+from hermes.store.sessions.transcripts import TranscriptLine
 from hermes.store.turns import tool_calls, turns
-from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.tool_calls import StoredCall
 from hermes.store.turns.turns import Turn
 
 REPLY_TO_COMMAND = "ob_"
@@ -27,8 +27,8 @@ class Life:
 
     events: Sequence[InboxRow] = ()
     turn: Turn | None = None
-    lines: Sequence[Line] = ()
-    calls: Sequence[Call] = ()
+    lines: Sequence[TranscriptLine] = ()
+    calls: Sequence[StoredCall] = ()
     approvals: Sequence[Approval] = ()
     letters: Sequence[OutboxRow] = field(default=())
 
@@ -121,13 +121,13 @@ def _of_letter(tx: Tx, letter: OutboxRow) -> Life:
     return Life(events=[event] if event else [], letters=outbox.of_group(tx, letter.group_id))
 
 
-def _lines(tx: Tx, turn: Turn) -> list[Line]:
+def _lines(tx: Tx, turn: Turn) -> list[TranscriptLine]:
     return tx.all(
         """
         SELECT seq, turn_id, kind, body, at FROM transcript
         WHERE session_id = :session_id AND turn_id = :turn_id ORDER BY seq
         """,
-        transcripts.Line,
+        transcripts.TranscriptLine,
         session_id=turn.session_id,
         turn_id=turn.id,
     )

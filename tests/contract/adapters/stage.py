@@ -15,16 +15,16 @@ from hermes.core.ports import Adapter
 from hermes.services.clock import SystemClock
 from hermes.services.events import EventBus, TextArrived, ToolEnded, ToolStarted, TurnStarted
 from hermes.services.outbound.delivery import Delivery
-from hermes.services.outbound.presenter import Pace, Presenter
-from hermes.services.outbound.rate_limits import Pacer
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.presenter import Presenter, PresenterTiming
+from hermes.services.outbound.rate_limits import RateLimiter
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import outbox
 from hermes.store.db import Database
 from hermes.store.open import open_database
 from hermes.store.outbox import OutboxKind
 from tests.fakes.server import FakeServer
 
-QUICK = Pace(first_sign_seconds=0.01, preview_after_seconds=0.02, typing_every_seconds=0.1)
+QUICK = PresenterTiming(first_sign_seconds=0.01, preview_after_seconds=0.02, typing_every_seconds=0.1)
 EDIT_PAUSE = 0.05
 
 
@@ -36,7 +36,7 @@ class Stage:
     key: SessionKey
     db: Database
     bus: EventBus
-    letters: Letters
+    letters: OutboxWriter
     presenter: Presenter
     turns: int = 0
     calls: int = 0
@@ -87,9 +87,9 @@ async def set_up(
     db = await open_database(folder / "state.db")
     async with server.adapter() as adapter:
         limits = _limits(adapter, edits, rates)
-        pacer = Pacer(lambda _: limits)
+        pacer = RateLimiter(lambda _: limits)
         delivery = Delivery(db, lambda _: adapter, lambda: config, clock, "inc_test", pacer)
-        letters = Letters(lambda _: limits, lambda: config, clock, delivery)
+        letters = OutboxWriter(lambda _: limits, lambda: config, clock, delivery)
         bus = EventBus()
         presenter = Presenter(db, bus, letters, lambda _: adapter, lambda: config, pacer, QUICK)
         running = asyncio.create_task(presenter.run())

@@ -13,7 +13,7 @@ import pytest
 from hermes.core.approval import button_data, read_button
 from hermes.core.messages import Button, OutboundMessage, Press
 from hermes.core.people import PersonRole
-from hermes.services.approvals import Answer, Answered, Approvals
+from hermes.services.approvals import Answered, AnswerOutcome, Approvals
 from hermes.services.clock import SystemClock
 from hermes.store import approvals, people
 from hermes.store.approvals import Question
@@ -69,10 +69,10 @@ async def test_the_asked_person_clicks_and_it_is_resolved_another_clicks_and_is_
         async with server.adapter() as adapter, receiving(adapter, inbox):
             server.user_presses(server.sent[-1], "Approve", user=8, name="Bo")
             others = await inbox.press()
-            assert (await answer(db, others, server)).answer is Answer.NOT_YOURS
+            assert (await answer(db, others, server)).answer is AnswerOutcome.NOT_YOURS
             server.user_presses(server.sent[-1], "Approve")
             own = await inbox.press()
-            assert (await answer(db, own, server)).answer is Answer.TAKEN
+            assert (await answer(db, own, server)).answer is AnswerOutcome.TAKEN
             assert own.sender_id != others.sender_id
     finally:
         await db.close()

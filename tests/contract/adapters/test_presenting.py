@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from hermes.config.schema import ToolProgress
+from hermes.config.schema import ToolProgressMode
 from hermes.core.keys import Target
 from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import Rate, Rates
@@ -159,7 +159,7 @@ async def test_a_chat_that_changes_its_mind_in_mid_turn_is_heard(server: FakeSer
     async with set_up(server, tmp_path) as stage:
         await stage.begins("off")
         stage.uses("terminal", '{"command": "ls"}')
-        stage.presenter.set_mode(str(stage.key), ToolProgress.ALL)
+        stage.presenter.set_mode(str(stage.key), ToolProgressMode.ALL)
         stage.uses("terminal", '{"command": "pwd"}')
         await stage.shows(lambda text: "pwd" in text)
     assert "ls" not in server.sent[0].text

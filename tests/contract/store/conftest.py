@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store.db import Database, Limits
+from hermes.store.db import Database, StoreLimits
 from hermes.store.open import open_database
 from tests.contract.store.servers import PostgresForTests
 
@@ -50,6 +50,6 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 async def engine(database_url: str, notes: Path) -> AsyncIterator[Database]:
     """A fresh database with two small tables, for tests of the engine itself."""
-    opened = await open_database(database_url, migrations=notes, limits=Limits(busy_seconds=1.0))
+    opened = await open_database(database_url, migrations=notes, limits=StoreLimits(busy_seconds=1.0))
     yield opened
     await opened.close()

@@ -17,10 +17,10 @@ from hermes.store.sessions.transcripts import Session
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import steps, turns
-from hermes.store.turns.begin import BeginRules, Begun, Pick
+from hermes.store.turns.begin import BeginRules, BegunTurn, Pick
 from hermes.store.turns.end import Ending
 from hermes.store.turns.prompts import Prompt
-from hermes.store.turns.tool_calls import Call, NewCall
+from hermes.store.turns.tool_calls import NewCall, StoredCall
 from hermes.store.turns.turns import TurnState
 
 LANE = "agent:main:telegram:dm:7"
@@ -77,19 +77,19 @@ def compose(rows: Sequence[InboxRow]) -> Prompt:
 
 def take(
     tx: Tx, lane: str = LANE, *, owner: str = OWNER, now: float = NOW, by: BeginRules | None = None
-) -> Begun | None:
+) -> BegunTurn | None:
     return turn_begin.take(
         tx, lane, owner=owner, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s")
     )
 
 
-def begin_next(tx: Tx, begun: Begun, *, now: float = NOW, by: BeginRules | None = None) -> Begun | None:
+def begin_next(tx: Tx, begun: BegunTurn, *, now: float = NOW, by: BeginRules | None = None) -> BegunTurn | None:
     return turn_begin.begin_next(
         tx, begun.claim, now=now, rules=by or rules(), turn_id=fresh("t"), session_id=fresh("s")
     )
 
 
-async def begun_turn(db: Database, text: str = "hi", *, lane: str = LANE, now: float = NOW) -> Begun:
+async def begun_turn(db: Database, text: str = "hi", *, lane: str = LANE, now: float = NOW) -> BegunTurn:
     """A message that was accepted and whose turn is in hand."""
     await db.write(inbox.accept, [incoming(text, lane=lane, ready_at=now)], now=now)
     begun = await db.write(take, lane, now=now)
@@ -100,7 +100,7 @@ async def begun_turn(db: Database, text: str = "hi", *, lane: str = LANE, now: f
 DONE = Ending(TurnState.DONE, InboxState.ANSWERED, messages=[ChatMessage(Role.ASSISTANT, "done")])
 
 
-async def finish(db: Database, begun: Begun, ending: Ending = DONE, *, now: float = NOW) -> bool:
+async def finish(db: Database, begun: BegunTurn, ending: Ending = DONE, *, now: float = NOW) -> bool:
     return await db.write(turn_end.finish, begun.claim, begun.turn, ending, now=now)
 
 
@@ -109,8 +109,8 @@ def question(approval_id: str = "", *, code: str = "", expires_at: float = NOW +
 
 
 async def add_calls(
-    db: Database, begun: Begun, *calls: tuple[str, approvals.Question | None], now: float = NOW
-) -> tuple[Begun, list[Call]]:
+    db: Database, begun: BegunTurn, *calls: tuple[str, approvals.Question | None], now: float = NOW
+) -> tuple[BegunTurn, list[StoredCall]]:
     """One step of the model with these calls; returns the turn as it goes on."""
     step = begun.turn.steps + 1
     made = [ToolCall(f"call_{step}_{index}", name, "{}") for index, (name, _) in enumerate(calls)]
@@ -122,7 +122,7 @@ async def add_calls(
     rows = await db.write(steps.add_step, begun.claim, begun.turn, message, new, usage=Usage(10, 5), now=now)
     turn = await db.read(turns.get, begun.turn.id)
     assert turn is not None
-    return Begun(begun.claim, turn, [], rows, is_resumed=False), rows
+    return BegunTurn(begun.claim, turn, [], rows, is_resumed=False), rows
 
 
 def letter(
@@ -142,7 +142,7 @@ def letter(
     return Outgoing(row_id, target, group or row_id, idx, kind, body, expires_at, turn_id, replaces)
 
 
-async def open_target(db: Database, *rows: Outgoing, now: float = NOW) -> outbox.Begun:
+async def open_target(db: Database, *rows: Outgoing, now: float = NOW) -> outbox.BegunDelivery:
     """These rows stored, and the first of them in hand."""
     await db.write(outbox.enqueue, rows, now=now)
     begun = await db.write(outbox.take, rows[0].target, owner=OWNER, now=now)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hermes.store import api_keys, idempotency
 from hermes.store.api_keys import ApiKey, hash_of, new_token, own_key
 from hermes.store.db import Database
-from hermes.store.idempotency import KEPT_SECONDS, Kept
+from hermes.store.idempotency import KEPT_SECONDS, StoredAnswer
 
 PHONE = ApiKey("phone", hash_of("one"), "user", "…one", 10.0)
 
@@ -33,7 +33,7 @@ async def test_a_name_is_taken_as_long_as_its_key_works(database: Database) -> N
 
 
 async def test_the_first_answer_under_a_key_stays_for_a_day(database: Database) -> None:
-    first = Kept("k", "print", 200, "{}", '{"a":"ü"}', 100.0)
+    first = StoredAnswer("k", "print", 200, "{}", '{"a":"ü"}', 100.0)
     await database.write(idempotency.keep, first)
     await database.write(idempotency.keep, replace(first, body="other", created_at=200.0))
     assert await database.read(idempotency.find, "k", now=300.0) == first

@@ -10,12 +10,12 @@ from hermes.store import approvals, claims
 from hermes.store.approvals import ApprovalState
 from hermes.store.db import Database
 from hermes.store.turns import steps, tool_calls, turns
-from hermes.store.turns.begin import Begun
+from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.turns import TurnState
 from tests.contract.store.rows import LANE, NOW, add_calls, begun_turn, question, take
 
 
-async def waiting(db: Database, *asked: approvals.Question) -> Begun:
+async def waiting(db: Database, *asked: approvals.Question) -> BegunTurn:
     """A turn that sleeps on these questions."""
     begun, _ = await add_calls(db, await begun_turn(db), *(("danger", each) for each in asked))
     assert await db.write(steps.wait_for_approval, begun.claim, begun.turn, now=NOW)

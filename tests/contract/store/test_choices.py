@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.store import chat_settings
-from hermes.store.chat_settings import NO_CHOICES, Choices
+from hermes.store.chat_settings import NO_CHOICES, ChatSettings
 from hermes.store.db import Database
 from tests.contract.store.rows import LANE, begin_next, begun_turn
 
@@ -15,17 +15,17 @@ async def test_a_chat_that_chose_nothing_has_no_choices(database: Database) -> N
 async def test_choices_are_kept_apart_and_taken_back(database: Database) -> None:
     await database.write(chat_settings.choose_model, LANE, "relay/m-1")
     await database.write(chat_settings.choose_reasoning, LANE, "high")
-    assert await database.read(chat_settings.of_lane, LANE) == Choices("relay/m-1", "high")
+    assert await database.read(chat_settings.of_lane, LANE) == ChatSettings("relay/m-1", "high")
     await database.write(chat_settings.choose_model, LANE, "")
-    assert await database.read(chat_settings.of_lane, LANE) == Choices("", "high")
+    assert await database.read(chat_settings.of_lane, LANE) == ChatSettings("", "high")
     assert await database.read(chat_settings.of_lane, "agent:main:telegram:dm:8") == NO_CHOICES
 
 
 async def test_a_turn_begins_and_is_taken_up_again_with_the_choices_of_its_chat(database: Database) -> None:
     await database.write(chat_settings.choose_model, LANE, "relay/m-1")
     begun = await begun_turn(database)
-    assert begun.choices == Choices("relay/m-1")
+    assert begun.choices == ChatSettings("relay/m-1")
     await database.write(chat_settings.choose_reasoning, LANE, "low")
     again = await database.write(begin_next, begun)
     assert again is not None
-    assert (again.is_resumed, again.choices) == (True, Choices("relay/m-1", "low"))
+    assert (again.is_resumed, again.choices) == (True, ChatSettings("relay/m-1", "low"))

@@ -11,22 +11,22 @@ from hermes.store.inbox import InboxRow
 from hermes.store.outbox import Outgoing
 from hermes.store.people import AdminsChat
 from hermes.store.sessions import imports, transcripts
-from hermes.store.sessions.imports import ImportedLine, ImportedSession, Outcome
+from hermes.store.sessions.imports import ImportedLine, ImportedSession, ImportOutcome
 from hermes.store.sessions.transcripts import Session
 from hermes.store.turns import retry, turns
-from hermes.store.turns.begin import Begun
-from hermes.store.turns.retry import Place, Retried
+from hermes.store.turns.begin import BegunTurn
+from hermes.store.turns.retry import Retried, RetryOrigin
 from hermes.store.usage import Spent
 from tests.contract.store.rows import DONE, LANE, NOW, begun_turn, finish, incoming, letter, rules, take
 
-PLACE = Place(LANE, "telegram", "main", "7", "p_7")
+PLACE = RetryOrigin(LANE, "telegram", "main", "7", "p_7")
 
 
 async def ana(db: Database, role: str = "user") -> None:
     await db.write(people.ensure, "p_7", platform="telegram", user_id="7", name="Ana", role=role, now=NOW)
 
 
-async def answered(db: Database, text: str = "hi", *, spent: Usage = Usage(10, 5), now: float = NOW) -> Begun:  # noqa: B008 - frozen
+async def answered(db: Database, text: str = "hi", *, spent: Usage = Usage(10, 5), now: float = NOW) -> BegunTurn:  # noqa: B008 - frozen
     begun = await begun_turn(db, text, now=now)
     await finish(db, begun, replace(DONE, usage=spent), now=now)
     return begun
@@ -133,9 +133,9 @@ def imported(*texts: str, is_current: bool = True, key: str = LANE) -> ImportedS
 
 async def test_an_import_is_known_again_grows_and_is_taken_back(database: Database) -> None:
     await ana(database)
-    assert await database.write(imports.bring_in, imported("a", "b"), batch="im_1") == (Outcome.NEW, 2)
-    assert await database.write(imports.bring_in, imported("a", "b"), batch="im_2") == (Outcome.SAME, 0)
-    assert await database.write(imports.bring_in, imported("a", "b", "c"), batch="im_3") == (Outcome.LONGER, 1)
+    assert await database.write(imports.bring_in, imported("a", "b"), batch="im_1") == (ImportOutcome.NEW, 2)
+    assert await database.write(imports.bring_in, imported("a", "b"), batch="im_2") == (ImportOutcome.SAME, 0)
+    assert await database.write(imports.bring_in, imported("a", "b", "c"), batch="im_3") == (ImportOutcome.LONGER, 1)
     assert [line.text for line in await database.read(transcripts.history, "s_old")] == ["a", "b", "c"]
     assert await database.read(transcripts.of_lane, LANE) == "s_old"
     assert await database.read(transcripts.belongs_to, "s_old", "p_7")
@@ -151,7 +151,7 @@ async def test_what_went_on_here_is_neither_added_to_nor_taken_back(database: Da
     assert begun.turn.session_id == "s_old"
     await finish(database, begun)
     more = imported(*"abcdefgh")
-    assert await database.write(imports.bring_in, more, batch="im_2") == (Outcome.OURS, 0)
+    assert await database.write(imports.bring_in, more, batch="im_2") == (ImportOutcome.OURS, 0)
     assert await database.write(imports.remove, "im_1") == ([], ["s_old"])
 
 

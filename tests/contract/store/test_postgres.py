@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
-from hermes.store.db import Database, Limits, Trouble, Tx
+from hermes.store.db import Database, StoreLimits, Trouble, Tx
 from hermes.store.open import open_database
 from hermes.store.postgres import translate
 from tests.contract.store.servers import PostgresForTests
@@ -27,7 +27,7 @@ def url(postgres: PostgresForTests) -> Iterator[str]:
 
 @pytest.fixture
 async def store(url: str, notes: Path) -> AsyncIterator[Database]:
-    opened = await open_database(url, migrations=notes, limits=Limits(busy_seconds=0.3, statement_seconds=5))
+    opened = await open_database(url, migrations=notes, limits=StoreLimits(busy_seconds=0.3, statement_seconds=5))
     yield opened
     await opened.close()
 
@@ -162,7 +162,7 @@ async def test_a_hold_on_the_database_that_was_lost_to_another_is_told(
     monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.5)  # long enough for the second to be quicker
     troubles: asyncio.Queue[Trouble] = asyncio.Queue()
     first = await open_database(url, migrations=notes, on_trouble=troubles.put_nowait)
-    second = await open_database(url, migrations=notes, limits=Limits(own_seconds=0))
+    second = await open_database(url, migrations=notes, limits=StoreLimits(own_seconds=0))
     try:
         await first.own()
         async with asyncio.timeout(30):
@@ -259,7 +259,7 @@ def test_parameters_are_translated_and_everything_else_is_left_alone() -> None:
 
 async def test_a_server_that_falls_silent_is_cut_off(url: str, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.05)
-    store = await open_database(url, migrations=notes, limits=Limits(connections=1, statement_seconds=0.2))
+    store = await open_database(url, migrations=notes, limits=StoreLimits(connections=1, statement_seconds=0.2))
     stopped: list[int] = []
 
     def be_met_with_silence(tx: Tx) -> None:
@@ -281,7 +281,7 @@ async def test_a_silent_server_does_not_keep_the_owner_from_closing(
     url: str, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hermes.store.postgres._GRACE_SECONDS", 0.02)
-    store = await open_database(url, migrations=notes, limits=Limits(connections=1, close_seconds=0.3))
+    store = await open_database(url, migrations=notes, limits=StoreLimits(connections=1, close_seconds=0.3))
     await store.own()
     [owner] = await store.read(lambda tx: tx.all(HOLDERS, int))
     os.kill(owner, signal.SIGSTOP)

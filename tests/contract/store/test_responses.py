@@ -11,7 +11,7 @@ import pytest
 
 from hermes.store import migrate, responses
 from hermes.store.db import Database, Tx
-from hermes.store.responses import Damaged, NewResponse, Stored
+from hermes.store.responses import Damaged, NewResponse, StoredResponse
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ async def test_a_response_is_put_once_and_finished_once(store: Database) -> None
     await store.write(responses.put, new(1), now=1.0)
     await store.write(responses.put, new(1), now=2.0)
     stored = await responses.load(store, "resp_1")
-    assert stored == Stored("resp_1", "ev_1", "s_one", "key:default", "in_progress", 1, "", new(1).body)
+    assert stored == StoredResponse("resp_1", "ev_1", "s_one", "key:default", "in_progress", 1, "", new(1).body)
     assert stored.is_open
     done = {"id": "resp_1", "status": "completed", "output": ["hi"]}
     assert await store.write(responses.finish, done, now=3.0)

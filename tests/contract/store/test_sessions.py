@@ -10,7 +10,7 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.store import claims
 from hermes.store.db import Database, Tx
 from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Wanted
+from hermes.store.sessions.transcripts import SessionFilter
 from tests.contract.store.rows import LANE, NOW
 
 
@@ -114,14 +114,14 @@ async def test_pages_are_newest_first_and_hold_what_is_wanted(database: Database
     for number, key in enumerate(keys):
         await database.write(transcripts.start, f"s_{number}", key, now=NOW + number // 2)
 
-    async def page(wanted: Wanted, before: tuple[float, str] = (NOW * 2, ""), limit: int = 10) -> list[str]:
+    async def page(wanted: SessionFilter, before: tuple[float, str] = (NOW * 2, ""), limit: int = 10) -> list[str]:
         return [found.id for found in await database.read(transcripts.page, wanted, before=before, limit=limit)]
 
-    assert await page(Wanted(), limit=3) == ["s_5", "s_4", "s_3"]
-    assert await page(Wanted(), before=(NOW + 1, "s_3")) == ["s_2", "s_1", "s_0"]
-    assert await page(Wanted(key=keys[3])) == ["s_3"]
-    assert await page(Wanted(beginnings=("agent:main:telegram:", "agent:main:telegram@"))) == ["s_4", "s_3"]
-    assert await page(Wanted(ending=":p=key%3Abob")) == ["s_1"]
+    assert await page(SessionFilter(), limit=3) == ["s_5", "s_4", "s_3"]
+    assert await page(SessionFilter(), before=(NOW + 1, "s_3")) == ["s_2", "s_1", "s_0"]
+    assert await page(SessionFilter(key=keys[3])) == ["s_3"]
+    assert await page(SessionFilter(beginnings=("agent:main:telegram:", "agent:main:telegram@"))) == ["s_4", "s_3"]
+    assert await page(SessionFilter(ending=":p=key%3Abob")) == ["s_1"]
 
 
 async def test_a_fork_has_lines_of_its_own_and_is_made_once(database: Database) -> None:

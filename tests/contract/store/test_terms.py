@@ -9,17 +9,17 @@ from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage, TextUnit
 from hermes.store import claims, codec, outbox
 from hermes.store.db import Database
-from hermes.store.outbox import Begun, OutboxKind, OutboxRow, Outgoing
-from hermes.store.outbox_quota import Notes, Terms
+from hermes.store.outbox import BegunDelivery, OutboxKind, OutboxRow, Outgoing
+from hermes.store.outbox_quota import LateNotes, ReplyQuota
 from tests.contract.store.rows import NOW, OWNER, TARGET
 
 LAST, LATE = "(write for the rest)", "(late:)"
-TERMS = Terms(
+TERMS = ReplyQuota(
     text_limit=30,
     unit=TextUnit.CHARACTERS,
     note_room=30,
     parked_seconds=1000.0,
-    notes=lambda _tx, _turn: Notes(last=LAST, late=LATE),
+    notes=lambda _tx, _turn: LateNotes(last=LAST, late=LATE),
 )
 
 
@@ -34,7 +34,7 @@ async def put(db: Database, *rows: Outgoing, sends: int | None = None) -> None:
         await db.write(outbox.allow, TARGET, sends=sends)
 
 
-async def begin(db: Database, now: float = NOW) -> Begun | None:
+async def begin(db: Database, now: float = NOW) -> BegunDelivery | None:
     return await db.write(outbox.take, TARGET, owner=OWNER, now=now, terms=TERMS)
 
 

@@ -12,9 +12,9 @@ from hermes.store.inbox import InboxState
 from hermes.store.sessions import transcripts
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import lanes, steps, tool_calls, turns
-from hermes.store.turns.begin import Begun
+from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.end import Ending
-from hermes.store.turns.lanes import Lost
+from hermes.store.turns.lanes import LostClaim
 from hermes.store.turns.turns import TurnState
 from tests.contract.store.rows import (
     DONE,
@@ -35,7 +35,7 @@ from tests.contract.store.rows import (
 STOPPED = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, "stopped")
 
 
-async def history(db: Database, begun: Begun) -> list[ChatMessage]:
+async def history(db: Database, begun: BegunTurn) -> list[ChatMessage]:
     return await db.read(transcripts.history, begun.turn.session_id)
 
 
@@ -133,7 +133,7 @@ async def test_whoever_lost_the_lane_can_write_nothing_more(database: Database) 
         database.write(begin_next, begun),
         database.write(steps.steer, begun.claim, begun.turn, compose=compose, now=NOW),
     ):
-        with pytest.raises(Lost):
+        with pytest.raises(LostClaim):
             await late
     assert await database.read(turns.of_lane, LANE) is not None
 

@@ -12,7 +12,7 @@ import aiohttp
 from hermes.core.secret import Secret
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.servers.api.api import make_api
-from hermes.servers.api.auth import KeyRing
+from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.gateway import Gateway
@@ -50,7 +50,7 @@ def default_key(gateway: Gateway) -> Secret:
 @asynccontextmanager
 async def served(start: Start, *, idle_seconds: float = 20.0, **setting: Any) -> AsyncIterator[Served]:
     async with start(**setting) as gateway:
-        ring = KeyRing(gateway.db, gateway.clock, lambda: default_key(gateway))
+        ring = ApiKeys(gateway.db, gateway.clock, lambda: default_key(gateway))
         verbs = KeyVerbs(gateway.db, gateway.clock, ring.forget)
         process = {"pid": 4242, "state": "running"}
         server = HttpServer(

@@ -13,7 +13,7 @@ import pytest
 from hermes.core.people import PersonRole
 from hermes.servers.api.context import Caller
 from hermes.servers.api.responses import routes
-from hermes.servers.api.responses.finalizer import Kept
+from hermes.servers.api.responses.finalizer import Retention
 from hermes.store import people
 from hermes.store import responses as store
 from hermes.store.db import Tx
@@ -43,7 +43,7 @@ def kept() -> dict[str, int]:
 
 @pytest.fixture
 def families(kept: dict[str, int]) -> Families:
-    return (lambda parts: routes.routes(parts, kept=Kept(**kept)),)
+    return (lambda parts: routes.routes(parts, kept=Retention(**kept)),)
 
 
 async def streamed(api: Api, body: Json, **headers: str) -> list[Json]:

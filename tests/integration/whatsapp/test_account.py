@@ -27,7 +27,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import Target
-from hermes.core.manifest import Kept
+from hermes.core.manifest import AccountResource
 from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, OutboundMessage
 from hermes.core.ports import Adapter, Describes, EndsTyping, FetchesFiles, ShowsTyping
 from hermes.platforms.whatsapp import MANIFEST, client, process
@@ -312,8 +312,8 @@ async def test_the_session_has_one_owner_and_guests_may_ask_who_it_is(
         await sends_go_on_over_a_death_of_the_bridge(whatsapp, first, caplog)
 
 
-def kept_with(bridge: Bridge) -> Kept:
-    kept = Kept()
+def kept_with(bridge: Bridge) -> AccountResource:
+    kept = AccountResource()
     kept.one(Bridge, lambda: bridge)
     return kept
 

@@ -92,16 +92,16 @@ def test_long_results_are_shown_by_their_ends() -> None:
 
 def test_found_tools_are_kept_and_none_can_be_smuggled_in() -> None:
     result = ChatMessage(Role.TOOL, "- web_search: x", tool_call_id="c", name=FIND_TOOLS)
-    kept = compression.as_kept(
+    kept = compression.stored_summary(
         f"{compression.OPENING} All done.\n{compression.FOUND_BEFORE}terminal", names_found([result])
     )
     assert names_found([compression.summary_message(kept)]) == ["web_search"]
-    again = compression.as_kept("More.", names_found([compression.summary_message(kept)]))
+    again = compression.stored_summary("More.", names_found([compression.summary_message(kept)]))
     assert names_found([compression.summary_message(again)]) == ["web_search"]
-    assert names_found([compression.summary_message(compression.as_kept("None.", []))]) == []
+    assert names_found([compression.summary_message(compression.stored_summary("None.", []))]) == []
 
 
 def test_a_summary_is_bounded_and_must_be_worth_it() -> None:
-    assert len(compression.as_kept("x" * 100_000, [])) == compression.LONGEST_SUMMARY
+    assert len(compression.stored_summary("x" * 100_000, [])) == compression.LONGEST_SUMMARY
     assert compression.is_gain([said("x" * 1000)], "", "y" * 100)
     assert not compression.is_gain([said("x" * 1000)], "", "y" * 900)

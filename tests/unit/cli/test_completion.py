@@ -9,10 +9,10 @@ import subprocess
 import pytest
 
 from hermes.cli.commands import COMMANDS
-from hermes.cli.completion import Words, bash, fish, words_of, zsh
+from hermes.cli.completion import CompletionWords, bash, fish, words_of, zsh
 
 
-def example() -> dict[str, Words]:
+def example() -> dict[str, CompletionWords]:
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
     verbs = parser.add_subparsers()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes.cli import logs
-from hermes.cli.logs import Wanted, entries, newest
+from hermes.cli.logs import LogFilter, entries, newest
 from hermes.cli.main import BROKEN_PIPE
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
@@ -37,7 +37,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def texts(path: Path, wanted: Wanted, limit: int = 50) -> list[str]:
+def texts(path: Path, wanted: LogFilter, limit: int = 50) -> list[str]:
     return [entry.text for entry in newest(str(path), wanted, limit)]
 
 
@@ -48,25 +48,25 @@ def typed(*words: str) -> argparse.Namespace:
 
 
 def test_a_traceback_stays_with_its_line(log: Path) -> None:
-    (error,) = texts(log, Wanted(level="ERROR"))
+    (error,) = texts(log, LogFilter(level="ERROR"))
     assert error.endswith("ValueError")
     assert error.count("\n") == 2
 
 
 def test_a_level_shows_itself_and_worse(log: Path) -> None:
-    assert [text.split()[1] for text in texts(log, Wanted(level="WARNING"))] == ["ERROR", "WARNING"]
+    assert [text.split()[1] for text in texts(log, LogFilter(level="WARNING"))] == ["ERROR", "WARNING"]
 
 
 def test_a_component_is_found_in_any_field(log: Path) -> None:
-    assert len(texts(log, Wanted(component="telegram"))) == 2
-    assert len(texts(log, Wanted(component="qq"))) == 1
-    assert texts(log, Wanted(component="account")) == []
+    assert len(texts(log, LogFilter(component="telegram"))) == 2
+    assert len(texts(log, LogFilter(component="qq"))) == 1
+    assert texts(log, LogFilter(component="account")) == []
 
 
 def test_only_the_newest_are_shown_and_older_files_fill_up(log: Path) -> None:
     log.with_name("gateway.log.1").write_text("2026-04-30T12:00:00.000+00:00 INFO Older\n")
-    assert [text.split()[2] for text in texts(log, Wanted(level="INFO"), 2)] == ["Adapter", "Disconnected"]
-    assert texts(log, Wanted(), 50)[0].endswith("Older")
+    assert [text.split()[2] for text in texts(log, LogFilter(level="INFO"), 2)] == ["Adapter", "Disconnected"]
+    assert texts(log, LogFilter(), 50)[0].endswith("Older")
 
 
 def test_since_takes_a_span_or_a_time(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

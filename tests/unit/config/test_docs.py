@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.config import KNOWN, shown
+from hermes.config import KNOWN, format_value
 from hermes.config.keys import COMMON, PROVIDER, Schema
 from hermes.config.layers import load
 from hermes.config.values import Key, Kind
@@ -55,7 +55,7 @@ def test_every_setting_has_a_row_with_its_environment_names_and_its_default(name
     cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", rows[0])]
     key = KEYS[name]
     assert cells[2] == (", ".join(f"`{variable}`" for variable in key.env) or "–")
-    default = shown(key, key.default)
+    default = format_value(key, key.default)
     assert cells[4] == ("–" if default == "not set" else f"`{default}`")
     if key.kind is Kind.CHOICE and cells[3] != "as above":
         assert cells[3] == ", ".join(f"`{choice}`" for choice in key.choices)

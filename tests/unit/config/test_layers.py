@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.config import BusyMode, ToolProgress
+from hermes.config import BusyMode, ToolProgressMode
 from hermes.config.values import is_placeholder
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.keys import ChatKind
@@ -190,9 +190,9 @@ def test_reset_policies_by_name_and_by_kind(home: Home) -> None:
 def test_settings_of_the_agent(home: Home, tmp_path: Path) -> None:
     home.set(HOME=str(tmp_path), MESSAGING_CWD="~/box", HERMES_TOOL_PROGRESS_MODE="all", TZ="Asia/Shanghai")
     assert home.config.agent.workspace == tmp_path / "box"
-    assert home.config.agent.tool_progress is ToolProgress.ALL
+    assert home.config.agent.tool_progress is ToolProgressMode.ALL
     assert home.config.timezone == "Asia/Shanghai"
-    assert home.set(HERMES_TOOL_PROGRESS="off").config.agent.tool_progress is ToolProgress.OFF
+    assert home.set(HERMES_TOOL_PROGRESS="off").config.agent.tool_progress is ToolProgressMode.OFF
 
 
 def test_durations_take_units(home: Home) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.manifest import Kept
+from hermes.core.manifest import AccountResource
 
 
 class Thing:
@@ -18,7 +18,7 @@ class Other(Thing):
 
 
 async def test_a_thing_is_made_once_and_closed_once_behind_the_last_adapter() -> None:
-    kept = Kept()
+    kept = AccountResource()
     first, other = kept.one(Thing, Thing), kept.one(Other, Other)
     assert kept.one(Thing, Thing) is first
     assert isinstance(other, Other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.core.media import WantedFile, Words, kind_of, pieces, without_files
+from hermes.core.media import TextPart, WantedFile, kind_of, pieces, without_files
 from hermes.core.messages import AttachmentKind
 from tests.fakes.files import OPUS, png, wav
 
@@ -35,11 +35,11 @@ def test_a_line_of_blanks_costs_no_time() -> None:
 def test_text_and_files_keep_their_order() -> None:
     text = "Here it is:\n\nMEDIA:a.pdf\nand the picture\nMEDIA:b.png\n\nDone."
     assert pieces(text) == [
-        Words("Here it is:"),
+        TextPart("Here it is:"),
         WantedFile("a.pdf"),
-        Words("and the picture"),
+        TextPart("and the picture"),
         WantedFile("b.png"),
-        Words("Done."),
+        TextPart("Done."),
     ]
 
 
@@ -55,13 +55,16 @@ def test_text_and_files_keep_their_order() -> None:
     ],
 )
 def test_words_about_files_send_none(text: str) -> None:
-    assert pieces(text) == [Words(text)]
+    assert pieces(text) == [TextPart(text)]
 
 
 def test_a_tag_counts_for_its_line_and_on_a_line_of_its_own_for_all() -> None:
     text = "MEDIA:a.png [[as_document]]\nMEDIA:b.ogg\n[[audio_as_voice]]"
     assert pieces(text) == [WantedFile("a.png", as_voice=True, as_document=True), WantedFile("b.ogg", as_voice=True)]
-    assert pieces("[[audio_as_voice]] Listen:\nMEDIA:b.ogg") == [Words(" Listen:"), WantedFile("b.ogg", as_voice=True)]
+    assert pieces("[[audio_as_voice]] Listen:\nMEDIA:b.ogg") == [
+        TextPart(" Listen:"),
+        WantedFile("b.ogg", as_voice=True),
+    ]
 
 
 def test_a_preview_shows_no_path() -> None:

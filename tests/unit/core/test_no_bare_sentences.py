@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hermes
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 SOURCE = Path(hermes.__file__).parent
 SERVICES = SOURCE / "services"
@@ -52,7 +52,7 @@ FOR_OTHERS = {
     "inbound/intake.py": {"more characters]"},  # for the model
     "people/pairing.py": {"min ago", "was not let in by pairing. Look: hermes pairing list"},  # the command line
     "turns/stop.py": {"a fresh session was started", "interrupted by a newer message"},
-    "turns/runner.py": {  # reasons in the store, translated by ``Words.reason`` where they are shown
+    "turns/runner.py": {  # reasons in the store, translated by ``Texts.reason`` where they are shown
         "crashed three times while it ran",
         "it took too long",
         "nobody answered what it asked",
@@ -99,4 +99,4 @@ def test_every_sentence_of_the_catalogue_is_used() -> None:
     catalogue = {SOURCE / "core" / "i18n" / "en.py", SOURCE / "core" / "i18n" / "zh.py"}
     code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path not in catalogue)
     used = set(re.findall(r"\b[A-Z][A-Z_]+\b", code))
-    assert {name for name in vars(Words) if name.isupper()} <= used
+    assert {name for name in vars(Texts) if name.isupper()} <= used

@@ -4,46 +4,46 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.hosting.restart_policy import Ended, Restarts
+from hermes.hosting.restart_policy import RestartPolicy, WorkerExit
 
-CRASH = Ended(code=1)
+CRASH = WorkerExit(code=1)
 
 
 @pytest.mark.parametrize(
     "ended",
     [
-        Ended(code=1),
-        Ended(code=1, ready_seconds=9.9),
-        Ended(signal=11, ready_seconds=1.0),
-        Ended(signal=9, out_of_memory=True),
-        Ended(signal=9, stalled_seconds=31.0),
+        WorkerExit(code=1),
+        WorkerExit(code=1, ready_seconds=9.9),
+        WorkerExit(signal=11, ready_seconds=1.0),
+        WorkerExit(signal=9, out_of_memory=True),
+        WorkerExit(signal=9, stalled_seconds=31.0),
     ],
     ids=["before ready", "soon after ready", "segfault", "out of memory", "stalled before ready"],
 )
-def test_a_worker_that_dies_by_itself_at_its_start_counts(ended: Ended) -> None:
+def test_a_worker_that_dies_by_itself_at_its_start_counts(ended: WorkerExit) -> None:
     assert ended.was_unclean_start
 
 
 @pytest.mark.parametrize(
     "ended",
     [
-        Ended(signal=9),
-        Ended(signal=15, ready_seconds=1.0),
-        Ended(code=1, ready_seconds=10.1),
-        Ended(code=1, ready_seconds=1.0, settled=True),
-        Ended(code=0),
-        Ended(code=75),
-        Ended(code=78),
+        WorkerExit(signal=9),
+        WorkerExit(signal=15, ready_seconds=1.0),
+        WorkerExit(code=1, ready_seconds=10.1),
+        WorkerExit(code=1, ready_seconds=1.0, settled=True),
+        WorkerExit(code=0),
+        WorkerExit(code=75),
+        WorkerExit(code=78),
     ],
     ids=["killed", "terminated", "long after ready", "had settled something", "asked", "restart", "configuration"],
 )
-def test_every_other_end_does_not_count(ended: Ended) -> None:
+def test_every_other_end_does_not_count(ended: WorkerExit) -> None:
     assert not ended.was_unclean_start
-    assert Restarts().pause_seconds(ended, 0.0) == 0
+    assert RestartPolicy().pause_seconds(ended, 0.0) == 0
 
 
 def test_three_bad_starts_in_five_minutes_are_a_loop() -> None:
-    restarts = Restarts()
+    restarts = RestartPolicy()
     for now in (0.0, 100.0):
         restarts.note(CRASH, now)
     assert not restarts.is_looping(100.0)
@@ -52,7 +52,7 @@ def test_three_bad_starts_in_five_minutes_are_a_loop() -> None:
 
 
 def test_a_loop_is_over_when_five_minutes_have_passed() -> None:
-    restarts = Restarts()
+    restarts = RestartPolicy()
     for now in (0.0, 1.0, 2.0):
         restarts.note(CRASH, now)
     assert restarts.is_looping(299.0)
@@ -60,7 +60,7 @@ def test_a_loop_is_over_when_five_minutes_have_passed() -> None:
 
 
 def test_pauses_grow_up_to_a_minute() -> None:
-    restarts = Restarts()
+    restarts = RestartPolicy()
     pauses = []
     for now in range(12):
         restarts.note(CRASH, float(now))
@@ -72,15 +72,15 @@ def test_pauses_grow_up_to_a_minute() -> None:
 @pytest.mark.parametrize(
     "ended, kind, words",
     [
-        (Ended(code=0), "asked", "stopped as asked"),
-        (Ended(code=75), "restart", "restart asked"),
-        (Ended(code=78), "configuration", "ended with exit code 78"),
-        (Ended(code=1), "crashed", "ended with exit code 1"),
-        (Ended(signal=9), "killed", "killed by signal 9"),
-        (Ended(signal=11), "crashed", "killed by signal 11"),
-        (Ended(signal=9, out_of_memory=True), "memory", "killed by signal 9, out of memory"),
-        (Ended(signal=9, stalled_seconds=30.2), "stalled", "its heart had stopped for 30 s"),
+        (WorkerExit(code=0), "asked", "stopped as asked"),
+        (WorkerExit(code=75), "restart", "restart asked"),
+        (WorkerExit(code=78), "configuration", "ended with exit code 78"),
+        (WorkerExit(code=1), "crashed", "ended with exit code 1"),
+        (WorkerExit(signal=9), "killed", "killed by signal 9"),
+        (WorkerExit(signal=11), "crashed", "killed by signal 11"),
+        (WorkerExit(signal=9, out_of_memory=True), "memory", "killed by signal 9, out of memory"),
+        (WorkerExit(signal=9, stalled_seconds=30.2), "stalled", "its heart had stopped for 30 s"),
     ],
 )
-def test_how_it_ended_is_told_in_words(ended: Ended, kind: str, words: str) -> None:
+def test_how_it_ended_is_told_in_words(ended: WorkerExit, kind: str, words: str) -> None:
     assert (ended.kind, ended.describe()) == (kind, words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.hosting.service_manager import kept_up_by
+from hermes.hosting.service_manager import find_service_manager
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ from hermes.hosting.service_manager import kept_up_by
     ],
 )
 def test_the_keeper(environ: dict[str, str], cgroup: str, supervisor: int, words: str) -> None:
-    assert kept_up_by(environ, cgroup, supervisor) == words
+    assert find_service_manager(environ, cgroup, supervisor) == words

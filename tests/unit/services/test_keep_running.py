@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from hermes.services.keep_running import kept_up
+from hermes.services.keep_running import keep_running
 
 
 async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(caplog: pytest.LogCaptureFixture) -> None:
@@ -24,7 +24,7 @@ async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(capl
         await asyncio.Event().wait()
 
     with caplog.at_level(logging.ERROR):
-        part = asyncio.create_task(kept_up("menus", run, troubles, pauses=(0.01,)))
+        part = asyncio.create_task(keep_running("menus", run, troubles, pauses=(0.01,)))
         async with asyncio.timeout(10):
             await is_back.wait()
     broke = ["menus broke (ValueError) and begins again: hermes logs --level error"]
@@ -48,7 +48,7 @@ async def test_a_part_that_waits_for_what_is_cancelled_begins_again() -> None:
 
     is_begun_again: list[bool] = []
     async with asyncio.timeout(10):
-        await kept_up("alerts", run, [], pauses=(0.01,))
+        await keep_running("alerts", run, [], pauses=(0.01,))
     assert is_back.is_set()
 
 
@@ -58,7 +58,7 @@ async def test_a_part_that_is_done_is_not_begun_again() -> None:
     async def run() -> None:
         times.append(1)
 
-    await kept_up("tools", run, [])
+    await keep_running("tools", run, [])
     assert times == [1]
 
 
@@ -73,7 +73,7 @@ async def test_one_that_breaks_while_it_is_ended_ends() -> None:
         finally:
             raise ValueError("while it tidied up")
 
-    part = asyncio.create_task(kept_up("presenter", run, troubles))
+    part = asyncio.create_task(keep_running("presenter", run, troubles))
     await has_begun.wait()
     part.cancel()
     async with asyncio.timeout(10):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store.db import Database, Limits, Trouble, Tx
+from hermes.store.db import Database, StoreLimits, Trouble, Tx
 from hermes.store.open import open_database
 
 NOTES = """
@@ -15,7 +15,7 @@ CREATE INDEX notes_text ON notes (text);
 CREATE TABLE others (id TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL);
 """
 
-QUICK = Limits(busy_seconds=0.2, heal_wait_seconds=5.0)
+QUICK = StoreLimits(busy_seconds=0.2, heal_wait_seconds=5.0)
 
 
 class Store:
@@ -29,7 +29,7 @@ class Store:
         self.troubles: list[Trouble] = []
 
     @asynccontextmanager
-    async def open(self, where: str = "", limits: Limits = QUICK) -> AsyncIterator[Database]:
+    async def open(self, where: str = "", limits: StoreLimits = QUICK) -> AsyncIterator[Database]:
         database = await open_database(
             where or self.path, migrations=self.migrations, limits=limits, on_trouble=self.troubles.append
         )

@@ -18,7 +18,7 @@ import pytest
 
 from hermes.core.errors import ForeignHomeError, StoreIsDownError
 from hermes.store import inbox, migrations
-from hermes.store.db import Limits, Tx
+from hermes.store.db import StoreLimits, Tx
 from hermes.store.open import open_database
 from hermes.store.sqlite import backup
 from hermes.store.sqlite.file import beside
@@ -478,7 +478,7 @@ async def test_writers_wait_for_a_recovery_and_are_told_when_it_takes_too_long(s
         store.path,
         migrations=store.migrations,
         clock=clock,
-        limits=Limits(busy_seconds=0.2, heal_wait_seconds=0.1),
+        limits=StoreLimits(busy_seconds=0.2, heal_wait_seconds=0.1),
         on_trouble=store.troubles.append,
     )
     try:
@@ -570,7 +570,7 @@ async def test_a_large_file_is_checked_after_the_start_and_healed(
     monkeypatch.setattr("hermes.store.sqlite.database.CHECK_AFTER_SECONDS", 0.01)
     await store.plant(300)
     overwrite(store.path, store.path.stat().st_size // PAGE // 2 * PAGE, b"\xa5" * PAGE)
-    async with store.open(limits=Limits(checked_at_open_bytes=0)) as database:
+    async with store.open(limits=StoreLimits(checked_at_open_bytes=0)) as database:
         async with asyncio.timeout(20):
             while not store.told("damage"):  # noqa: ASYNC110 - the check has no caller to answer
                 await asyncio.sleep(0.01)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from hermes.agent.backends.output import Output
 from hermes.core.dataclasses import dataclass
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 
 class BackendName(StrEnum):
@@ -21,7 +21,7 @@ class BackendName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class CommandSpec:
     """What is to run. ``arguments`` reach the program as they are; ``environment`` is all that it gets of ours.
 
     ``folder`` is ``workspace`` or lies in it: both as this machine knows them.
@@ -66,8 +66,8 @@ class Backend(Protocol):
     @property
     def shares_files(self) -> bool: ...
 
-    def where(self, folder: Path, words: Words) -> str:
+    def where(self, folder: Path, words: Texts) -> str:
         """The back end and the folder, for whoever is asked to approve: ``bubblewrap, in /srv/work``."""
 
-    async def start(self, work: Work, output: Output) -> Running:
+    async def start(self, work: CommandSpec, output: Output) -> Running:
         """Start it. Whatever happens to this process, what was started ends with it. ToolError says why not."""

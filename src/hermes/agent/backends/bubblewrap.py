@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 from hermes.agent.backends import sandbox_mounts
-from hermes.agent.backends.base import BackendName, Work
-from hermes.agent.backends.child import Child, Launch
+from hermes.agent.backends.base import BackendName, CommandSpec
+from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 PROBE_SECONDS = 5.0
 # New namespaces for users, processes, IPC, names and the network; no privilege inside; gone when we are gone.
@@ -30,16 +30,16 @@ class BubblewrapBackend:
         self._home = home.resolve()
         self._network = network
 
-    def where(self, folder: Path, words: Words) -> str:
+    def where(self, folder: Path, words: Texts) -> str:
         return (words.WHERE_SANDBOX if self._network else words.WHERE_SANDBOX_OFFLINE).format(folder=folder)
 
-    async def start(self, work: Work, output: Output) -> Child:
+    async def start(self, work: CommandSpec, output: Output) -> ChildProcess:
         arguments = (*self._sandbox(work), "--", *leased(work.arguments))
         # The processes inside have a session of their own; a SIGTERM to bwrap would kill them without a word.
         variables = at_home_in(work.workspace, work.environment)
-        return await Child.start(Launch(arguments, variables, takes_term=False), output)
+        return await ChildProcess.start(Launch(arguments, variables, takes_term=False), output)
 
-    def _sandbox(self, work: Work) -> tuple[str, ...]:
+    def _sandbox(self, work: CommandSpec) -> tuple[str, ...]:
         workspace = work.workspace.resolve()
         arguments = ["bwrap", *_ALONE, *(["--share-net"] if self._network else []), *_system(self._home)]
         arguments += ["--bind", str(workspace), str(workspace)]

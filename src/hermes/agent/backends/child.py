@@ -44,7 +44,7 @@ class Launch:
     remove: tuple[str, ...] = ()
 
 
-class Child:
+class ChildProcess:
     """Keeps every promise of ``Running``; whoever started it awaits ``wait`` or ``end``."""
 
     def __init__(self, launch: Launch, process: asyncio.subprocess.Process, lease: int) -> None:
@@ -56,7 +56,7 @@ class Child:
         self._over: asyncio.Task[int]
 
     @classmethod
-    async def start(cls, launch: Launch, output: Output) -> Child:
+    async def start(cls, launch: Launch, output: Output) -> ChildProcess:
         lease_end, lease = os.pipe()
         output_end, output_start = os.pipe()
         try:

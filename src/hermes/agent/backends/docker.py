@@ -10,12 +10,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermes.agent.backends.base import BackendName, Work
-from hermes.agent.backends.child import Child, Launch
+from hermes.agent.backends.base import BackendName, CommandSpec
+from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.store.ids import new_id
 
 PROGRAMS = ("docker", "podman")
@@ -41,11 +41,11 @@ class DockerBackend:
         self._environ = environ
         self._network = network
 
-    def where(self, folder: Path, words: Words) -> str:
+    def where(self, folder: Path, words: Texts) -> str:
         form = words.WHERE_CONTAINER if self._network else words.WHERE_CONTAINER_OFFLINE
         return form.format(image=self._image, folder=folder)
 
-    async def start(self, work: Work, output: Output) -> Child:
+    async def start(self, work: CommandSpec, output: Output) -> ChildProcess:
         program = find_program(self._environ) or PROGRAMS[0]
         name = new_id("hermes").replace("_", "-")
         variables = at_home_in(work.workspace, work.environment)
@@ -59,9 +59,9 @@ class DockerBackend:
             kill=(program, "kill", name),
             remove=(program, "rm", "--force", name),
         )
-        return await Child.start(launch, output)
+        return await ChildProcess.start(launch, output)
 
-    def _run(self, work: Work, name: str, inside: Mapping[str, str]) -> list[str]:
+    def _run(self, work: CommandSpec, name: str, inside: Mapping[str, str]) -> list[str]:
         workspace = work.workspace.resolve()
         # Not --rm: through podman's socket the docker program then tells 0 for every exit code.
         arguments = ["run", "--interactive", "--name", name, "--label", label_of(self._home), "--pull", "never"]

@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from hermes.agent.backends import confine, sandbox_mounts
-from hermes.agent.backends.base import BackendName, Work
-from hermes.agent.backends.child import Child, Launch
+from hermes.agent.backends.base import BackendName, CommandSpec
+from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
 from hermes.core.errors import ToolError
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 TEMPORARY = ".tmp"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -33,10 +33,10 @@ class LandlockBackend:
         self._home = home.resolve()
         self._network = network
 
-    def where(self, folder: Path, words: Words) -> str:
+    def where(self, folder: Path, words: Texts) -> str:
         return (words.WHERE_LANDLOCK if self._network else words.WHERE_LANDLOCK_OFFLINE).format(folder=folder)
 
-    async def start(self, work: Work, output: Output) -> Child:
+    async def start(self, work: CommandSpec, output: Output) -> ChildProcess:
         workspace = await asyncio.to_thread(work.workspace.resolve)
         if self._home.is_relative_to(workspace):
             raise ToolError(
@@ -53,7 +53,7 @@ class LandlockBackend:
         # The lease stays outside: it is what ends the rest. -I and -S: nothing of anybody's is imported.
         confined = (sys.executable, "-I", "-S", confine.__file__, json.dumps(may), *work.arguments)
         variables = at_home_in(workspace, work.environment, str(temporary))
-        return await Child.start(Launch(leased(confined), variables, work.folder), output)
+        return await ChildProcess.start(Launch(leased(confined), variables, work.folder), output)
 
 
 def why_not() -> str:

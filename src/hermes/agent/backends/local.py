@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.agent.backends.base import BackendName, Work
-from hermes.agent.backends.child import Child, Launch
+from hermes.agent.backends.base import BackendName, CommandSpec
+from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 
 class LocalBackend:
@@ -16,8 +16,8 @@ class LocalBackend:
     touches_host = True
     shares_files = True
 
-    def where(self, folder: Path, words: Words) -> str:
+    def where(self, folder: Path, words: Texts) -> str:
         return words.WHERE_LOCAL.format(folder=folder)
 
-    async def start(self, work: Work, output: Output) -> Child:
-        return await Child.start(Launch(leased(work.arguments), work.environment, work.folder), output)
+    async def start(self, work: CommandSpec, output: Output) -> ChildProcess:
+        return await ChildProcess.start(Launch(leased(work.arguments), work.environment, work.folder), output)

@@ -36,39 +36,39 @@ class Availability:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BackendChoice:
     """The back end, or None and a sentence that says why there is no terminal."""
 
     backend: BackendName | None
     why: str = ""
 
 
-def choose(config: TerminalConfig, available: Availability, role: PersonRole) -> Choice:
+def choose(config: TerminalConfig, available: Availability, role: PersonRole) -> BackendChoice:
     """Nobody but the owner ever works outside a sandbox, and what is missing is never replaced by something weaker."""
     if role is PersonRole.GUEST:
-        return Choice(None, "Guests have no terminal.")
+        return BackendChoice(None, "Guests have no terminal.")
     if role is PersonRole.OWNER:
         named = BackendName.LOCAL if config.backend is OwnerTerminal.AUTO else BackendName(config.backend.value)
         return _if_available(named, available, "terminal.backend")
     match config.others:
         case OthersTerminal.NONE:
-            return Choice(None, "The terminal is for the owner alone here (terminal.others is none).")
+            return BackendChoice(None, "The terminal is for the owner alone here (terminal.others is none).")
         case OthersTerminal.AUTO:
             return _some_sandbox(available)
         case _:
             return _if_available(BackendName(config.others.value), available, "terminal.others")
 
 
-def _if_available(name: BackendName, available: Availability, key: str) -> Choice:
+def _if_available(name: BackendName, available: Availability, key: str) -> BackendChoice:
     why_not = available.why_not(name)
     if why_not:
-        return Choice(None, f"There is no terminal: {key} is {name}, and {why_not}.")
-    return Choice(name)
+        return BackendChoice(None, f"There is no terminal: {key} is {name}, and {why_not}.")
+    return BackendChoice(name)
 
 
-def _some_sandbox(available: Availability) -> Choice:
+def _some_sandbox(available: Availability) -> BackendChoice:
     for name in (BackendName.BUBBLEWRAP, BackendName.LANDLOCK):
         if not available.why_not(name):
-            return Choice(name)
+            return BackendChoice(name)
     why = f"There is no terminal for you: it needs a sandbox, but {available.bubblewrap}, and {available.landlock}."
-    return Choice(None, f"{why} The owner can install bubblewrap.")
+    return BackendChoice(None, f"{why} The owner can install bubblewrap.")

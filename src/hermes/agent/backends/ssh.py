@@ -8,14 +8,14 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermes.agent.backends.base import BackendName, Work
-from hermes.agent.backends.child import Child, Launch
+from hermes.agent.backends.base import BackendName, CommandSpec
+from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import let_through
 from hermes.agent.backends.lease import REMOTE_LEASE, leased
 from hermes.agent.backends.output import Output
 from hermes.config.schema import TerminalConfig
 from hermes.core.errors import ToolError
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 LONGEST_PREFACE = 60_000  # bytes: what a pipe takes before anybody reads
 FAILED = 255
@@ -37,18 +37,18 @@ class SshBackend:
         self._config = config
         self._environ = environ
 
-    def where(self, folder: Path, words: Words) -> str:
+    def where(self, folder: Path, words: Texts) -> str:
         user = f"{self._config.ssh_user}@" if self._config.ssh_user else ""
         below = f" ({folder.name})" if folder.name else ""
         place = f"{self._config.ssh_folder or words.WHERE_SSH_HOME}{below}"
         return words.WHERE_SSH.format(host=f"{user}{self._config.ssh_host}", folder=place)
 
-    async def start(self, work: Work, output: Output) -> Child:
+    async def start(self, work: CommandSpec, output: Output) -> ChildProcess:
         own = {name: self._environ[name] for name in ("PATH", "HOME", "SSH_AUTH_SOCK") if name in self._environ}
         arguments = (*self._connection(), self._remote(work))
         # A SIGTERM to ssh would cut the connection before the command there could end by itself.
         launch = Launch(arguments, own, preface=_preface(let_through(work.environment)), takes_term=False)
-        return await Child.start(launch, output)
+        return await ChildProcess.start(launch, output)
 
     def _connection(self) -> tuple[str, ...]:
         config = self._config
@@ -66,7 +66,7 @@ class SshBackend:
             arguments += ["-l", config.ssh_user]
         return (*arguments, "--", config.ssh_host)
 
-    def _remote(self, work: Work) -> str:
+    def _remote(self, work: CommandSpec) -> str:
         """One text for the shell there. The folder is below the one there, by the same way as below the workspace."""
         below = work.folder.relative_to(work.workspace)
         folder = "/".join(part for part in (self._config.ssh_folder.rstrip("/"), str(below)) if part not in ("", "."))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import assert_never
 
 from hermes.agent.backends import bubblewrap, docker, environment, landlock, ssh
-from hermes.agent.backends.base import Backend, BackendName, Running, Work
+from hermes.agent.backends.base import Backend, BackendName, CommandSpec, Running
 from hermes.agent.backends.child import to_the_end
 from hermes.agent.backends.local import LocalBackend
 from hermes.agent.backends.output import Output, read_file
@@ -41,7 +41,7 @@ LONGEST_ARGUMENT = 120_000  # bytes; the kernel takes 128 KiB in one argument
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class TerminalCommand:
     """What is asked for. ``arguments`` is what runs; ``shown`` is how it is listed."""
 
     arguments: tuple[str, ...]
@@ -62,7 +62,7 @@ class Finished:
 
 
 @dataclass(slots=True)
-class _Job:
+class _BackgroundCommand:
     process: Process
     running: Running
     output: Output
@@ -97,7 +97,7 @@ class Terminals:
         self._mask = mask
         self._host = platform.node()
         self._sandboxes: tuple[str, str] | None = None  # why not bubblewrap, why not Landlock; as last seen
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, _BackgroundCommand] = {}
 
     async def run(self) -> None:
         """Look now and then what this machine can do, and forget what ended long ago; until cancelled."""
@@ -153,7 +153,7 @@ class Terminals:
 
     # Running
 
-    async def finish(self, ctx: ToolContext, command: Command, seconds: float) -> Finished:
+    async def finish(self, ctx: ToolContext, command: TerminalCommand, seconds: float) -> Finished:
         """Run it and wait for it. Whatever ends the waiting has ended the command before this returns."""
         job = await self._start(ctx, command)
         try:
@@ -166,7 +166,7 @@ class Terminals:
         ended = replace(job.process, ended_at=self._clock.now(), exit_code=exit_code)
         return Finished(ended, job.output, job.running.had_leftovers)
 
-    async def begin(self, ctx: ToolContext, command: Command) -> Process:
+    async def begin(self, ctx: ToolContext, command: TerminalCommand) -> Process:
         """Start something that goes on by itself. It is known by its id from then on, and ends with the gateway."""
         mine = [job for job in self._jobs.values() if _is_of(job.process, ctx)]
         if len(mine) >= MOST_RUNNING:
@@ -181,7 +181,7 @@ class Terminals:
         job.over = asyncio.create_task(self._see_to_its_end(job), name=f"process {job.process.id}")
         return job.process
 
-    async def _start(self, ctx: ToolContext, command: Command) -> _Job:
+    async def _start(self, ctx: ToolContext, command: TerminalCommand) -> _BackgroundCommand:
         backend = self.backend(ctx)
         work = await asyncio.to_thread(self._work, ctx, backend, command)
         process_id = new_id("p")
@@ -201,9 +201,9 @@ class Terminals:
             process_started=birth_of(running.group),
             started_at=self._clock.now(),
         )
-        return _Job(process, running, output)
+        return _BackgroundCommand(process, running, output)
 
-    def _work(self, ctx: ToolContext, backend: Backend, command: Command) -> Work:
+    def _work(self, ctx: ToolContext, backend: Backend, command: TerminalCommand) -> CommandSpec:
         for argument in command.arguments:
             check_length(argument)
             if "\0" in argument:
@@ -214,7 +214,7 @@ class Terminals:
             workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         if backend.shares_files and not folder.is_dir():
             raise ToolError(f"There is no folder {command.folder!r} in the workspace.")
-        return Work(command.arguments, folder, workspace, self._environment(ctx))
+        return CommandSpec(command.arguments, folder, workspace, self._environment(ctx))
 
     def _environment(self, ctx: ToolContext) -> dict[str, str]:
         # What the owner lets through may be a key of theirs: not for users, who would only have to print it.
@@ -222,7 +222,7 @@ class Terminals:
         passed = (*self._config().terminal.env_passthrough, *self._more_variables()) if is_trusted else ()
         return environment.scrubbed(self._environ, passed=passed, look_up=self._look_up)
 
-    async def _see_to_its_end(self, job: _Job) -> None:
+    async def _see_to_its_end(self, job: _BackgroundCommand) -> None:
         try:
             exit_code = await job.running.wait()
             await job.output.close(keep=True)
@@ -301,7 +301,7 @@ async def _wait(running: Running, seconds: float) -> int | None:
         return None
 
 
-async def _drop(job: _Job) -> None:
+async def _drop(job: _BackgroundCommand) -> None:
     await job.running.end()
     await job.output.close(keep=False)
 

@@ -14,7 +14,7 @@ from hermes.agent.models import request_body
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.http_model import HttpModel, new_call_id
-from hermes.agent.models.reasoning import Layout, parts_of
+from hermes.agent.models.reasoning import ReasoningBlocks, parts_of
 from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
@@ -258,7 +258,7 @@ class AnthropicAnswer(Answer):
 
     def __init__(self, new_id: Callable[[], str], by: str) -> None:
         super().__init__(new_id)
-        self._layout = Layout(by)
+        self._layout = ReasoningBlocks(by)
         self._thinking: dict[Any, tuple[Json, list[str]]] = {}  # blocks by their place, and the pieces of their text
         self._usage: Json = {}
 
@@ -335,7 +335,7 @@ class AnthropicAnswer(Answer):
     def _say(self, said: Any) -> None:
         if text := plain(said):
             self.fresh_text.append(text)
-            self._layout.said(text)
+            self._layout.add_text(text)
 
     def _think(self, place: Any, thinking: Any) -> None:
         if text := plain(thinking):

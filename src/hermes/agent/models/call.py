@@ -12,9 +12,9 @@ from python_socks import ProxyError
 from hermes.agent.models import failure_messages
 from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
 from hermes.agent.models.endpoint import Endpoint
-from hermes.agent.models.errors import ProviderError, Told, read_refusal, refusal, retry_after_of, told_in
+from hermes.agent.models.errors import ErrorDetails, ProviderError, parse_error, read_refusal, refusal, retry_after_of
 from hermes.agent.models.sse import LineTooLongError
-from hermes.agent.models.stream_timeouts import Crowd, Expired, Watchdog, hold_back, read_all
+from hermes.agent.models.stream_timeouts import ConcurrentStreams, Expired, Watchdog, hold_back, read_all
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
@@ -26,7 +26,7 @@ LARGEST_REFUSAL = 64_000
 END_SECONDS = 0.05
 
 
-class Dialect(Protocol):
+class ApiDialect(Protocol):
     """How one API is spoken: pure functions from a request to bytes and from bytes to an answer."""
 
     def url(self, base_url: str) -> str: ...
@@ -46,10 +46,12 @@ class Dialect(Protocol):
     def answer(self, new_id: Callable[[], str]) -> Answer: ...
 
 
-class Call:
+class ModelCall:
     """One call: its deadline, its key, and what has come of the answer."""
 
-    def __init__(self, dialect: Dialect, endpoint: Endpoint, request: ModelRequest, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, dialect: ApiDialect, endpoint: Endpoint, request: ModelRequest, new_id: Callable[[], str]
+    ) -> None:
         now = asyncio.get_running_loop().time()
         self.request = request
         self.model = request.model or endpoint.model
@@ -80,7 +82,9 @@ class Call:
             raise self._failure(Kind.AUTH, failure_messages.ODD_KEY)  # here, since aiohttp's own error would print it
         return value
 
-    async def read_stream(self, response: aiohttp.ClientResponse, crowd: Crowd) -> AsyncGenerator[ModelEvent, None]:
+    async def read_stream(
+        self, response: aiohttp.ClientResponse, crowd: ConcurrentStreams
+    ) -> AsyncGenerator[ModelEvent, None]:
         answer, reader, content = self._answer, self._reader, response.content
         timeouts = self._endpoint.timeouts
         watch = Watchdog(response, idle=timeouts.first_byte, ends_at=self.ends_at)
@@ -135,7 +139,7 @@ class Call:
         """The whole answer, or the reason why it is none."""
         answer = self._answer
         if answer.error is not None:
-            error = self._refused(told_in(status, answer.error))
+            error = self._refused(parse_error(status, answer.error))
             self._endpoint.other_key(self._key, error)  # too late for this call, not for the next
             raise error
         if self._reader.is_page:
@@ -197,7 +201,7 @@ class Call:
             case _:
                 assert_never(watch.expired)
 
-    def _refused(self, told: Told, retry_after: float | None = None) -> ProviderError:
+    def _refused(self, told: ErrorDetails, retry_after: float | None = None) -> ProviderError:
         return refusal(
             told,
             provider=self._endpoint.provider,

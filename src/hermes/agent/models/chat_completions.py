@@ -15,7 +15,7 @@ from hermes.agent.models import request_body
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.http_model import HttpModel, new_call_id
-from hermes.agent.models.reasoning import Layout, parts_of
+from hermes.agent.models.reasoning import ReasoningBlocks, parts_of
 from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
@@ -235,7 +235,7 @@ class _Delta(msgspec.Struct, gc=False):
     tool_calls: Any = None
 
 
-class _Choice(msgspec.Struct, gc=False):
+class _ChunkChoice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     finish_reason: Any = None
 
@@ -243,7 +243,7 @@ class _Choice(msgspec.Struct, gc=False):
 class _Piece(msgspec.Struct, gc=False):
     """A chunk as far as it matters. What else providers write into each of them is never made into values."""
 
-    choices: list[_Choice] | None = None
+    choices: list[_ChunkChoice] | None = None
     usage: Any = None
     x_groq: Any = None
     error: Any = None
@@ -272,7 +272,7 @@ class ChatAnswer(Answer):
 
     @property
     def thought(self) -> str:
-        layout = Layout(self._by)
+        layout = ReasoningBlocks(self._by)
         kept = {"reasoning_content": "".join(self._reasoned), "extra_content": self._signatures}
         layout.thought({name: value for name, value in kept.items() if value})
         return layout.dump(("reasoning_content", "extra_content"))

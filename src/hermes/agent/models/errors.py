@@ -13,7 +13,7 @@ from hermes.agent.models import failure_messages as words
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
 from hermes.core.errors import ModelErrorKind as Kind
-from hermes.core.i18n.catalogue import Said, told
+from hermes.core.i18n.catalogue import LocalizedText, localize
 from hermes.core.secret import HIDDEN, Redactor
 
 LONGEST_DETAIL = 200
@@ -37,7 +37,7 @@ class ProviderError(ModelError):
         is_settled: bool = False,
     ) -> None:
         self.what = words.happened(provider, clause or words.what(kind))
-        self.said = said
+        self.add_text = said
         reason = words.with_cure(self.what, kind)
         super().__init__(
             kind, reason, provider=provider, retry_after=retry_after, partial=partial, is_settled=is_settled
@@ -49,11 +49,11 @@ def what_happened(error: ModelError) -> str:
     if isinstance(error, ProviderError):
         return error.what
     reason = error.args[0] if error.args else ""
-    return Said(lambda words: told(reason, words).rstrip(". 。"))
+    return LocalizedText(lambda words: localize(reason, words).rstrip(". 。"))
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ErrorDetails:
     """What a provider said about its refusal, whatever shape it gave it."""
 
     status: int
@@ -67,27 +67,27 @@ class Told:
         return f"{self.code} {self.text}".lower()
 
 
-def read_refusal(status: int, body: bytes) -> Told:
+def read_refusal(status: int, body: bytes) -> ErrorDetails:
     """Read an error body: OpenAI's object, a bare string, FastAPI's detail, a list, plain text or a web page."""
     try:
-        return told_in(status, orjson.loads(body))
+        return parse_error(status, orjson.loads(body))
     except orjson.JSONDecodeError:
         text = body.decode("utf-8", "replace").strip()
         is_page = text[:1] == "<"
-        return Told(status, text="" if is_page else text, is_page=is_page)
+        return ErrorDetails(status, text="" if is_page else text, is_page=is_page)
 
 
-def told_in(status: int, parsed: Any) -> Told:
+def parse_error(status: int, parsed: Any) -> ErrorDetails:
     if isinstance(parsed, list):
         parsed = parsed[0] if parsed else {}
     if not isinstance(parsed, dict):
-        return Told(status, text=str(parsed))
+        return ErrorDetails(status, text=str(parsed))
     error = parsed.get("error") or parsed.get("errors") or parsed
     if isinstance(error, list):
         error = error[0] if error else {}
     if not isinstance(error, dict):
-        return Told(status, text=str(error))
-    return Told(_status_of(status, error), _codes(error), _message(error), str(error.get("param") or ""))
+        return ErrorDetails(status, text=str(error))
+    return ErrorDetails(_status_of(status, error), _codes(error), _message(error), str(error.get("param") or ""))
 
 
 def _status_of(status: int, error: Mapping[str, Any]) -> int:
@@ -155,9 +155,9 @@ OUR_FAULT = (
 OVERLOADED = ("overloaded", "at capacity", "no capacity")
 
 
-def kind_of(told: Told) -> Kind:
+def kind_of(localize: ErrorDetails) -> Kind:
     """Sort a refusal by who must act. Words count before the number: providers agree more on those."""
-    text, status = told.haystack, told.status
+    text, status = localize.haystack, localize.status
     # Gemini words its limit per minute like OpenAI's empty account; the code tells them apart.
     if status == 402 or (_any(OUT_OF_CREDIT, text) and "resource_exhausted" not in text):
         return Kind.QUOTA
@@ -191,7 +191,7 @@ def _any(needles: tuple[str, ...], text: str) -> bool:
 
 
 def refusal(
-    told: Told,
+    localize: ErrorDetails,
     *,
     provider: str,
     model: str,
@@ -201,32 +201,34 @@ def refusal(
     partial: str = "",
 ) -> ProviderError:
     """Put a refusal into words for a chat. The provider's own words are shown where they help, never a secret."""
-    kind = kind_of(told)
-    detail = presentable(told.text, hide)
-    clause = _clause(kind, told, detail, model, has_key=has_key, retry_after=retry_after)
-    said = f"{told.text} {told.param}".strip()
+    kind = kind_of(localize)
+    detail = presentable(localize.text, hide)
+    clause = _clause(kind, localize, detail, model, has_key=has_key, retry_after=retry_after)
+    said = f"{localize.text} {localize.param}".strip()
     return ProviderError(kind, provider, clause, said=said, retry_after=retry_after, partial=partial)
 
 
-def _clause(kind: Kind, told: Told, detail: str, model: str, *, has_key: bool, retry_after: float | None) -> str:
-    if told.is_page and told.status < 500 and told.status not in (401, 402, 403, 429):
+def _clause(
+    kind: Kind, localize: ErrorDetails, detail: str, model: str, *, has_key: bool, retry_after: float | None
+) -> str:
+    if localize.is_page and localize.status < 500 and localize.status not in (401, 402, 403, 429):
         return words.WEB_PAGE
     if kind is Kind.AUTH and not has_key:
         return words.NO_KEY
     if kind is Kind.RATE and retry_after and retry_after >= 1:
-        return words.wait_asked(retry_after)
+        return words.rate_limited_for(retry_after)
     if kind is Kind.MODEL:
         return words.no_such_model(model)
-    if kind is Kind.REQUEST and told.status in (301, 302, 303, 307, 308):
+    if kind is Kind.REQUEST and localize.status in (301, 302, 303, 307, 308):
         return words.MOVED
-    if kind is Kind.REQUEST and told.status == 404:
-        return words.NO_SUCH_ADDRESS if not told.code else words.refused(detail)
+    if kind is Kind.REQUEST and localize.status == 404:
+        return words.NO_SUCH_ADDRESS if not localize.code else words.refused(detail)
     if kind is Kind.REQUEST:
         return words.refused(detail)
-    if kind is Kind.TRANSIENT and (told.status == 529 or _any(OVERLOADED, told.haystack)):
+    if kind is Kind.TRANSIENT and (localize.status == 529 or _any(OVERLOADED, localize.haystack)):
         return words.OVERLOADED
     if kind is Kind.TRANSIENT:
-        return words.own_trouble(told.status, detail)
+        return words.own_trouble(localize.status, detail)
     return words.what(kind)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes.core.errors import ModelErrorKind as Kind
-from hermes.core.i18n.catalogue import Said, told
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.catalogue import LocalizedText, localize
+from hermes.core.i18n.en import Texts
 
 
-def _what(kind: Kind, words: Words) -> str:
+def _what(kind: Kind, words: Texts) -> str:
     clauses = {
         Kind.AUTH: words.PROVIDER_AUTH,
         Kind.QUOTA: words.PROVIDER_QUOTA,
@@ -26,7 +26,7 @@ def _what(kind: Kind, words: Words) -> str:
     return clauses[kind]
 
 
-def _cure(kind: Kind, words: Words) -> str:
+def _cure(kind: Kind, words: Texts) -> str:
     cures = {
         Kind.AUTH: words.CURE_AUTH,
         Kind.QUOTA: words.CURE_QUOTA,
@@ -40,85 +40,87 @@ def _cure(kind: Kind, words: Words) -> str:
     return cures[kind]
 
 
-def what(kind: Kind) -> Said:
-    return Said(lambda words: _what(kind, words))
+def what(kind: Kind) -> LocalizedText:
+    return LocalizedText(lambda words: _what(kind, words))
 
 
-def happened(provider: str, clause: str) -> Said:
+def happened(provider: str, clause: str) -> LocalizedText:
     """``My model (openrouter) says the account is out of credit``: no full stop, so that it can go on."""
-    return Said(lambda words: words.PROVIDER_DID.format(provider=provider, clause=told(clause, words)))
+    return LocalizedText(lambda words: words.PROVIDER_DID.format(provider=provider, clause=localize(clause, words)))
 
 
-def with_cure(what: str, kind: Kind) -> Said:
-    return Said(lambda words: words.PROVIDER_FAILED.format(what=told(what, words), cure=_cure(kind, words)))
+def with_cure(what: str, kind: Kind) -> LocalizedText:
+    return LocalizedText(
+        lambda words: words.PROVIDER_FAILED.format(what=localize(what, words), cure=_cure(kind, words))
+    )
 
 
-def fell_back(what: str, fallback: str) -> Said:
-    return Said(lambda words: words.FELL_BACK.format(what=told(what, words), fallback=fallback))
+def fell_back(what: str, fallback: str) -> LocalizedText:
+    return LocalizedText(lambda words: words.FELL_BACK.format(what=localize(what, words), fallback=fallback))
 
 
-def no_fallback(what: str, kind: Kind) -> Said:
-    return Said(lambda words: words.NO_FALLBACK.format(what=told(what, words), cure=_cure(kind, words)))
+def no_fallback(what: str, kind: Kind) -> LocalizedText:
+    return LocalizedText(lambda words: words.NO_FALLBACK.format(what=localize(what, words), cure=_cure(kind, words)))
 
 
-def fallbacks_failed(what: str, fallbacks: Sequence[str], kind: Kind) -> Said:
-    def form(words: Words) -> str:
+def fallbacks_failed(what: str, fallbacks: Sequence[str], kind: Kind) -> LocalizedText:
+    def form(words: Texts) -> str:
         names = words.AND.join(fallbacks)
-        return words.FALLBACKS_FAILED.format(what=told(what, words), names=names, cure=_cure(kind, words))
+        return words.FALLBACKS_FAILED.format(what=localize(what, words), names=names, cure=_cure(kind, words))
 
-    return Said(form)
-
-
-def asked_again(what: str) -> Said:
-    return Said(lambda words: words.ASKED_AGAIN.format(what=told(what, words)))
+    return LocalizedText(form)
 
 
-def unreachable(reason: str) -> Said:
-    return Said(lambda words: words.PROVIDER_UNREACHABLE.format(reason=told(reason, words)))
+def retrying(what: str) -> LocalizedText:
+    return LocalizedText(lambda words: words.ASKED_AGAIN.format(what=localize(what, words)))
 
 
-def broke_off(reason: str = "") -> Said:
+def unreachable(reason: str) -> LocalizedText:
+    return LocalizedText(lambda words: words.PROVIDER_UNREACHABLE.format(reason=localize(reason, words)))
+
+
+def broke_off(reason: str = "") -> LocalizedText:
     if not reason:
-        return Said(lambda words: words.PROVIDER_BROKE_OFF)
-    return Said(lambda words: words.PROVIDER_BROKE_OFF_BECAUSE.format(reason=reason))
+        return LocalizedText(lambda words: words.PROVIDER_BROKE_OFF)
+    return LocalizedText(lambda words: words.PROVIDER_BROKE_OFF_BECAUSE.format(reason=reason))
 
 
-def silent_for(seconds: float) -> Said:
-    return Said(lambda words: words.PROVIDER_SILENT.format(seconds=seconds))
+def silent_for(seconds: float) -> LocalizedText:
+    return LocalizedText(lambda words: words.PROVIDER_SILENT.format(seconds=seconds))
 
 
-def over_deadline(seconds: float) -> Said:
-    return Said(lambda words: words.PROVIDER_OVER_DEADLINE.format(seconds=seconds))
+def over_deadline(seconds: float) -> LocalizedText:
+    return LocalizedText(lambda words: words.PROVIDER_OVER_DEADLINE.format(seconds=seconds))
 
 
-def wait_asked(seconds: float) -> Said:
-    return Said(lambda words: words.PROVIDER_RATE_WAIT.format(seconds=seconds))
+def rate_limited_for(seconds: float) -> LocalizedText:
+    return LocalizedText(lambda words: words.PROVIDER_RATE_WAIT.format(seconds=seconds))
 
 
-def no_such_model(model: str) -> Said:
-    return Said(lambda words: words.PROVIDER_NO_SUCH_MODEL.format(model=model)) if model else what(Kind.MODEL)
+def no_such_model(model: str) -> LocalizedText:
+    return LocalizedText(lambda words: words.PROVIDER_NO_SUCH_MODEL.format(model=model)) if model else what(Kind.MODEL)
 
 
-def refused(detail: str) -> Said:
-    return Said(lambda words: words.PROVIDER_REFUSED.format(detail=detail)) if detail else what(Kind.REQUEST)
+def refused(detail: str) -> LocalizedText:
+    return LocalizedText(lambda words: words.PROVIDER_REFUSED.format(detail=detail)) if detail else what(Kind.REQUEST)
 
 
-def own_trouble(status: int, detail: str) -> Said:
+def own_trouble(status: int, detail: str) -> LocalizedText:
     said = f"HTTP {status}" if status >= 300 else ""
     reason = ": ".join(part for part in (said, detail) if part)
     if not reason:
-        return Said(lambda words: words.PROVIDER_TROUBLE)
-    return Said(lambda words: words.PROVIDER_TROUBLE_BECAUSE.format(reason=reason))
+        return LocalizedText(lambda words: words.PROVIDER_TROUBLE)
+    return LocalizedText(lambda words: words.PROVIDER_TROUBLE_BECAUSE.format(reason=reason))
 
 
-NO_CONNECTION = Said(lambda words: words.NO_CONNECTION_IN_TIME)
-OVERLOADED = Said(lambda words: words.PROVIDER_OVERLOADED)
-NO_KEY = Said(lambda words: words.PROVIDER_NO_KEY)
-ODD_KEY = Said(lambda words: words.PROVIDER_ODD_KEY)
-WEB_PAGE = Said(lambda words: words.PROVIDER_WEB_PAGE)
-NO_SUCH_ADDRESS = Said(lambda words: words.PROVIDER_NO_SUCH_ADDRESS)
-MOVED = Said(lambda words: words.PROVIDER_MOVED)
-UNREADABLE = Said(lambda words: words.PROVIDER_UNREADABLE)
-TOO_LONG_FOR_LIMIT = Said(lambda words: words.PROVIDER_TOO_LONG)
-FILTERED = Said(lambda words: words.PROVIDER_FILTERED)
-ENDED_EARLY = Said(lambda words: words.ANSWER_ENDED_EARLY)
+NO_CONNECTION = LocalizedText(lambda words: words.NO_CONNECTION_IN_TIME)
+OVERLOADED = LocalizedText(lambda words: words.PROVIDER_OVERLOADED)
+NO_KEY = LocalizedText(lambda words: words.PROVIDER_NO_KEY)
+ODD_KEY = LocalizedText(lambda words: words.PROVIDER_ODD_KEY)
+WEB_PAGE = LocalizedText(lambda words: words.PROVIDER_WEB_PAGE)
+NO_SUCH_ADDRESS = LocalizedText(lambda words: words.PROVIDER_NO_SUCH_ADDRESS)
+MOVED = LocalizedText(lambda words: words.PROVIDER_MOVED)
+UNREADABLE = LocalizedText(lambda words: words.PROVIDER_UNREADABLE)
+TOO_LONG_FOR_LIMIT = LocalizedText(lambda words: words.PROVIDER_TOO_LONG)
+FILTERED = LocalizedText(lambda words: words.PROVIDER_FILTERED)
+ENDED_EARLY = LocalizedText(lambda words: words.ANSWER_ENDED_EARLY)

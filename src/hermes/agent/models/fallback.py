@@ -140,7 +140,7 @@ class Chain:
                 if pause is None:
                     break
                 if has_begun:
-                    yield ModelNotice(failure_messages.asked_again(what_happened(error)))
+                    yield ModelNotice(failure_messages.retrying(what_happened(error)))
                 await self._sleep(pause)
             if error.kind is Kind.CONTEXT:
                 raise error  # no other model mends this: whoever asks makes the conversation shorter

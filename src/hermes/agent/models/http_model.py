@@ -13,10 +13,10 @@ from python_socks import ProxyError
 from yarl import URL
 
 from hermes.agent.models import request_body
-from hermes.agent.models.call import Call, Dialect
+from hermes.agent.models.call import ApiDialect, ModelCall
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.errors import ProviderError
-from hermes.agent.models.stream_timeouts import Crowd
+from hermes.agent.models.stream_timeouts import ConcurrentStreams
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelRequest
@@ -33,7 +33,7 @@ class HttpModel:
 
     def __init__(
         self,
-        dialect: Dialect,
+        dialect: ApiDialect,
         endpoint: Endpoint,
         http: aiohttp.ClientSession,
         *,
@@ -48,7 +48,7 @@ class HttpModel:
         self._plain_url = self._url.with_user(None) if self._url.absolute else self._url
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect)
         self._refused: frozenset[str] = frozenset()
-        self._crowd = Crowd()
+        self._crowd = ConcurrentStreams()
 
     @property
     def label(self) -> str:
@@ -60,7 +60,7 @@ class HttpModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield deltas (all the text of one network read in one), then the reply. Closing ends the connection."""
-        call = Call(self._dialect, self._endpoint, request, self._new_id)
+        call = ModelCall(self._dialect, self._endpoint, request, self._new_id)
         response = await self._open(call)
         try:
             if request.stream:
@@ -75,7 +75,7 @@ class HttpModel:
             response.release()
         yield call.reply(response.status)
 
-    async def _open(self, call: Call) -> aiohttp.ClientResponse:
+    async def _open(self, call: ModelCall) -> aiohttp.ClientResponse:
         """Send the request; asked again without an optional part that is refused, and with another key."""
         without = set(self._refused)
         while True:
@@ -83,7 +83,7 @@ class HttpModel:
             try:
                 return await self._sent(call, body)
             except ProviderError as error:
-                name = self._dialect.refused(body, error.said) if error.kind is Kind.REQUEST else ""
+                name = self._dialect.refused(body, error.add_text) if error.kind is Kind.REQUEST else ""
                 if name and name not in without:
                     without.add(name)
                     if not self._dialect.is_passing(name):
@@ -91,13 +91,13 @@ class HttpModel:
                 elif not call.take_other_key(error):
                     raise
 
-    async def _sent(self, call: Call, body: Json) -> aiohttp.ClientResponse:
+    async def _sent(self, call: ModelCall, body: Json) -> aiohttp.ClientResponse:
         response = await self._post(call, request_body.encode(body))
         if response.status < 300:
             return response
         raise await call.refusal(response)
 
-    async def _post(self, call: Call, body: bytes) -> aiohttp.ClientResponse:
+    async def _post(self, call: ModelCall, body: bytes) -> aiohttp.ClientResponse:
         data = body if len(body) <= LARGEST_PLAIN_BODY else io.BytesIO(body)
         headers = call.headers()
         # One request carries one authorization: a key counts more than a login in the address.

@@ -34,7 +34,7 @@ class KeyState:
         return f"{self.hint} in use" if self.is_used else f"{self.hint} ready"
 
 
-class KeyRing:
+class KeyRotation:
     """A key stays in use until its provider refuses it, since providers keep their caches by key.
 
     A ring of one key never passes it over: the failure itself is told.

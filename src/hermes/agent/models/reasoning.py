@@ -17,7 +17,7 @@ Part = str | ToolCall | Json
 """A piece of an assistant's message: what it said, what it called, or a thought as the provider wrote it."""
 
 
-class Layout:
+class ReasoningBlocks:
     """The pieces of an answer in the order in which they came."""
 
     __slots__ = ("_by", "_parts")
@@ -26,7 +26,7 @@ class Layout:
         self._by = by
         self._parts: list[Any] = []  # a number: so many letters of the text; None: the next call; else a thought
 
-    def said(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self._parts and isinstance(self._parts[-1], int):
             self._parts[-1] += len(text)
         else:
@@ -51,7 +51,7 @@ def parts_of(message: ChatMessage, by: str) -> list[Part]:
     """The pieces of a message as ``by`` wrote them; what was said and then the calls, where it wrote nothing."""
     without: list[Part] = [message.text] if message.text else []
     without += message.tool_calls
-    kept = _kept(message.thought, by)
+    kept = _parse_stored(message.thought, by)
     if not kept:
         return without
     thoughts: list[Part] = [part for part in kept if isinstance(part, dict)]
@@ -61,7 +61,7 @@ def parts_of(message: ChatMessage, by: str) -> list[Part]:
     return _in_order(message, kept)
 
 
-def _kept(thought: str, by: str) -> list[Any]:
+def _parse_stored(thought: str, by: str) -> list[Any]:
     if not thought:
         return []
     try:

@@ -11,7 +11,7 @@ from hermes.agent.models import request_body
 from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.http_model import HttpModel, new_call_id
-from hermes.agent.models.reasoning import Layout, parts_of
+from hermes.agent.models.reasoning import ReasoningBlocks, parts_of
 from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
@@ -169,7 +169,7 @@ class ResponsesAnswer(Answer):
 
     def __init__(self, new_id: Callable[[], str], by: str) -> None:
         super().__init__(new_id)
-        self._layout = Layout(by)
+        self._layout = ReasoningBlocks(by)
         self._began: set[object] = set()  # items of which a delta came
         self._ended: set[object] = set()
 
@@ -214,7 +214,7 @@ class ResponsesAnswer(Answer):
     def _say(self, said: Any) -> None:
         if text := plain(said):
             self.fresh_text.append(text)
-            self._layout.said(text)
+            self._layout.add_text(text)
 
     def _begin_call(self, place: object, item: dict[str, Any]) -> None:
         self._layout.called()

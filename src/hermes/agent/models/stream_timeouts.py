@@ -71,7 +71,7 @@ class Watchdog:
         self._response.close()
 
 
-class Crowd:
+class ConcurrentStreams:
     """How many streams are open, and so how long each lets its tokens gather before the next read.
 
     A read costs the same for one token as for ten, and with hundreds of streams reads are all that the process does.

@@ -13,7 +13,7 @@ from hermes.core.messages import ToolCall
 
 
 @dataclass(slots=True)
-class _Call:
+class _PartialCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -57,8 +57,8 @@ class ToolCalls:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._calls: list[_Call] = []
-        self._by_index: dict[object, _Call] = {}
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[object, _PartialCall] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -80,7 +80,7 @@ class ToolCalls:
         call_id = str(delta.get("id") or "")
         call = self._continued(index, call_id, name, arguments, among_others=among_others)
         if call is None:
-            call = _Call(call_id)
+            call = _PartialCall(call_id)
             self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
@@ -89,7 +89,9 @@ class ToolCalls:
             call.add_name(name)
         call.add_arguments(arguments)
 
-    def _continued(self, index: Any, call_id: str, name: str, arguments: Any, *, among_others: bool) -> _Call | None:
+    def _continued(
+        self, index: Any, call_id: str, name: str, arguments: Any, *, among_others: bool
+    ) -> _PartialCall | None:
         """The call that this delta goes on with, or None if it starts a new one."""
         last = self._calls[-1] if self._calls else None
         if not name:
@@ -105,7 +107,7 @@ class ToolCalls:
             return None  # named again, and the call before it is complete
         return found
 
-    def _with_id(self, call_id: str) -> _Call | None:
+    def _with_id(self, call_id: str) -> _PartialCall | None:
         if not call_id:
             return None
         return next((call for call in reversed(self._calls) if call.id == call_id), None)

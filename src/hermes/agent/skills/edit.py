@@ -25,14 +25,14 @@ class SkillWriter:
         known = self._library.find(name)
         if known is not None:
             if self._library.read(known) == content:
-                return self._told("Created", known.name)
+                return self._describe("Created", known.name)
             raise SkillError(f"There is a skill {known.name!r} already; edit that one.")
         with alone_in(self._folder), staging_in(self._folder) as staging:
             ready = staging / "skill"
             self._write_checked(ready, name, content)
             move_in(ready, install.place_for(self._folder, category or "own", name))
         self._library.refresh()
-        return self._told("Created", name)
+        return self._describe("Created", name)
 
     def edit(self, name: str, content: str) -> str:
         skill = self._one_of_ours(name)
@@ -40,7 +40,7 @@ class SkillWriter:
             self._write_checked(staging / "skill", skill.name, content)
             write_private(skill.folder / FILE_NAME, content)
         self._library.refresh()
-        return self._told("Changed", skill.name)
+        return self._describe("Changed", skill.name)
 
     def write_file(self, name: str, file: str, content: str) -> str:
         skill = self._one_of_ours(name)
@@ -68,7 +68,7 @@ class SkillWriter:
     def restore(self, name: str) -> str:
         place = install.restore(self._folder, name)
         self._library.refresh()
-        return self._told("Restored", place.name)
+        return self._describe("Restored", place.name)
 
     def _one_of_ours(self, name: str) -> Skill:
         self._library.refresh()
@@ -87,5 +87,5 @@ class SkillWriter:
         if (written := read_skill(ready).name) != name:
             raise SkillError(f"The front matter names it {written!r}, not {name!r}.")
 
-    def _told(self, did: str, name: str) -> str:
+    def _describe(self, did: str, name: str) -> str:
         return f"{did} the skill {name}. It is offered from the next message on; people call it with /{name}."

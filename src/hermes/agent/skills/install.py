@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hermes.agent.skills.files import alone_in, from_trash, move_in, read_json, staging_in, to_trash
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, read_skill, same_name
-from hermes.agent.skills.scan import Finding, RefusedError, Report, copy_checked, scan
+from hermes.agent.skills.scan import RefusedError, ScanFinding, ScanReport, copy_checked, scan
 from hermes.agent.skills.sources import bring, find_one
 from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
@@ -25,7 +25,7 @@ class Candidate:
     """A skill that was brought in and looked at, but is not installed. Its folder is gone after the block."""
 
     skill: Skill
-    report: Report
+    report: ScanReport
     left_out: tuple[str, ...]
     source: str
 
@@ -33,7 +33,7 @@ class Candidate:
 class WarningsError(SkillError):
     """There is something to read before this is installed; saying yes goes on."""
 
-    def __init__(self, name: str, warnings: tuple[Finding, ...]) -> None:
+    def __init__(self, name: str, warnings: tuple[ScanFinding, ...]) -> None:
         self.warnings = warnings
         shown = "\n".join(f"  {warning}" for warning in warnings)
         super().__init__(f"{name} is not installed yet. Read this first:\n{shown}\nTo install it all the same: --yes")

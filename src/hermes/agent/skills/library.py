@@ -45,7 +45,7 @@ Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSkill:
     """One SKILL.md as it was last read: the skill, or what is wrong with it."""
 
     stamp: Stamp
@@ -57,7 +57,7 @@ class Found:
 class Shelf:
     """All skills at one moment."""
 
-    found: Mapping[str, Found] = field(default_factory=dict)
+    found: Mapping[str, FoundSkill] = field(default_factory=dict)
     skills: tuple[Skill, ...] = ()
     by_name: Mapping[str, Skill] = field(default_factory=dict)
     troubles: tuple[str, ...] = ()
@@ -289,17 +289,17 @@ class SkillLibrary:
             except Exception as error:  # noqa: BLE001 - handed to whoever awaits run()
                 loop.call_soon_threadsafe(_fail, broken, error)
 
-    def _read(self, address: str, stamp: Stamp) -> Found:
+    def _read(self, address: str, stamp: Stamp) -> FoundSkill:
         known = self._shelf.found.get(address)
         if known is not None and known.stamp == stamp:
             return known
         category, _, _ = address.rpartition("/")
         try:
-            return Found(stamp, read_skill(self.folder / address, category))
+            return FoundSkill(stamp, read_skill(self.folder / address, category))
         except SkillError as error:
-            return Found(stamp, trouble=storable(f"{self.folder / address / FILE_NAME}: {error}."))
+            return FoundSkill(stamp, trouble=storable(f"{self.folder / address / FILE_NAME}: {error}."))
 
-    def _shelve(self, found: Mapping[str, Found]) -> Shelf:
+    def _shelve(self, found: Mapping[str, FoundSkill]) -> Shelf:
         bundled = sync.shipped(self.folder)
         troubles = [each.trouble for each in found.values() if each.trouble]
         # A skill of one's own goes before a shipped one of the same name.
@@ -323,7 +323,7 @@ class SkillLibrary:
 
     # What was known before
 
-    def _remember(self, found: Mapping[str, Found]) -> None:
+    def _remember(self, found: Mapping[str, FoundSkill]) -> None:
         entries = {
             address: {
                 "stamp": each.stamp,
@@ -335,7 +335,7 @@ class SkillLibrary:
         with contextlib.suppress(OSError):  # without it the next start reads each skill itself
             write_private(self.folder / CACHE, json.dumps({"version": CACHE_VERSION, "skills": entries}))
 
-    def _remembered(self) -> dict[str, Found]:
+    def _remembered(self) -> dict[str, FoundSkill]:
         told = read_json(self.folder / CACHE)
         if told.get("version") != CACHE_VERSION or not isinstance(told.get("skills"), dict):
             return {}
@@ -344,15 +344,15 @@ class SkillLibrary:
         except (KeyError, TypeError, ValueError):
             return {}
 
-    def _found(self, address: str, entry: Mapping[str, Any]) -> Found:
+    def _found(self, address: str, entry: Mapping[str, Any]) -> FoundSkill:
         first, second, third = entry["stamp"]
         told = entry["skill"]
         if told is None:
-            return Found((first, second, third), trouble=str(entry["trouble"]))
+            return FoundSkill((first, second, third), trouble=str(entry["trouble"]))
         lists = {name: tuple(told[name]) for name in ("platforms", "related")}
         variables = tuple(Variable(**variable) for variable in told["variables"])
         skill = Skill(**{**told, **lists, "variables": variables, "folder": self.folder / address})
-        return Found((first, second, third), skill)
+        return FoundSkill((first, second, third), skill)
 
 
 def _fail(future: asyncio.Future[None], error: Exception) -> None:

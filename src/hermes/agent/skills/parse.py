@@ -68,7 +68,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SkillDocument:
     """A SKILL.md taken apart. ``front`` holds texts, lists and tables of texts, as they were typed."""
 
     front: Mapping[str, Any]
@@ -119,7 +119,7 @@ def read_bounded(path: Path, limit: int = MAX_BYTES) -> bytes:
     return content
 
 
-def parse(content: bytes) -> Document:
+def parse(content: bytes) -> SkillDocument:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -133,7 +133,7 @@ def parse(content: bytes) -> Document:
     front = "\n".join(lines[1:end])
     if len(front) > MAX_FRONT_CHARACTERS:
         raise SkillError(f"its front matter is longer than {MAX_FRONT_CHARACTERS:,} characters")
-    return Document(read_front(front), "\n".join(lines[end + 1 :]).strip("\n") + "\n")
+    return SkillDocument(read_front(front), "\n".join(lines[end + 1 :]).strip("\n") + "\n")
 
 
 def read_front(text: str) -> Mapping[str, Any]:

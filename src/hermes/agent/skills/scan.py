@@ -26,7 +26,7 @@ MOST_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ScanFinding:
     """``where`` is a file of the skill, with the line where there is one."""
 
     where: str
@@ -37,15 +37,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    refusals: tuple[Finding, ...] = ()
-    warnings: tuple[Finding, ...] = ()
+class ScanReport:
+    refusals: tuple[ScanFinding, ...] = ()
+    warnings: tuple[ScanFinding, ...] = ()
 
 
 class RefusedError(SkillError):
     """A skill must not be installed; ``findings`` say why."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[ScanFinding]) -> None:
         self.findings = tuple(findings[:MOST_FINDINGS])
         shown = "\n".join(f"  {finding}" for finding in self.findings)
         super().__init__(f"Refused, nothing was installed:\n{shown}")
@@ -75,7 +75,7 @@ class _Copy:
         self._bytes = 0
         self._links: dict[tuple[int, int], list[str]] = {}
         self._counts: dict[tuple[int, int], int] = {}
-        self.refusals: list[Finding] = []
+        self.refusals: list[ScanFinding] = []
         self.left_out: list[str] = []
 
     def run(self) -> None:
@@ -92,7 +92,7 @@ class _Copy:
                 self._refuse(names[0], "is a hard link to a file outside the skill")
 
     def _refuse(self, where: str | PurePosixPath, reason: str) -> None:
-        self.refusals.append(Finding(one_line(str(where), 120), reason))
+        self.refusals.append(ScanFinding(one_line(str(where), 120), reason))
 
     def _take(self, path: PurePosixPath, name: str, folder: int) -> None:
         if is_left_out(name):
@@ -178,32 +178,32 @@ def kind_of(mode: int) -> str:
 # What stands in it
 
 
-def scan(folder: Path) -> Report:
+def scan(folder: Path) -> ScanReport:
     """Read every file of a copied skill and say what speaks against it."""
-    refusals: list[Finding] = []
-    warnings: list[Finding] = []
+    refusals: list[ScanFinding] = []
+    warnings: list[ScanFinding] = []
     try:
         skill = read_skill(folder)
         front = parse(read_bounded(folder / FILE_NAME, MAX_BYTES)).front
         refusals += _front(front, ("",))
         if not front.get("name"):
-            refusals.append(Finding(FILE_NAME, "its front matter has no name"))
-        warnings += _asked(skill)
+            refusals.append(ScanFinding(FILE_NAME, "its front matter has no name"))
+        warnings += _reserved_variables(skill)
     except SkillError as error:
-        refusals.append(Finding(FILE_NAME, str(error)))
+        refusals.append(ScanFinding(FILE_NAME, str(error)))
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             name = str(path.relative_to(folder))
             refused, warned = _file(name, read_bounded(path, MAX_FILE_BYTES))
             refusals += refused
             warnings += warned
-    return Report(tuple(refusals[:MOST_FINDINGS]), tuple(warnings[:MOST_FINDINGS]))
+    return ScanReport(tuple(refusals[:MOST_FINDINGS]), tuple(warnings[:MOST_FINDINGS]))
 
 
-def scan_text(name: str, text: str) -> Report:
+def scan_text(name: str, text: str) -> ScanReport:
     """The same for one text that is about to be written into a skill."""
     refused, warned = _file(name, text.encode("utf-8", "replace"))
-    return Report(tuple(refused), tuple(warned))
+    return ScanReport(tuple(refused), tuple(warned))
 
 
 _PROGRAMS: Mapping[bytes, str] = {
@@ -220,12 +220,12 @@ _PROGRAMS: Mapping[bytes, str] = {
 }
 
 
-def _file(name: str, content: bytes) -> tuple[list[Finding], list[Finding]]:
+def _file(name: str, content: bytes) -> tuple[list[ScanFinding], list[ScanFinding]]:
     for magic, kind in _PROGRAMS.items():
         if content.startswith(magic) and (magic != b"MZ" or b"\0" in content[:512]):
-            return [Finding(name, f"is {kind}; a skill holds text and pictures")], []
+            return [ScanFinding(name, f"is {kind}; a skill holds text and pictures")], []
     if b"\0" in content:
-        return [], [Finding(name, "is a binary file that nobody can read")] if not _is_picture(content) else []
+        return [], [ScanFinding(name, "is a binary file that nobody can read")] if not _is_picture(content) else []
     text = content.decode("utf-8-sig", "replace")
     return list(_hidden(name, text)), list(_suspicious(name, text))
 
@@ -262,7 +262,7 @@ def is_hidden(letter: str, before: str) -> bool:
     return code in _HIDDEN or (code < 32 and letter not in "\t\n\r\f") or 0x7F <= code < 0xA0
 
 
-def _hidden(name: str, text: str) -> Iterator[Finding]:
+def _hidden(name: str, text: str) -> Iterator[ScanFinding]:
     for number, line in enumerate(text.split("\n"), 1):
         found = [
             letter
@@ -273,7 +273,7 @@ def _hidden(name: str, text: str) -> Iterator[Finding]:
         if found:
             kinds = ", ".join(dict.fromkeys(f"U+{ord(letter):04X}" for letter in found))
             shown = one_line(line.strip(), 80)
-            yield Finding(f"{name} line {number}", f"has hidden characters ({kinds}): {shown}")
+            yield ScanFinding(f"{name} line {number}", f"has hidden characters ({kinds}): {shown}")
 
 
 _SCRIPT_KEYS = frozenset(
@@ -285,12 +285,12 @@ _SCRIPT = re.compile(
 )
 
 
-def _front(value: Any, path: tuple[str, ...]) -> Iterator[Finding]:
+def _front(value: Any, path: tuple[str, ...]) -> Iterator[ScanFinding]:
     """A front matter describes and runs nothing: whatever looks like a script in it is refused."""
     if isinstance(value, dict):
         for key, item in value.items():
             if key.casefold() in _SCRIPT_KEYS and item:
-                yield Finding(
+                yield ScanFinding(
                     FILE_NAME, f"has a script in its front matter (`{one_line(key, 40)}`); a skill runs nothing itself"
                 )
             else:
@@ -299,15 +299,15 @@ def _front(value: Any, path: tuple[str, ...]) -> Iterator[Finding]:
         for item in value:
             yield from _front(item, path)
     elif _SCRIPT.search(value):
-        yield Finding(
+        yield ScanFinding(
             FILE_NAME, f"has a script in its front matter (`{one_line(path[-1], 40)}`): {one_line(value, 80)}"
         )
 
 
-def _asked(skill: Skill) -> Iterator[Finding]:
+def _reserved_variables(skill: Skill) -> Iterator[ScanFinding]:
     for variable in skill.variables:
         if is_reserved(variable.name):
-            yield Finding(FILE_NAME, f"asks for {variable.name}, which no skill is given")
+            yield ScanFinding(FILE_NAME, f"asks for {variable.name}, which no skill is given")
 
 
 _SUSPICIOUS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
@@ -357,8 +357,8 @@ _SUSPICIOUS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
 )  # fmt: skip
 
 
-def _suspicious(name: str, text: str) -> Iterator[Finding]:
+def _suspicious(name: str, text: str) -> Iterator[ScanFinding]:
     for number, line in enumerate(text.split("\n"), 1):
         for reason, pattern in _SUSPICIOUS:
             if pattern.search(line[:20_000]):
-                yield Finding(f"{name} line {number}", f"{reason}: {one_line(line.strip(), 100)}")
+                yield ScanFinding(f"{name} line {number}", f"{reason}: {one_line(line.strip(), 100)}")

@@ -20,7 +20,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from hermes.agent.skills.parse import FILE_NAME, SkillError, same_name
-from hermes.agent.skills.scan import Finding, RefusedError, bad_path, is_left_out, kind_of
+from hermes.agent.skills.scan import RefusedError, ScanFinding, bad_path, is_left_out, kind_of
 from hermes.core.text import one_line
 
 GIT_SECONDS = 90.0
@@ -197,7 +197,7 @@ def _reason(log: Path) -> str:
 
 def _unpack(archive: Path, staging: Path) -> Path:
     if archive.stat().st_size > MAX_ARCHIVE_BYTES:
-        raise RefusedError([Finding(archive.name, f"is larger than {MAX_ARCHIVE_BYTES:,} bytes")])
+        raise RefusedError([ScanFinding(archive.name, f"is larger than {MAX_ARCHIVE_BYTES:,} bytes")])
     place = staging / "unpacked"
     place.mkdir(0o700)
     try:
@@ -219,7 +219,7 @@ class _Unpacking:
         self._bytes = 0
 
     def refuse(self, name: str, reason: str) -> None:
-        raise RefusedError([Finding(one_line(name, 120), reason)])
+        raise RefusedError([ScanFinding(one_line(name, 120), reason)])
 
     def check(self, name: str) -> None:
         self._members += 1
@@ -274,7 +274,7 @@ def _plain_tar(archive: Path, place: Path) -> Path:
             written += len(chunk)
             if written > MAX_UNPACKED_BYTES:
                 raise RefusedError(
-                    [Finding(archive.name, f"makes more than {MAX_UNPACKED_BYTES:,} bytes when unpacked")]
+                    [ScanFinding(archive.name, f"makes more than {MAX_UNPACKED_BYTES:,} bytes when unpacked")]
                 )
             plain.write(chunk)
     return place

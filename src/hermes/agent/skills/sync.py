@@ -68,7 +68,7 @@ Files = dict[str, Known]
 
 
 @dataclass(slots=True)
-class Manifest:
+class SyncManifest:
     """``shipped`` is the package as we last read it, ``written`` what we put into the home, both by skill and file."""
 
     shipped: dict[str, Files] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class _Sync:
         self._bundled = bundled
         self._now = now
         self._before = _load(folder / MANIFEST)
-        self._after = Manifest()
+        self._after = SyncManifest()
         self._did: dict[str, list[str]] = {name: [] for name in Synced.__dataclass_fields__ if name != "trouble"}
 
     def run(self, reset: str) -> Synced:
@@ -225,14 +225,14 @@ def _hashed(folder: Path, known: Mapping[str, Known]) -> Files:
     return found
 
 
-def _load(path: Path) -> Manifest:
+def _load(path: Path) -> SyncManifest:
     told = read_json(path)
     try:
-        return Manifest(
+        return SyncManifest(
             *({address: _files(table) for address, table in _tables(told.get(part)).items()} for part in PARTS)
         )
     except (TypeError, ValueError):
-        return Manifest()  # damaged: what equals the package is taken as ours again, all else as the owner's
+        return SyncManifest()  # damaged: what equals the package is taken as ours again, all else as the owner's
 
 
 PARTS = ("shipped", "written")
@@ -246,7 +246,7 @@ def _tables(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _save(path: Path, manifest: Manifest) -> None:
+def _save(path: Path, manifest: SyncManifest) -> None:
     told = {
         part: {
             address: {name: (known.digest, known.size, known.time) for name, known in files.items()}

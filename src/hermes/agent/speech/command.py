@@ -20,7 +20,7 @@ KNOWN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandVoice:
     """The text is in a file ({text_file}) and on the standard input; the sound is read from {output}."""
 
     template: str

@@ -33,7 +33,7 @@ class Hearer(Protocol):
         """The words, '' when there are none; ToolError when they cannot be had."""
 
 
-class Ears:
+class Transcriber:
     def __init__(self, config: Callable[[], Config], open_session: OpenSession) -> None:
         self._config = config
         self._open_session = open_session
@@ -54,16 +54,16 @@ class Ears:
         stt, openai = config.stt, config.providers["openai"]
         chosen = stt.provider or ("openai" if stt.base_url or config.model.provider == "openai" else "")
         if chosen == "command":
-            return CommandEars(stt, started_group)
+            return CommandTranscriber(stt, started_group)
         if chosen != "openai":
             raise ToolError(NOBODY)
         # A key is only for the address it belongs to.
         key = stt.api_key or (None if stt.base_url else openai.api_key)
-        return OpenAiEars(stt, key, stt.base_url or openai.base_url, self._open_session)
+        return OpenAiTranscriber(stt, key, stt.base_url or openai.base_url, self._open_session)
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAiEars:
+class OpenAiTranscriber:
     """Any server that speaks OpenAI's ``/audio/transcriptions``."""
 
     config: SttConfig
@@ -94,7 +94,7 @@ class OpenAiEars:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandEars:
+class CommandTranscriber:
     """A program on this machine: it gets a WAV file (16 kHz, mono) where ffmpeg can make one, and prints the words."""
 
     config: SttConfig

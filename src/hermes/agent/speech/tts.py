@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from hermes.agent.speech import ffmpeg
-from hermes.agent.speech.command import Command
+from hermes.agent.speech.command import CommandVoice
 from hermes.agent.speech.edge import Edge
 from hermes.agent.speech.elevenlabs import ElevenLabs
 from hermes.agent.speech.http import OpenSession
@@ -44,7 +44,7 @@ class Speech:
         return ENDINGS.get(self.mime, ".bin")
 
 
-class Voices:
+class Synthesizer:
     """``is_silent`` tells of a chat whether it wants nothing said aloud."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Voices:
                 root = tts.base_url or openai.base_url
                 return OpenAi(key, tts.voice, tts.model, root, tts.timeout_seconds, self._open_session)
             case "command":
-                return Command(tts.command, tts.voice, tts.timeout_seconds, started_group)
+                return CommandVoice(tts.command, tts.voice, tts.timeout_seconds, started_group)
             case _:
                 return Edge(tts.voice, tts.base_url, tts.timeout_seconds, self._open_session)
 

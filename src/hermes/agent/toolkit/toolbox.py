@@ -25,7 +25,7 @@ from hermes.agent.toolkit.toolsets import EVERYTHING, Access, Where
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import CATALOGUE, ENGLISH
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
 from hermes.core.people import PersonRole, at_least
@@ -90,7 +90,7 @@ class ToolContext:
     parts: Parts = NO_PARTS
     on_behalf_of: SessionKey | None = None
     depth: int = 0
-    words: Words = ENGLISH
+    words: Texts = ENGLISH
 
     @property
     def origin(self) -> SessionKey:
@@ -117,7 +117,7 @@ class ToolContext:
             raise ToolError(f"{path!r} is not a usable path ({error}).") from error
         return target
 
-    def shown(self, path: Path) -> str:
+    def relative_path(self, path: Path) -> str:
         """A path as the model should write it: relative to the workspace."""
         workspace = self.workspace.resolve()
         return str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)
@@ -158,7 +158,7 @@ class ApprovalNeed:
     subject: str = ""
     where: str = ""
 
-    def is_as_asked(self, agreed: ApprovalNeed) -> bool:
+    def is_same_question(self, agreed: ApprovalNeed) -> bool:
         """Whether somebody who said yes to that one has read the same."""
         return (self.question, self.where, self.touches_host) == (agreed.question, agreed.where, agreed.touches_host)
 
@@ -641,10 +641,10 @@ class Toolbox:
         context: ToolContext,
     ) -> bool:
         """Whether it is the same question, in whichever language it was put: that may have been chosen anew since."""
-        if agreed is None or need.is_as_asked(agreed):
+        if agreed is None or need.is_same_question(agreed):
             return agreed is not None
         spoken = (self._need(wanted, values, replace(context, words=words)) for words in CATALOGUE.values())
-        return any(each is not None and each.is_as_asked(agreed) for each in spoken)
+        return any(each is not None and each.is_same_question(agreed) for each in spoken)
 
     async def _run(self, wanted: Tool, values: dict[str, Any], context: ToolContext) -> str | ToolOutput:
         limit = asyncio.timeout(wanted.mark.seconds)

@@ -81,7 +81,7 @@ OF_PLATFORM: Mapping[str, str] = {
 DEFAULT = "hermes-chat"
 
 
-class Named(Protocol):
+class NamedTool(Protocol):
     @property
     def name(self) -> str: ...
     @property
@@ -183,7 +183,7 @@ def known_names(config: Config, tools: Iterable[str]) -> list[str]:
     return [*GROUPS, *TOOLSETS, *config.toolsets, *tools]
 
 
-def mistakes(config: Config, tools: Sequence[Named]) -> list[str]:
+def mistakes(config: Config, tools: Sequence[NamedTool]) -> list[str]:
     """What the configuration says of tools that names nothing: a slip of the pen leaves on what was to be off."""
     known = {*known_names(config, (tool.name for tool in tools)), *(tool.group for tool in tools)}
     said = []

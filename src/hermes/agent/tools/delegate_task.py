@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.delegation import Delegation, Errand, ErrandEnd
+from hermes.agent.delegation import Delegation, Subtask, SubtaskResult
 from hermes.agent.toolkit.toolbox import ToolContext, tool
 from hermes.core.errors import ToolError
 
@@ -24,12 +24,12 @@ async def delegate_task(ctx: ToolContext, tasks: list[str]) -> str:
     if ctx.depth >= delegation.deepest():
         raise ToolError("This task was itself handed on, as deep as that goes. Do it yourself, step by step.")
     errands = [
-        Errand(f"{ctx.call_id}.{number}", task, ctx.person_id, ctx.origin, ctx.depth + 1)
+        Subtask(f"{ctx.call_id}.{number}", task, ctx.person_id, ctx.origin, ctx.depth + 1)
         for number, task in enumerate(wanted)
     ]
     ends = await delegation.run(errands)
-    return "\n\n".join(_told(number, end) for number, end in enumerate(ends, 1))
+    return "\n\n".join(_render_result(number, end) for number, end in enumerate(ends, 1))
 
 
-def _told(number: int, end: ErrandEnd) -> str:
+def _render_result(number: int, end: SubtaskResult) -> str:
     return f"Task {number}, {'done' if end.is_done else f'not done ({end.state})'}:\n{end.text}"

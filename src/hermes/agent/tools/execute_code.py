@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Literal
 
-from hermes.agent.backends.terminals import Command
+from hermes.agent.backends.terminals import TerminalCommand
 from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.agent.tools.terminal import CALL_SECONDS, LONGEST_SECONDS, may_run, run_and_tell
 from hermes.core.errors import ToolError
@@ -30,4 +30,4 @@ async def execute_code(
         raise ToolError("'code' is empty.")
     if not 0 <= timeout <= LONGEST_SECONDS:
         raise ToolError(f"'timeout' is 1 to {LONGEST_SECONDS} seconds.")
-    return await run_and_tell(ctx, Command((*PYTHON, code), f"{language}: {code}"), timeout)
+    return await run_and_tell(ctx, TerminalCommand((*PYTHON, code), f"{language}: {code}"), timeout)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
 from hermes.agent.tools.write_file import WRITE_BYTES, as_bytes
-from hermes.agent.workspace.checkpoints import Change, Checkpoints
+from hermes.agent.workspace.checkpoints import Checkpoints, FileChange
 from hermes.agent.workspace.edits import Edit, apply
 from hermes.agent.workspace.files import File
 from hermes.agent.workspace.sensitive import ask_for_sensitive
@@ -44,7 +44,7 @@ async def patch(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
         return changed(before, edits, path)
 
     change = await ctx.parts.get(Checkpoints).change(ctx, "patch", path, make, repeats=True)
-    shown = ctx.shown(change.target)
+    shown = ctx.relative_path(change.target)
     if change.is_repeat:
         return f"Changed {shown!r}. (That was done before a restart.)"
     return f"Changed {shown!r}:\n{await asyncio.to_thread(_difference, change)}"
@@ -65,7 +65,7 @@ def changed(before: File | None, edits: list[Edit], path: str) -> bytes:
     return after
 
 
-def _difference(change: Change) -> str:
+def _difference(change: FileChange) -> str:
     """What changed, in the usual form, without the two lines that only name the file."""
     before = change.before.data if change.before else b""
     old, new = (data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n") for data in (before, change.after))

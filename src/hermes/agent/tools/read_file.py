@@ -35,7 +35,7 @@ async def read_file(ctx: ToolContext, path: str, first_line: int = 1, count: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _FileLine:
     """One line, without its end. ``is_cut``: more of it follows."""
 
     raw: bytes
@@ -52,7 +52,7 @@ def _read(ctx: ToolContext, path: str, first_line: int, count: int, from_byte: i
         if not file.peek(1):  # type: ignore[attr-defined]  # opened for reading, it has a buffer to look into
             return _nothing(path, first_line)
         _skip_bytes(file, from_byte, path, first_line)
-        return _shown(_lines(file), first_line, count, from_byte, cover)
+        return _render_lines(_lines(file), first_line, count, from_byte, cover)
 
 
 def _nothing(path: str, first_line: int) -> str:
@@ -81,7 +81,7 @@ def _skip_bytes(file: BinaryIO, from_byte: int, path: str, line: int) -> None:
         left -= len(raw)
 
 
-def _lines(file: BinaryIO) -> Iterator[_Line]:
+def _lines(file: BinaryIO) -> Iterator[_FileLine]:
     """Lines without their ends, each cut where it gets unreadably long, in bounded memory."""
     while raw := file.readline(LINE_BYTES):
         rest = raw
@@ -89,7 +89,7 @@ def _lines(file: BinaryIO) -> Iterator[_Line]:
         while rest and not rest.endswith(b"\n"):  # the rest of a long line
             rest = file.readline(1_000_000)
             is_cut = is_cut or bool(rest.rstrip(b"\r\n"))
-        yield _Line(_whole_characters(raw) if is_cut else raw.rstrip(b"\r\n"), is_cut)
+        yield _FileLine(_whole_characters(raw) if is_cut else raw.rstrip(b"\r\n"), is_cut)
 
 
 def _whole_characters(raw: bytes) -> bytes:
@@ -102,7 +102,7 @@ def _whole_characters(raw: bytes) -> bytes:
     return raw
 
 
-def _shown(lines: Iterator[_Line], first_line: int, count: int, from_byte: int, cover: KeyCover) -> str:
+def _render_lines(lines: Iterator[_FileLine], first_line: int, count: int, from_byte: int, cover: KeyCover) -> str:
     shown: list[str] = []
     notes: list[str] = []
     size, is_damaged = 0, False

@@ -68,20 +68,20 @@ def _as_glob(pattern: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchCommand:
     """A command, and the folder to run it in: what it prints is relative to that."""
 
     command: tuple[str, ...]
     folder: Path
 
 
-def walk(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[Path]) -> Search:
+def walk(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[Path]) -> SearchCommand:
     """The search with Python alone."""
     command = (sys.executable, "-I", search_walk.__file__, kind, pattern, names, str(root), *map(str, skipped))
-    return Search(command, _folder_of(root))
+    return SearchCommand(command, _folder_of(root))
 
 
-def ripgrep(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[Path]) -> Search | None:
+def ripgrep(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[Path]) -> SearchCommand | None:
     """The search that finds the same, faster; None where ripgrep is not installed."""
     program = shutil.which("rg")
     if program is None:
@@ -94,14 +94,14 @@ def ripgrep(kind: Kind, pattern: str, names: str, root: Path, skipped: Sequence[
     command += [f"--glob=!{bulky}" for bulky in search_walk.BULKY_FOLDERS]
     command += [f"--glob=!/{_glob_escape(inner)}" for place in skipped if (inner := _under(place, folder))]
     if kind == "names":
-        return Search((*command, "--files", "--", _start(root)), folder)
+        return SearchCommand((*command, "--files", "--", _start(root)), folder)
     command += ["--smart-case", "--line-number", "--with-filename", "--no-heading", "--null"]
     command += [
         f"--max-count={search_walk.PER_FILE}",
         "--max-columns=1",
         "--max-columns-preview",
     ]  # only the place counts
-    return Search((*command, "--", pattern, _start(root)), folder)
+    return SearchCommand((*command, "--", pattern, _start(root)), folder)
 
 
 def _folder_of(root: Path) -> Path:
@@ -122,15 +122,15 @@ def _glob_escape(text: str) -> str:
 
 
 async def collect(
-    ctx: ToolContext, search: Search, limit: int, seconds: float = SEARCH_SECONDS
+    ctx: ToolContext, search: SearchCommand, limit: int, seconds: float = SEARCH_SECONDS
 ) -> tuple[list[str], str]:
     """Up to ``limit`` results as the model should see them, and a note when that is not all."""
     found: list[str] = []
-    reader = _Reader(ctx, search.folder)
+    reader = _MatchRenderer(ctx, search.folder)
     try:
         async with asyncio.timeout(seconds), aclosing(_lines(ctx, search)) as lines:
             async for line in lines:
-                if shown := await asyncio.to_thread(reader.shown, line):
+                if shown := await asyncio.to_thread(reader.render_match, line):
                     if len(found) == limit:
                         return found, f"[More than {limit} results: narrow the pattern, the path or `files`.]"
                     found.append(shown)
@@ -139,7 +139,7 @@ async def collect(
     return found, ""
 
 
-async def _lines(ctx: ToolContext, search: Search) -> AsyncGenerator[str, None]:
+async def _lines(ctx: ToolContext, search: SearchCommand) -> AsyncGenerator[str, None]:
     process = await asyncio.create_subprocess_exec(
         *search.command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=search.folder, start_new_session=True
     )
@@ -164,7 +164,7 @@ async def _check(process: Process) -> None:
         raise ToolError(f"The search failed: {said[-500:]}")
 
 
-class _Reader:
+class _MatchRenderer:
     """Shows what was found. The search only says where: what is shown is read again, through the guarded way.
 
     A search opens files by their paths, and somebody could put a link in one for just that moment.
@@ -176,15 +176,15 @@ class _Reader:
         self._path = ""
         self._lines: list[bytes] = []
 
-    def shown(self, line: str) -> str:
+    def render_match(self, line: str) -> str:
         """``path:line: text`` with the path as the model may use it; '' for what is not for this person."""
         path, _, rest = line.partition("\0")
         try:
             target = self._ctx.inside(str(self._folder / path))
             if not rest:
-                return self._ctx.shown(target) if self._is_file(str(target)) else ""
+                return self._ctx.relative_path(target) if self._is_file(str(target)) else ""
             number = rest.partition(":")[0]
-            return f"{self._ctx.shown(target)}:{number}: {self._line(str(target), int(number))}"
+            return f"{self._ctx.relative_path(target)}:{number}: {self._line(str(target), int(number))}"
         except ToolError:
             return ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.messaging import Parcel, Post
+from hermes.agent.messaging import MessageSender, OutgoingFiles
 from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.keys import Target
@@ -18,7 +18,7 @@ SHOWN = 300
 
 def _may_send(ctx: ToolContext, text: str, target: str = "origin") -> ApprovalNeed | None:
     """Back to where one talks, and to home channels, without asking; to any other chat only when somebody says so."""
-    post = ctx.parts.get(Post)
+    post = ctx.parts.get(MessageSender)
     at_home = {Target(account.platform, chat, account=account.account) for account, chat in post.homes().items()}
     others = [str(one) for one in _wanted(ctx, target) if one not in at_home and one not in (ctx.origin.target, LOCAL)]
     if not others:
@@ -39,7 +39,7 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
         raise ToolError("There is nothing to send: the text is empty.")
     if len(text) > LONGEST:
         raise ToolError(f"That is too long to send ({len(text):,} characters; {LONGEST:,} at most). Shorten it.")
-    post = ctx.parts.get(Post)
+    post = ctx.parts.get(MessageSender)
     targets = _wanted(ctx, target)
     parcels = [await _packed(ctx, one, text, number) for number, one in enumerate(targets)]
 
@@ -51,17 +51,17 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
         for parcel in parcels:
             post.due(parcel.rows)
 
-    return ToolOutput(_told(targets, parcels), effect=store, after=due)
+    return ToolOutput(_describe_delivery(targets, parcels), effect=store, after=due)
 
 
-async def _packed(ctx: ToolContext, target: Target, text: str, number: int) -> Parcel:
-    post = ctx.parts.get(Post)
+async def _packed(ctx: ToolContext, target: Target, text: str, number: int) -> OutgoingFiles:
+    post = ctx.parts.get(MessageSender)
     if any(isinstance(piece, WantedFile) for piece in pieces(text)):
         return await post.mail(ctx, target, text)
-    return Parcel(post.write(target, text, f"ob_{ctx.call_id}.{number}"), ())
+    return OutgoingFiles(post.write(target, text, f"ob_{ctx.call_id}.{number}"), ())
 
 
-def _told(targets: list[Target], parcels: list[Parcel]) -> str:
+def _describe_delivery(targets: list[Target], parcels: list[OutgoingFiles]) -> str:
     where = ", ".join(map(str, targets))
     told = f"Handed over for delivery to {where}. What cannot be delivered is told to the owner."
     refused = dict.fromkeys(line for parcel in parcels for line in parcel.refused)
@@ -70,7 +70,7 @@ def _told(targets: list[Target], parcels: list[Parcel]) -> str:
 
 def _wanted(ctx: ToolContext, target: str) -> list[Target]:
     try:
-        found = recipients(target, origin=ctx.origin.target, homes=ctx.parts.get(Post).homes())
+        found = recipients(target, origin=ctx.origin.target, homes=ctx.parts.get(MessageSender).homes())
     except ValueError as error:
         raise ToolError(str(error)) from None
     if not at_least(ctx.role, PersonRole.ADMIN) and any(one != ctx.origin.target for one in found):

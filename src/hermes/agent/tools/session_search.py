@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hermes.agent.session_search import Answer, Found, Recall
+from hermes.agent.session_search import SessionHit, SessionSearch, SessionSearchResult
 from hermes.agent.toolkit.toolbox import ToolContext, tool
 from hermes.core.errors import ToolError
 from hermes.core.text import one_line
@@ -22,7 +22,7 @@ async def session_search(
 
     Give `query` to search (every word must occur), or `session` (an id from a result) to read it from `after_line` on.
     """
-    recall = ctx.parts.get(Recall)
+    recall = ctx.parts.get(SessionSearch)
     count = max(1, min(count, MOST))
     if session:
         lines = await recall.read(
@@ -32,17 +32,17 @@ async def session_search(
     if not query.strip():
         raise ToolError("Give a query to search for, or a session to read.")
     answer = await recall.search(query, person_id=ctx.person_id, session_id=ctx.session_id, count=count)
-    return _told(query, answer)
+    return _render_result(query, answer)
 
 
-def _told(query: str, answer: Answer) -> str:
+def _render_result(query: str, answer: SessionSearchResult) -> str:
     lines = [_line(found) for found in answer.found] or [f"Nothing was said about {query!r} in earlier conversations."]
     if not answer.is_complete:
         lines.append("[Older conversations are still being indexed: search again in a minute.]")
     return "\n".join(lines)
 
 
-def _line(found: Found) -> str:
+def _line(found: SessionHit) -> str:
     title = f" “{one_line(found.session.title, 60)}”" if found.session.title else ""
     said = one_line(found.hit.snippet, 400)
     return f"{_day(found.hit.at)} {found.session.id}{title}, line {found.hit.seq}, {found.hit.role}: {said}"

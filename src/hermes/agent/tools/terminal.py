@@ -12,7 +12,7 @@ from pathlib import Path
 from hermes.agent.backends.base import BackendName
 from hermes.agent.backends.lease import in_shell
 from hermes.agent.backends.output import as_text
-from hermes.agent.backends.terminals import Command, Terminals, check_length
+from hermes.agent.backends.terminals import TerminalCommand, Terminals, check_length
 from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.shell_safety.judge import Danger, judge
@@ -40,7 +40,7 @@ def may_run(ctx: ToolContext, command: str, folder: str = "", **_: object) -> Ap
     if says_home and Danger.HERMES_HOME not in verdict.dangers:
         verdict = replace(verdict, dangers=(*verdict.dangers, Danger.HERMES_HOME))
     return ApprovalNeed(
-        verdict.told(ctx.words),
+        verdict.describe(ctx.words),
         touches_host=backend.touches_host,
         subject="" if says_home else verdict.subject(backend.name),
         where=backend.where(start_in, ctx.words),
@@ -68,13 +68,13 @@ async def terminal(
         raise ToolError("'command' is empty.")
     if not 0 <= timeout <= LONGEST_SECONDS:
         raise ToolError(f"'timeout' is 1 to {LONGEST_SECONDS} seconds. For more, use background=true.")
-    wanted = Command(in_shell(command), command, folder)
+    wanted = TerminalCommand(in_shell(command), command, folder)
     if background:
         return await _in_background(ctx, wanted)
     return await run_and_tell(ctx, wanted, timeout)
 
 
-async def run_and_tell(ctx: ToolContext, command: Command, timeout: int) -> ToolOutput:
+async def run_and_tell(ctx: ToolContext, command: TerminalCommand, timeout: int) -> ToolOutput:
     terminals = ctx.parts.get(Terminals)
     seconds = float(timeout or terminals.timeout_seconds())
     finished = await terminals.finish(ctx, command, seconds)
@@ -88,11 +88,11 @@ async def run_and_tell(ctx: ToolContext, command: Command, timeout: int) -> Tool
     def keep(tx: Tx) -> None:
         processes.record(tx, process)
 
-    text = await shown(output.read, output.size, process.id)
+    text = await render_output(output.read, output.size, process.id)
     return ToolOutput("\n".join([*notes, text]), effect=keep if is_long else None)
 
 
-async def shown(read: Callable[[int, int], Awaitable[bytes]], size: int, process_id: str) -> str:
+async def render_output(read: Callable[[int, int], Awaitable[bytes]], size: int, process_id: str) -> str:
     """An output as the model gets it: of a long one the beginning and the end, and how to read what is between."""
     if size <= FIRST_BYTES + LAST_BYTES:
         return as_text(await read(0, size)).rstrip("\n") or "(No output.)"
@@ -113,7 +113,7 @@ def ending(code: int) -> str:
     return f"Exit code {code}."
 
 
-async def _in_background(ctx: ToolContext, command: Command) -> ToolOutput:
+async def _in_background(ctx: ToolContext, command: TerminalCommand) -> ToolOutput:
     if _ENDS_WITH_AND.search(command.shown):
         raise ToolError("Leave out the & at the end: with background=true the command goes on by itself.")
     terminals = ctx.parts.get(Terminals)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hermes.agent.messaging import MadeFile, Parcel, ParcelPost
-from hermes.agent.speech.tts import Speech, Voices
+from hermes.agent.messaging import FileSender, GeneratedFile, OutgoingFiles
+from hermes.agent.speech.tts import Speech, Synthesizer
 from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
 from hermes.agent.workspace.files import place_of
 from hermes.core.errors import ToolError
@@ -28,10 +28,10 @@ async def text_to_speech(ctx: ToolContext, text: str) -> ToolOutput:
 
     Plain sentences, as they are to be heard, without markup.
     """
-    voices = ctx.parts.get(Voices)
+    voices = ctx.parts.get(Synthesizer)
     if await voices.is_silent(str(ctx.origin)):
         raise ToolError("This chat wants nothing said aloud (/voice off). Write it instead.")
-    post, target = ctx.parts.get(ParcelPost), ctx.origin.target
+    post, target = ctx.parts.get(FileSender), ctx.origin.target
     limits = post.limits(target)
     as_voice = limits.media and limits.voice
     speech = await voices.say(text, as_voice=as_voice, started_group=ctx.started_group)
@@ -39,14 +39,14 @@ async def text_to_speech(ctx: ToolContext, text: str) -> ToolOutput:
         return ToolOutput(f"Said aloud: the sound lies in {await asyncio.to_thread(_keep, ctx, speech)}.")
     is_voice = speech.is_voice and limits.voice
     kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
-    made = MadeFile(speech.data, f"voice{speech.ending}", speech.mime, kind, f"ob_{ctx.call_id}.voice")
+    made = GeneratedFile(speech.data, f"voice{speech.ending}", speech.mime, kind, f"ob_{ctx.call_id}.voice")
     parcel = await post.pack(target, made, str(ctx.origin))
     return ToolOutput(
         SENT if is_voice else SENT_AS_FILE, effect=_storing(parcel, post), after=lambda: post.due(parcel.rows)
     )
 
 
-def _storing(parcel: Parcel, post: ParcelPost) -> Callable[[Tx], None]:
+def _storing(parcel: OutgoingFiles, post: FileSender) -> Callable[[Tx], None]:
     def store(tx: Tx) -> None:
         parcel.store(tx, now=post.now())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hermes.agent.toolkit.toolbox import ToolContext, tool
-from hermes.agent.vision import LARGEST_IMAGE, Sight
+from hermes.agent.vision import LARGEST_IMAGE, VisionModel
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.untrusted import framed
 from hermes.agent.workspace.files import read_inside
@@ -24,7 +24,7 @@ async def vision(ctx: ToolContext, image: str, question: str = "What is in this 
     """
     if not question.strip() or len(question) > LONGEST_QUESTION:
         raise ToolError(f"'question' is 1 to {LONGEST_QUESTION} characters.")
-    sight = ctx.parts.get(Sight)
+    sight = ctx.parts.get(VisionModel)
     data = await _fetched(ctx, image) if image.strip().lower().startswith(("http://", "https://")) else None
     if data is None:
         data = (await asyncio.to_thread(read_inside, ctx, image, LARGEST_IMAGE)).data

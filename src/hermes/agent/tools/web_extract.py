@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.agent.toolkit.toolbox import ToolContext, tool
-from hermes.agent.web.reader import TYPES, Readable, Reader
+from hermes.agent.web.reader import TYPES, DocumentReader, Readable
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
@@ -21,7 +21,7 @@ async def web_extract(ctx: ToolContext, url: str, first_char: int = 0) -> str:
     """
     if first_char < 0:
         raise ToolError("'first_char' starts at 0.")
-    reader = ctx.parts.get(Reader)
+    reader = ctx.parts.get(DocumentReader)
     key = (ctx.session_id or str(ctx.session_key), f"{ctx.person_id} {url.strip()}")
     known = reader.kept.get(key) if first_char else None  # the beginning is always read anew
     if known is None:

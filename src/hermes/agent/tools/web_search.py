@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.agent.toolkit.toolbox import ToolContext, tool
 from hermes.agent.web.search.base import Hit
-from hermes.agent.web.search.service import LONGEST_QUERY, MOST_RESULTS, Search
+from hermes.agent.web.search.service import LONGEST_QUERY, MOST_RESULTS, WebSearch
 from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
 
@@ -18,13 +18,13 @@ async def web_search(ctx: ToolContext, query: str, count: int = 8) -> str:
     query = " ".join(query.split())
     if not query or len(query) > LONGEST_QUERY or not 1 <= count <= MOST_RESULTS:
         raise ToolError(f"'query' is 1 to {LONGEST_QUERY} characters, and 'count' is 1 to {MOST_RESULTS}.")
-    provider, hits = await ctx.parts.get(Search).search(query, count)
+    provider, hits = await ctx.parts.get(WebSearch).search(query, count)
     if not hits:
         return f"{provider} found nothing for {query!r}. Try fewer or other words."
-    found = "\n\n".join(_shown(number, hit) for number, hit in enumerate(hits, 1))
+    found = "\n\n".join(_render_hit(number, hit) for number, hit in enumerate(hits, 1))
     return framed(found, f"a search with {provider}")
 
 
-def _shown(number: int, hit: Hit) -> str:
+def _render_hit(number: int, hit: Hit) -> str:
     when = f" ({one_line(hit.published, 40)})" if hit.published else ""
     return f"{number}. {one_line(hit.title, 200)}{when}\n   {one_line(hit.url, 500)}\n   {one_line(hit.snippet, 600)}"

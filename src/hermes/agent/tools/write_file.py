@@ -32,7 +32,7 @@ async def write_file(ctx: ToolContext, path: str, content: str) -> str:
         return data
 
     change = await ctx.parts.get(Checkpoints).change(ctx, "write_file", path, make)
-    shown, lines = ctx.shown(change.target), len(content.splitlines())
+    shown, lines = ctx.relative_path(change.target), len(content.splitlines())
     if change.before is None:
         return f"Made {shown!r}: {lines} lines, {len(data):,} bytes."
     if change.before.data == data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from hermes.agent.web.reader import WORD, Reader, StartedGroup
+from hermes.agent.web.reader import WORD, DocumentReader, StartedGroup
 from hermes.agent.web.safe_http import Fetched
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
@@ -48,7 +48,13 @@ _JSON = "application/json"
 
 
 async def excerpt(
-    reader: Reader, data: bytes, name: str, mime: str, *, most: int = LONGEST_SHOWN, started_group: StartedGroup = None
+    reader: DocumentReader,
+    data: bytes,
+    name: str,
+    mime: str,
+    *,
+    most: int = LONGEST_SHOWN,
+    started_group: StartedGroup = None,
 ) -> Excerpt:
     """The beginning of a document; ToolError when it is none that can be read."""
     if len(data) > LARGEST:

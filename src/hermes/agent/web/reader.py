@@ -58,7 +58,7 @@ class Readable:
     note: str = ""
 
 
-class Kept:
+class ReadingCache:
     """Long texts that somebody is in the middle of reading, so that the pieces of one reading fit together.
 
     A few, for a few minutes, each for the session that reads it: ``key`` names both.
@@ -85,11 +85,11 @@ class Kept:
             del self._texts[key]
 
 
-class Reader:
+class DocumentReader:
     """Reads what was fetched. A document that takes too long or too much memory costs its own process, nothing else."""
 
     def __init__(self, *, python: str = sys.executable, seconds: float = CHILD_SECONDS) -> None:
-        self.kept = Kept()
+        self.kept = ReadingCache()
         self._command = (python, "-I", str(Path(child.__file__)))
         self._seconds = seconds
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -136,7 +136,7 @@ class Reader:
                 with suppress(ProcessLookupError):  # it ended between the two lines
                     process.kill()
                 await let_go(process)
-        return await asyncio.to_thread(_told, out)
+        return await asyncio.to_thread(_parse_output, out)
 
 
 def kind_of(fetched: Fetched) -> Kind:
@@ -173,7 +173,7 @@ def _plain(fetched: Fetched) -> Readable:
     return Readable("", without_unseen(text.replace("\r\n", "\n")))
 
 
-def _told(out: bytes) -> Readable:
+def _parse_output(out: bytes) -> Readable:
     try:
         told = json.loads(out)
     except ValueError:  # it was ended by one of its bounds before it could say anything

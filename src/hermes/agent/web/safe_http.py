@@ -288,7 +288,7 @@ def _refused(address: WebAddress, response: aiohttp.ClientResponse) -> str:
         status = f"{response.status} {HTTPStatus(response.status).phrase}"
     except ValueError:
         status = str(response.status)
-    text = f"{address.shown_host} answered {status}."
+    text = f"{address.host_in_url} answered {status}."
     if response.status in (401, 403, 407):
         return f"{text} It is not open to everybody; try another source."
     if response.status == 429:
@@ -300,11 +300,11 @@ def _refused(address: WebAddress, response: aiohttp.ClientResponse) -> str:
 def _unreachable(address: WebAddress, error: Exception) -> str:
     """In words of ours: the text of such an error may name a proxy with its password."""
     if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError | ProxyError):
-        return f"{address.shown_host} could not be reached: the proxy of this gateway did not let us through."
+        return f"{address.host_in_url} could not be reached: the proxy of this gateway did not let us through."
     if isinstance(error, TimeoutError):
-        return f"{address.shown_host} did not answer."
+        return f"{address.host_in_url} did not answer."
     if isinstance(error, aiohttp.ClientSSLError):
-        return f"{address.shown_host} could not be reached: its certificate is not valid for it."
+        return f"{address.host_in_url} could not be reached: its certificate is not valid for it."
     if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
-        return f"{address.shown_host} broke off in the middle of its answer."
-    return f"{address.shown_host} could not be reached ({type(error).__name__})."
+        return f"{address.host_in_url} broke off in the middle of its answer."
+    return f"{address.host_in_url} could not be reached ({type(error).__name__})."

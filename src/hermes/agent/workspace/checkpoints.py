@@ -20,7 +20,7 @@ from hermes.agent.workspace.files import File, NoFileError, place_of, refuse_unw
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.i18n.catalogue import Said
+from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.ports import Clock
 from hermes.store import checkpoints as rows
 from hermes.store.checkpoints import ABSENT, Checkpoint
@@ -42,7 +42,7 @@ _LOCKS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What was done to a file. ``before`` None: it was made. ``is_repeat``: a run before a crash had done it."""
 
     target: Path
@@ -129,7 +129,7 @@ class Checkpoints:
 
     async def change(
         self, ctx: ToolContext, tool: str, path: str, make: Callable[[File | None], bytes], *, repeats: bool = False
-    ) -> Change:
+    ) -> FileChange:
         """Replace a file by what ``make`` makes of it, or make it. The former content is kept first.
 
         ``make`` runs in a thread; a ToolError from it leaves everything as it is. With ``repeats``, a call that has
@@ -141,14 +141,14 @@ class Checkpoints:
             before = await asyncio.to_thread(former, ctx, path)
             found = hash_of(before.data if before else None)
             if repeats and await self._has_done(ctx, str(target), found):
-                return Change(target, before, before.data if before else b"", is_repeat=True)
+                return FileChange(target, before, before.data if before else b"", is_repeat=True)
             data = await asyncio.to_thread(make, before)
             if before is not None and data == before.data:
-                return Change(target, before, data)
+                return FileChange(target, before, data)
             row = self._row(ctx, tool, target, before, after=hash_of(data))
             mode, owner = (before.mode, before.owner) if before else (None, None)
             await self._carry_out(row, before, lambda: _write(ctx, path, data, row.id, mode, owner))
-            return Change(target, before, data)
+            return FileChange(target, before, data)
 
     async def keep(self, ctx: ToolContext, path: str, *, tool: str, after: bytes | None = None) -> str:
         """Keep a file as it is, for a tool that changes it by itself right after. Returns the name for ``changed``.
@@ -236,10 +236,10 @@ class Checkpoints:
         begun = await self._db.read(rows.of_call, ctx.call_id)
         wanted = await self._db.read(rows.get, begun[0].undoes) if begun else await self._find(ctx, number)
         if wanted is None:
-            raise ToolError(Said(lambda words: words.ROLLBACK_NO_SUCH if number else words.ROLLBACK_NONE_LEFT))
+            raise ToolError(LocalizedText(lambda words: words.ROLLBACK_NO_SUCH if number else words.ROLLBACK_NONE_LEFT))
         if wanted.undone_at is not None and not begun:
             taken = wanted.number
-            raise ToolError(Said(lambda words: words.ROLLBACK_ALREADY.format(number=taken)))
+            raise ToolError(LocalizedText(lambda words: words.ROLLBACK_ALREADY.format(number=taken)))
         async with self._lock_of(Path(wanted.path)):
             await self._put_back(ctx, wanted, begun[0] if begun else None, force=force)
         return wanted

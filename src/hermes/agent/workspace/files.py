@@ -48,7 +48,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OpenFolderEntry:
     """A name in a folder that is held open. ``path`` is how the model wrote it, ``target`` where it really is."""
 
     ctx: ToolContext
@@ -161,7 +161,7 @@ class Place:
 
 
 @contextmanager
-def place_of(ctx: ToolContext, path: str, *, makes_folders: bool = False) -> Iterator[Place]:
+def place_of(ctx: ToolContext, path: str, *, makes_folders: bool = False) -> Iterator[OpenFolderEntry]:
     """Hold the folder of a path open; NoFileError when there is no such folder and none is to be made."""
     target = ctx.inside(path)
     root = ctx.workspace.resolve()
@@ -180,7 +180,7 @@ def place_of(ctx: ToolContext, path: str, *, makes_folders: bool = False) -> Ite
             os.close(outer)
             if _identity(os.fstat(handle)) in closed:
                 raise ToolError(f"{path!r} belongs to Hermes or to the system and is closed to tools.")
-        yield Place(ctx, handle, name, target, path)
+        yield OpenFolderEntry(ctx, handle, name, target, path)
     finally:
         os.close(handle)
 

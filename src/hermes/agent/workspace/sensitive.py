@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 # Matched against the end of the real path, case aside; a pattern with a slash needs the folders too.
 RUNS_BY_ITSELF = (
@@ -43,7 +43,7 @@ class KeyCover:
         return is_covered
 
 
-def why_sensitive(path: str, words: Words) -> str:
+def why_sensitive(path: str, words: Texts) -> str:
     """'' for an ordinary file; otherwise the question that says what is special about it."""
     if _fits(path, RUNS_BY_ITSELF):
         return words.ASK_WRITE_RUNS
@@ -59,7 +59,7 @@ def ask_for_sensitive(ctx: ToolContext, path: str) -> ApprovalNeed | None:
     if not question or _is_own_corner(ctx):
         return None
     where = ctx.words.WHERE_FILES.format(folder=ctx.workspace)
-    return ApprovalNeed(question.format(path=ctx.shown(target)), subject="write:sensitive", where=where)
+    return ApprovalNeed(question.format(path=ctx.relative_path(target)), subject="write:sensitive", where=where)
 
 
 def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
@@ -74,7 +74,7 @@ def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
         return None
     if _is_own_corner(ctx):
         return None
-    question = ctx.words.ASK_READ_KEYS.format(path=ctx.shown(target))
+    question = ctx.words.ASK_READ_KEYS.format(path=ctx.relative_path(target))
     return ApprovalNeed(question, subject="read:keys", where=ctx.words.WHERE_FILES.format(folder=ctx.workspace))
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.cli.support.client import Alone, Asker, home_folder, load_config
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.config.providers import env_prefix
 from hermes.core.durations import span
@@ -23,7 +23,7 @@ def run(user: str, *, as_json: bool) -> int:
     is_stored = bool(config.database_url) or (home / "state.db").exists()
     told: list[dict[str, Any]] = []
     if is_stored:
-        with Asker(home, Alone.STORE) as asker:
+        with GatewayClient(home, Standalone.STORE) as asker:
             told = asker.ask("doctor.user", {"user": user})
     is_answered = any(one["is_answered"] for one in told)
     if as_json:

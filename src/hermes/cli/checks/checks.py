@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hermes.cli.support.client import Alone, Asker, load_config
+from hermes.cli.support.client import GatewayClient, Standalone, load_config
 from hermes.core.access import DmPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
@@ -125,7 +125,7 @@ def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
     if not config.database_url and not (home / "state.db").exists():
         return Store(is_empty=True)
     try:
-        with Asker(home, Alone.STORE) as asker:
+        with GatewayClient(home, Standalone.STORE) as asker:
             sound = asker.ask("doctor.stores", timeout=ANSWER_SECONDS)
             return Store(sound, asker.ask("store.counts"))
     except GatewayError as error:
@@ -182,10 +182,10 @@ def _outside_checks(home: Path, loaded: Loaded, command: str, facts: status.Fact
 
     reached = reach_all(loaded)
     model = model_check(home, loaded, reached.pop("model", None), command)
-    return [replace(model, more=(*model.more, *keys_told(loaded.config, facts))), network_check(reached)]
+    return [replace(model, more=(*model.more, *describe_keys(loaded.config, facts))), network_check(reached)]
 
 
-def keys_told(config: Config, facts: status.Facts) -> list[str]:
+def describe_keys(config: Config, facts: status.Facts) -> list[str]:
     """How the keys stand where a provider has several: as the running gateway knows it, else only which there are."""
     told = (facts.snapshot or {}).get("model", {}).get("keys") or {
         name: [key.hint() for key in provider.api_keys]

@@ -90,12 +90,12 @@ async def adapter_parts(
     manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]
 ) -> AsyncIterator[AdapterParts]:
     """What the gateway would hand to the adapter of an account, with these values in place of the configured ones."""
-    from hermes.core.manifest import AdapterParts, Kept
+    from hermes.core.manifest import AccountResource, AdapterParts
     from hermes.services.http import ProxyRules, make_session
 
     known = config.account(manifest.id, account) or config.account(manifest.id)
     rules = ProxyRules.of(config.proxies, known.proxy if known else "")
-    kept = Kept()
+    kept = AccountResource()
     async with make_session(rules) as http:
         parts = AdapterParts(
             account,

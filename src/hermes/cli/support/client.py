@@ -46,8 +46,8 @@ LONGEST_TEXT = 5_000_000
 
 __all__ = [
     "NOT_RUNNING",
-    "Alone",
-    "Asker",
+    "GatewayClient",
+    "Standalone",
     "home_folder",
     "is_listening",
     "load_config",
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-class Alone(Enum):
+class Standalone(Enum):
     """What a command does when no gateway runs."""
 
     NEVER = "needs one"
@@ -64,13 +64,13 @@ class Alone(Enum):
     GATEWAY = "is a small gateway itself, with the local platform only"
 
 
-class Asker:
+class GatewayClient:
     """``with Asker(home, Alone.GATEWAY) as asker: asker.ask("say", {...}, on_event)``. Closes what it opened."""
 
-    def __init__(self, home: Path, alone: Alone) -> None:
+    def __init__(self, home: Path, alone: Standalone) -> None:
         self.home = home
         self._alone = alone
-        self._inside: Inside | None = None
+        self._inside: InProcessGateway | None = None
 
     @property
     def is_alone(self) -> bool:
@@ -88,7 +88,7 @@ class Asker:
         ``timeout`` is for the whole answer; with ``on_event`` only where request files are exchanged, which show no
         sign of life. On the socket 5 s of silence mean that the gateway is stalled.
         """
-        args, shown = _sendable(args or {}), _shown_by(on_event)
+        args, shown = _sendable(args or {}), _guard_output(on_event)
         for _ in range(3):
             self.connect()
             try:
@@ -118,11 +118,11 @@ class Asker:
             )
             if control.is_running(self.home):
                 return
-        if self._alone is Alone.NEVER:
+        if self._alone is Standalone.NEVER:
             raise GatewayIsDownError(f"The gateway is not running. Start it: {command_name()} gateway run")
         self._inside = self._open()
 
-    def _open(self) -> Inside:
+    def _open(self) -> InProcessGateway:
         refuse_foreign(self.home)
         processes.wait_until(lambda: locks.holder(paths.owner_lock(str(self.home))) is None, OWNER_SECONDS)
         if (holder := locks.holder(paths.owner_lock(str(self.home)))) is not None:
@@ -130,8 +130,8 @@ class Asker:
                 f"Another hermes command (process {holder.pid or 'unknown'}) works alone in this home. "
                 f"Any number can work at once while the gateway runs: {command_name()} gateway start"
             )
-        opened = alone_gateway(self.home) if self._alone is Alone.GATEWAY else alone_store(self.home)
-        inside = Inside(self.home, opened)
+        opened = alone_gateway(self.home) if self._alone is Standalone.GATEWAY else alone_store(self.home)
+        inside = InProcessGateway(self.home, opened)
         inside.start()
         return inside
 
@@ -168,7 +168,7 @@ class _ReaderIsGone(Exception):  # noqa: N818 - a fact, not an error
     """Our own reader (head, less) has seen enough. It must not look as if the gateway had hung up."""
 
 
-def _shown_by(on_event: OnEvent | None) -> OnEvent | None:
+def _guard_output(on_event: OnEvent | None) -> OnEvent | None:
     if on_event is None:
         return None
 
@@ -218,7 +218,7 @@ def works_out_of_reach(home: Path) -> bool:
 
 @asynccontextmanager
 async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
-    from hermes.app.lifespan import Setting, open_gateway
+    from hermes.app.lifespan import GatewayOptions, open_gateway
     from hermes.core.secret import Redactor
     from hermes.hosting.control.handlers.gateway import verbs_of
     from hermes.hosting.logs import Logs
@@ -227,7 +227,7 @@ async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     make_home(home)
     redactor = Redactor()
     with Logs.open(str(home), redactor, console=False):
-        setting = Setting(home, os.environ, working_folder(home), redactor=redactor, only=frozenset({LOCAL}))
+        setting = GatewayOptions(home, os.environ, working_folder(home), redactor=redactor, only=frozenset({LOCAL}))
         async with open_gateway(setting) as gateway:
             yield verbs_of(gateway)
 
@@ -271,7 +271,7 @@ def working_folder(home: Path) -> Path:
     return Path(paths.working_folder(str(home)))
 
 
-class Inside:
+class InProcessGateway:
     """Handlers on an event loop in a thread of their own, so that the terminal keeps the main one.
 
     It leaves as soon as a gateway wants the home: what is unfinished goes on there.
@@ -329,7 +329,7 @@ class Inside:
     ) -> Any:
         import asyncio
 
-        task = asyncio.create_task(_answered(self._verbs[verb], args, _Queued(told)), name=verb)
+        task = asyncio.create_task(_answered(self._verbs[verb], args, _QueuedRequest(told)), name=verb)
         self._answering.add(task)
         try:
             return await task
@@ -362,11 +362,11 @@ class Inside:
             await asyncio.gather(*self._answering, return_exceptions=True)
 
 
-async def _answered(handler: Handler, args: Mapping[str, Any], reply: _Queued) -> Any:
+async def _answered(handler: Handler, args: Mapping[str, Any], reply: _QueuedRequest) -> Any:
     return await handler(args, reply)
 
 
-class _Queued:
+class _QueuedRequest:
     def __init__(self, told: queue.SimpleQueue[Mapping[str, Any] | None]) -> None:
         self._told = told
 

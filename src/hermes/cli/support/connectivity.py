@@ -21,7 +21,7 @@ LARGEST_ANSWER = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Probe:
     """``name`` is "model", or a platform's account."""
 
     name: str
@@ -50,7 +50,7 @@ def reach_all(loaded: Loaded) -> dict[str, Reached]:
     return asyncio.run(_all(calls)) if calls else {}
 
 
-def _model_call(loaded: Loaded) -> Iterator[Call]:
+def _model_call(loaded: Loaded) -> Iterator[Probe]:
     from hermes.config import EMBEDDED
     from hermes.services.http import ProxyRules
 
@@ -62,7 +62,7 @@ def _model_call(loaded: Loaded) -> Iterator[Call]:
     if base_url:
         key = provider.api_key.reveal() if provider.api_key else ""
         url, headers = list_of(config.model.api_mode, base_url.rstrip("/"), key)
-        yield Call("model", url, ProxyRules.of(config.proxies, provider.proxy), headers)
+        yield Probe("model", url, ProxyRules.of(config.proxies, provider.proxy), headers)
 
 
 def list_of(api_mode: str, base_url: str, key: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -75,7 +75,7 @@ def list_of(api_mode: str, base_url: str, key: str) -> tuple[str, tuple[tuple[st
     return dialect.url(base_url).removesuffix("messages") + "models", tuple(dialect.headers(key).items())
 
 
-def _platform_calls(loaded: Loaded) -> Iterator[Call]:
+def _platform_calls(loaded: Loaded) -> Iterator[Probe]:
     from hermes.services.http import ProxyRules
 
     for platform, accounts in loaded.config.platforms.items():
@@ -85,15 +85,15 @@ def _platform_calls(loaded: Loaded) -> Iterator[Call]:
             rules = ProxyRules.of(loaded.config.proxies, account.proxy)
             for key, value in account.values.items():
                 if key.endswith("url") and isinstance(value, str) and value.startswith("http"):
-                    yield Call(f"{platform}@{name} {key}", value, rules)
+                    yield Probe(f"{platform}@{name} {key}", value, rules)
 
 
-async def _all(calls: list[Call]) -> dict[str, Reached]:
+async def _all(calls: list[Probe]) -> dict[str, Reached]:
     found = await asyncio.gather(*(_reach(call) for call in calls))
     return {call.name: reached for call, reached in zip(calls, found, strict=True)}
 
 
-async def _reach(call: Call) -> Reached:
+async def _reach(call: Probe) -> Reached:
     import aiohttp
 
     from hermes.config.explain import without_password

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import load_config
 from hermes.cli.support.prompts import Choice, Questions
-from hermes.cli.wizard.page import wrapped
+from hermes.cli.wizard.page import wrap
 from hermes.cli.wizard.platform import write
 from hermes.config import EMBEDDED, KNOWN
 from hermes.core.dataclasses import dataclass
@@ -50,7 +50,7 @@ class ModelFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ModelChoice:
     """A choice that is not written yet. '' for ``key`` and ``base_url``: what is known of the provider stays."""
 
     provider: str
@@ -77,13 +77,13 @@ def set_up(home: Path, flags: ModelFlags, ask: Questions | None) -> bool:
         return False
     ask.say(f"\n── Model {'─' * 55}")
     while True:
-        wanted = _asked(loaded, ask)
+        wanted = _ask_model(loaded, ask)
         if wanted is None:
             return False
         try:
             _write(home, loaded, _tried(home, loaded, wanted, ask))
         except _NotGoodError as error:
-            ask.say(wrapped(f"✗ {error}"))
+            ask.say(wrap(f"✗ {error}"))
         else:
             return True
 
@@ -91,7 +91,7 @@ def set_up(home: Path, flags: ModelFlags, ask: Questions | None) -> bool:
 # Choosing
 
 
-def _from_flags(loaded: Loaded, flags: ModelFlags) -> Wanted:
+def _from_flags(loaded: Loaded, flags: ModelFlags) -> ModelChoice:
     provider, _, model = (flags.name or loaded.config.model.provider).partition("/")
     known = loaded.config.providers.get(provider)
     if known is None and not flags.base_url:
@@ -100,10 +100,10 @@ def _from_flags(loaded: Loaded, flags: ModelFlags) -> Wanted:
     model = model or (known.default_model if known else "")
     if not model:
         raise ConfigError(f"Which model of {provider}? Say --model {provider}/MODEL.")
-    return Wanted(provider, model, flags.key, flags.base_url)
+    return ModelChoice(provider, model, flags.key, flags.base_url)
 
 
-def _asked(loaded: Loaded, ask: Questions) -> Wanted | None:
+def _ask_model(loaded: Loaded, ask: Questions) -> ModelChoice | None:
     """None: all stays as it is."""
     from hermes.services import local_models
 
@@ -119,7 +119,7 @@ def _asked(loaded: Loaded, ask: Questions) -> Wanted | None:
     if chosen == KEEP or chosen == present == EMBEDDED:
         return None
     if chosen == EMBEDDED:
-        return Wanted(EMBEDDED, KNOWN[EMBEDDED].default_model)
+        return ModelChoice(EMBEDDED, KNOWN[EMBEDDED].default_model)
     if chosen in servers:
         return _local(servers[chosen], ask)
     return _hosted(loaded, chosen, ask)
@@ -134,12 +134,12 @@ def _aside(name: str, aside: str, servers: Mapping[str, LocalServer]) -> str:
     return f"runs here, offers {', '.join(server.models[:2]) or 'no model yet'}"
 
 
-def _local(server: LocalServer, ask: Questions) -> Wanted:
+def _local(server: LocalServer, ask: Questions) -> ModelChoice:
     model = _needed(ask, "Model", server.models[0] if server.models else "")
-    return Wanted(server.provider, model)
+    return ModelChoice(server.provider, model)
 
 
-def _hosted(loaded: Loaded, chosen: str, ask: Questions) -> Wanted:
+def _hosted(loaded: Loaded, chosen: str, ask: Questions) -> ModelChoice:
     name, base_url = chosen, ""
     if chosen == OTHER:
         name = CUSTOM
@@ -150,7 +150,7 @@ def _hosted(loaded: Loaded, chosen: str, ask: Questions) -> Wanted:
     key = ask.secret("Key", hint)
     is_used = loaded.config.model.provider == name
     model = loaded.config.model.default if is_used else (provider.default_model if provider else "")
-    return Wanted(name, _needed(ask, "Model", model), key, base_url)
+    return ModelChoice(name, _needed(ask, "Model", model), key, base_url)
 
 
 def _needed(ask: Questions, label: str, present: str) -> str:
@@ -167,8 +167,8 @@ class _NotGoodError(ConfigError):
 
 
 def _tried(
-    home: Path, loaded: Loaded, wanted: Wanted, ask: Questions | None = None, *, is_checked: bool = True
-) -> Wanted:
+    home: Path, loaded: Loaded, wanted: ModelChoice, ask: Questions | None = None, *, is_checked: bool = True
+) -> ModelChoice:
     from hermes.cli import model
 
     model.refuse_what_stands_in_the_way(loaded, wanted.provider)
@@ -183,13 +183,13 @@ def _tried(
     reason = f"{wanted.provider} / {wanted.model}: the {told['failed']}. {told['text']}"
     if ask is None:
         raise ConfigError(f"{reason}\n  Nothing was written. --no-check writes it all the same.")
-    ask.say(wrapped(f"✗ {reason}"))
+    ask.say(wrap(f"✗ {reason}"))
     if ask.yes("Keep it all the same?", default=False):
         return wanted
     raise _NotGoodError("Once more, then. (Ctrl+C leaves everything as it was.)")
 
 
-def _as_if(loaded: Loaded, wanted: Wanted) -> Loaded:
+def _as_if(loaded: Loaded, wanted: ModelChoice) -> Loaded:
     """The configuration as it will be."""
     from hermes.config import ProviderConfig
 
@@ -211,7 +211,7 @@ def _as_if(loaded: Loaded, wanted: Wanted) -> Loaded:
     return replace(loaded, config=replace(config, model=chosen, providers=providers))
 
 
-def _write(home: Path, loaded: Loaded, wanted: Wanted) -> None:
+def _write(home: Path, loaded: Loaded, wanted: ModelChoice) -> None:
     config = loaded.config
     present = {"model.provider": config.model.provider, "model.default": config.model.default}
     stated = {key for key in present if tuple(key.split(".")) in loaded.sources}

@@ -13,7 +13,7 @@ WIDTH = 78
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PlatformPage:
     """A platform that was gone through: what is to be written, by dotted key, and who we are there."""
 
     manifest: Manifest
@@ -23,11 +23,11 @@ class Page:
     dm_policy: DmPolicy
 
 
-def left(done: Sequence[str]) -> str:
+def describe_left(done: Sequence[str]) -> str:
     if not done:
         return "Left. Nothing was written."
     return f"Left. Set up: {', '.join(done)}. Nothing else was written."
 
 
-def wrapped(text: str) -> str:
+def wrap(text: str) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

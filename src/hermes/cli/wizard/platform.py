@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
-from hermes.cli.wizard.page import Page, left, wrapped
+from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
@@ -117,7 +117,7 @@ def set_up(
             done.append(manifest.title)
             follow(home, page, ask, is_started=is_started)
     except (KeyboardInterrupt, LeftError):
-        print(f"\n{left(done)}")
+        print(f"\n{describe_left(done)}")
         return INTERRUPTED
     except MissingError as error:
         print(f"✗ {error}\n{no_terminal((error.manifest,))}", file=sys.stderr)
@@ -193,7 +193,7 @@ class Wizard:
         own = f".accounts.{flags.account}" if flags.account != MAIN else ""
         self._prefix = f"platforms.{manifest.id}{own}"
 
-    def page(self) -> Page:
+    def page(self) -> PlatformPage:
         """Everything that is to be written; nothing is yet. Raises ConfigError in words."""
         if self._ask is not None:
             title = self._manifest.title + (f", account {self._flags.account}" * (self._flags.account != MAIN))
@@ -204,7 +204,7 @@ class Wizard:
         if self._present is not None and self._present.is_mentioned and not self._present.enabled:
             changes[f"{self._prefix}.enabled"] = "true"
         chosen = access.get("dm_policy") or self._policy_now()
-        return Page(self._manifest, self._flags.account, changes, name, DmPolicy(chosen))
+        return PlatformPage(self._manifest, self._flags.account, changes, name, DmPolicy(chosen))
 
     # The account
 
@@ -213,7 +213,7 @@ class Wizard:
         self._refuse_unknown()
         given = {**self._flags.values, **self._scanned()}
         while True:
-            values = {key: value for setting in self._asked() for key, value in self._value(setting, given)}
+            values = {key: value for setting in self._settings_to_ask() for key, value in self._value(setting, given)}
             values |= {key: value for key, value in given.items() if key not in values}
             tried = self._tried(values)
             if tried is None or not tried.failure:
@@ -222,7 +222,7 @@ class Wizard:
                 hint = "" if tried.is_refused else " --no-check writes it all the same."
                 cure = f"\n  → {tried.cure}" if tried.cure else ""
                 raise ConfigError(f"{_plain(tried.failure)} Nothing was written.{hint}{cure}")
-            self._ask.say(wrapped(f"✗ {_plain(tried.failure)}"))
+            self._ask.say(wrap(f"✗ {_plain(tried.failure)}"))
             if tried.cure and self._is_mended(tried.cure, self._ask):
                 given = values  # it was right: nobody types it once more
                 continue
@@ -231,7 +231,7 @@ class Wizard:
             given = {}  # what was said on the command line was wrong too
 
     def _is_mended(self, cure: str, ask: Questions) -> bool:
-        ask.say(wrapped(f"  → {cure}"))
+        ask.say(wrap(f"  → {cure}"))
         return ask.yes("Done? It is then tried again.", default=True)
 
     def _scanned(self) -> Mapping[str, str]:
@@ -258,7 +258,7 @@ class Wizard:
             if key not in known:
                 raise ConfigError(f"{self._manifest.title} has no setting {key!r}. It has: {', '.join(known)}.")
 
-    def _asked(self) -> list[Setting]:
+    def _settings_to_ask(self) -> list[Setting]:
         return [setting for setting in self._manifest.settings if setting.required or setting.asked]
 
     def _value(self, setting: Setting, given: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -270,9 +270,9 @@ class Wizard:
             if setting.required and not now:
                 raise MissingError(self._manifest, setting.key)
             return []
-        return self._asked_for(setting, now, self._ask)
+        return self._ask_setting(setting, now, self._ask)
 
-    def _asked_for(self, setting: Setting, now: Any, ask: Questions) -> list[tuple[str, str]]:
+    def _ask_setting(self, setting: Setting, now: Any, ask: Questions) -> list[tuple[str, str]]:
         if not now and setting.key not in self._shown:
             self._shown.add(setting.key)
             for number, step in enumerate(setting.get, 1):
@@ -287,7 +287,7 @@ class Wizard:
                 return [(setting.key, typed)]
             if now or not setting.required:
                 return []
-            ask.say(wrapped(f"  It cannot do without. {setting.help}"))
+            ask.say(wrap(f"  It cannot do without. {setting.help}"))
 
     def _tried(self, values: Mapping[str, str]) -> Tried | None:
         """None when it is not to be tried."""
@@ -314,19 +314,19 @@ class Wizard:
         access: dict[str, str] = {}
         policy = flags.dm_policy
         if not policy and ask is not None:
-            policy = self._asked_policy(ask)
+            policy = self._ask_policy(ask)
         if policy and (policy != self._policy_now() or not self._is_stated("dm_policy")):
             access["dm_policy"] = policy
         listed = flags.allow or self._with_scanner()
         if not listed and ask is not None and policy == DmPolicy.ALLOWLIST:
-            listed = self._asked_ids(ask)
+            listed = self._ask_ids(ask)
         if listed:
             access["allowed_users"] = listed
         elif policy == DmPolicy.ALLOWLIST and not self._listed_now():
             raise ConfigError("The policy allowlist needs ids: --allow ID,ID. Nothing was written.")
         return access | self._groups()
 
-    def _asked_policy(self, ask: Questions) -> str:
+    def _ask_policy(self, ask: Questions) -> str:
         ask.say()
         while True:
             policy = ask.one("Who may write to it?", DM_POLICIES, self._policy_now())
@@ -346,7 +346,7 @@ class Wizard:
     def _listed_now(self) -> str:
         return ",".join(sorted(self._present.access.allowed_users)) if self._present is not None else ""
 
-    def _asked_ids(self, ask: Questions) -> str:
+    def _ask_ids(self, ask: Questions) -> str:
         if self._manifest.ids:
             ask.say(f"  {self._manifest.ids}")
         while True:
@@ -388,7 +388,7 @@ def write(home: Path, loaded: Loaded, changes: Mapping[str, str]) -> None:
     files = ", ".join(sorted({change.file.name for change in written}))
     print(f"✓ Written to {files}, readable by you alone")
     for note in dict.fromkeys(change.note for change in written if change.note):
-        print(wrapped(f"! {note}"))
+        print(wrap(f"! {note}"))
 
 
 @contextmanager

@@ -143,10 +143,10 @@ async def _done(
             screen.done()
 
 
-def told_how_it_went(act: Callable[[list[str]], int]) -> int:
+def run_and_report(act: Callable[[list[str]], int]) -> int:
     """The exit code. ``act`` adds to the list what it has written, for whoever leaves after that."""
     from hermes.cli.support.prompts import LeftError
-    from hermes.cli.wizard.page import left
+    from hermes.cli.wizard.page import describe_left
 
     done: list[str] = []
     try:
@@ -155,7 +155,7 @@ def told_how_it_went(act: Callable[[list[str]], int]) -> int:
         print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, LeftError):
-        print(f"\n{left(done)}")
+        print(f"\n{describe_left(done)}")
         return INTERRUPTED
 
 

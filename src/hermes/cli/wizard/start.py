@@ -15,7 +15,7 @@ from hermes.hosting.control import client as control
 
 if TYPE_CHECKING:
     from hermes.cli.support.prompts import Questions
-    from hermes.cli.wizard.page import Page
+    from hermes.cli.wizard.page import PlatformPage
 
 CONNECT_SECONDS = 20.0
 LOOK_SECONDS = 0.2
@@ -24,7 +24,7 @@ CONNECTED = "connected"
 PASSING = frozenset({"connecting", ""})
 
 
-def follow(home: Path, page: Page, ask: Questions | None, *, is_started: bool) -> None:
+def follow(home: Path, page: PlatformPage, ask: Questions | None, *, is_started: bool) -> None:
     """Say what becomes of it: connected within seconds where a gateway runs, or how to start one."""
     if not control.is_running(home):
         if not (is_started or (ask is not None and ask.yes("Start the gateway now?", default=True))):
@@ -42,7 +42,7 @@ def follow(home: Path, page: Page, ask: Questions | None, *, is_started: bool) -
         print(f"! Written, but the gateway cannot be asked from here: {error}")
 
 
-def _wait_connected(home: Path, page: Page) -> bool:
+def _wait_connected(home: Path, page: PlatformPage) -> bool:
     """Until the account that was just written is connected, or is known not to be."""
     name = str(AccountKey(page.manifest.id, page.account))
     # From here on it goes by what was written: an account with a new login is not connected by the old one's word.
@@ -75,7 +75,7 @@ def _until(look: Callable[[], Any], seconds: float) -> Any:
     return found
 
 
-def _next_steps(page: Page) -> list[str]:
+def _next_steps(page: PlatformPage) -> list[str]:
     where = _link(page) or page.name or page.manifest.title
     lines = [f"  Then write to it: {where}"]
     if page.dm_policy is DmPolicy.PAIRING and not _lists_somebody(page):
@@ -83,16 +83,16 @@ def _next_steps(page: Page) -> list[str]:
     return lines
 
 
-def _lists_somebody(page: Page) -> bool:
+def _lists_somebody(page: PlatformPage) -> bool:
     """Whoever scanned a code, for one, needs no other."""
     return any(key.endswith(".allowed_users") for key in page.changes)
 
 
-def _link(page: Page) -> str:
+def _link(page: PlatformPage) -> str:
     return page.manifest.link.format(name=page.name.removeprefix("@")) if page.manifest.link and page.name else ""
 
 
-def _first_person(home: Path, page: Page, ask: Questions | None) -> None:
+def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None:
     """Whoever sets it up is let in here and now; everybody later by a code."""
     platform = page.manifest.id
     is_settled = page.dm_policy is not DmPolicy.PAIRING or _lists_somebody(page)

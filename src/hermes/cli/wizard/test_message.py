@@ -29,7 +29,7 @@ TEXT = "✓ Test message from Hermes: this chat can be reached."
 
 
 @dataclass(slots=True)
-class Report:
+class TestReport:
     """What was found, line by line; ``code`` is the exit code so far."""
 
     account: str
@@ -50,7 +50,7 @@ class Report:
 
 def run(args: argparse.Namespace) -> int:
     home = home_folder()
-    report = Report(args.platform)
+    report = TestReport(args.platform)
     _examine(home, args.platform, args.to, report)
     if args.as_json:
         print(json.dumps({"account": report.account, "ok": not report.code, **report.facts}, ensure_ascii=False))
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     return report.code
 
 
-def _examine(home: Path, name: str, to: str, report: Report) -> None:
+def _examine(home: Path, name: str, to: str, report: TestReport) -> None:
     from hermes.services.adapters.registry import find_platforms
 
     key = AccountKey.parse(name)
@@ -97,7 +97,7 @@ def _target(key: AccountKey, chat: str) -> Target:
     return Target.parse(chat) if chat.startswith(prefix) else Target(key.platform, chat, account=key.account)
 
 
-def _describe(manifest: Manifest, config: Config, key: AccountKey, report: Report) -> bool:
+def _describe(manifest: Manifest, config: Config, key: AccountKey, report: TestReport) -> bool:
     from hermes.cli.support.account_probe import describe
 
     tried = describe(manifest, config, key.account, {})
@@ -109,7 +109,7 @@ def _describe(manifest: Manifest, config: Config, key: AccountKey, report: Repor
     return True
 
 
-def _connection(home: Path, key: AccountKey, report: Report) -> bool:
+def _connection(home: Path, key: AccountKey, report: TestReport) -> bool:
     """Whether the gateway's own connection can be used. A trouble of it is told."""
     if not control.is_running(home):
         report.lines.append("! The gateway does not run, so nobody listens; the message is sent past it.")
@@ -127,7 +127,7 @@ def _connection(home: Path, key: AccountKey, report: Report) -> bool:
     return True
 
 
-def _send_live(home: Path, target: Target, report: Report) -> None:
+def _send_live(home: Path, target: Target, report: TestReport) -> None:
     """The way every answer goes: outbox, adapter, platform."""
     asked = {"target": str(target), "text": TEXT, "key": secrets.token_hex(12), "wait_seconds": DELIVERY_SECONDS}
     began = time.monotonic()
@@ -146,7 +146,7 @@ def _send_live(home: Path, target: Target, report: Report) -> None:
     report.bad(f"The message to {target} did not arrive: {reason}", cure, failed="message", target=str(target))
 
 
-def _send_alone(manifest: Manifest, config: Config, target: Target, report: Report) -> None:
+def _send_alone(manifest: Manifest, config: Config, target: Target, report: TestReport) -> None:
     from hermes.cli.support.account_probe import deliver
 
     try:
@@ -157,5 +157,5 @@ def _send_alone(manifest: Manifest, config: Config, target: Target, report: Repo
     _arrived(target, seconds, report)
 
 
-def _arrived(target: Target, seconds: float, report: Report) -> None:
+def _arrived(target: Target, seconds: float, report: TestReport) -> None:
     report.good(f"A test message is in {target}, {seconds:.1f} s there and back", sent=True, target=str(target))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import CHINESE as ZH
 from hermes.core.i18n.languages import ENGLISH as EN
 from hermes.core.i18n.zh import Chinese
 
-ENGLISH = Words()
-CHINESE: Words = Chinese()
+ENGLISH = Texts()
+CHINESE: Texts = Chinese()
 CATALOGUE = {EN: ENGLISH, ZH: CHINESE}
 
 
-def words_of(language: str) -> Words:
+def words_of(language: str) -> Texts:
     """The sentences in this language; in English where there are none."""
     return CATALOGUE.get(language, ENGLISH)
 
 
-class Said(str):
+class LocalizedText(str):
     """A sentence in English, as logs and programs get it, that is told to a person in their own language.
 
     For what is put into words before it is known who will read it: the reason of an error, a notice of a model.
@@ -27,19 +27,19 @@ class Said(str):
 
     __slots__ = ("_form",)
 
-    _form: Callable[[Words], str]
+    _form: Callable[[Texts], str]
 
-    def __new__(cls, form: Callable[[Words], str]) -> Said:
+    def __new__(cls, form: Callable[[Texts], str]) -> LocalizedText:
         said = super().__new__(cls, form(ENGLISH))
         said._form = form
         return said
 
-    def in_words(self, words: Words) -> str:
+    def in_words(self, words: Texts) -> str:
         return self._form(words)
 
 
-def told(text: object, words: Words) -> str:
+def localize(text: object, words: Texts) -> str:
     """A text as this reader gets it; an error's is its reason."""
     if isinstance(text, BaseException) and text.args:
         text = text.args[0]
-    return text.in_words(words) if isinstance(text, Said) else str(text)
+    return text.in_words(words) if isinstance(text, LocalizedText) else str(text)

@@ -8,7 +8,7 @@ not in both. Use it as ``words.NAME.format(…)`` with the words of whoever read
 from __future__ import annotations
 
 
-class Words:
+class Texts:
     LANGUAGE = "en"
     GAP = " "
     """Between two sentences."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 SUMMARIES = {
     "agents": "现在有哪些事在为你做",
@@ -83,7 +83,7 @@ REASONS = {
 }
 
 
-class Chinese(Words):
+class Chinese(Texts):
     LANGUAGE = "zh"
     GAP = ""
 

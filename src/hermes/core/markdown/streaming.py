@@ -16,7 +16,7 @@ _OPENS_ITALIC = re.compile(r"(?<![\w*\\])\*(?=[^\s*])")
 _CLOSES_ITALIC = re.compile(r"(?<=[^\s*\\])\*(?!\*)")
 
 
-def growing(text: str, limit: int, unit: TextUnit) -> str:
+def preview(text: str, limit: int, unit: TextUnit) -> str:
     """What can be shown of it so far, at most ``limit`` long; '' while there is nothing."""
     if not text.strip():
         return ""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.shell_safety import parser, rules
 from hermes.core.shell_safety.parser import Redirect, Simple, Word
 from hermes.core.shell_safety.rules import CLASSES as CLASSES
@@ -40,7 +40,7 @@ class Verdict:
     def asks(self) -> bool:
         return bool(self.dangers) and not self.refusal
 
-    def told(self, words: Words) -> str:
+    def describe(self, words: Texts) -> str:
         """What a person reads before they decide."""
         return self.refusal or words.GAP.join(CLASSES[danger].says(words) for danger in self.dangers)
 
@@ -124,9 +124,9 @@ class _Judging:
         for word in simple.words:
             self._named(word)
         if simple.words:
-            self._command(_Run(simple.words, simple, before, is_fetched), depth)
+            self._command(_CommandRun(simple.words, simple, before, is_fetched), depth)
 
-    def _command(self, run: _Run, depth: int) -> None:
+    def _command(self, run: _CommandRun, depth: int) -> None:
         """Judge one command, looking through what only runs another one."""
         if depth > DEEPEST or not run.words:
             self.found.update({Danger.UNJUDGED} if run.words else set())
@@ -148,7 +148,7 @@ class _Judging:
         if program in ("cd", "pushd"):
             self._change_folder(words)
 
-    def _wrapped(self, program: str, words: tuple[Word, ...], run: _Run, depth: int) -> None:
+    def _wrapped(self, program: str, words: tuple[Word, ...], run: _CommandRun, depth: int) -> None:
         if program in rules.WRAPPERS:
             inner = _behind(program, words)
             if program == "env" and (text := _option_text(_without_clusters(words), "-S", "--split-string")):
@@ -158,14 +158,14 @@ class _Judging:
             if program == "watch" and inner:
                 self.text(" ".join(word.text for word in inner), depth + 1)
             elif inner:
-                self._command(_Run(inner, run.simple, run.before, run.is_fetched), depth + 1)
+                self._command(_CommandRun(inner, run.simple, run.before, run.is_fetched), depth + 1)
             if program in ("xargs", "parallel") and inner:
                 self._fed_by_pipe(inner)
         if program in ("find", "fd"):
             for inner in _executed(words):
-                self._command(_Run(inner, run.simple, None, is_fetched=False), depth + 1)
+                self._command(_CommandRun(inner, run.simple, None, is_fetched=False), depth + 1)
 
-    def _handed_on(self, words: tuple[Word, ...], run: _Run, depth: int) -> None:
+    def _handed_on(self, words: tuple[Word, ...], run: _CommandRun, depth: int) -> None:
         """A program that is not known here may run its words, or one of them: what nobody may do is asked about."""
         if self._is_trial:
             return
@@ -176,7 +176,7 @@ class _Judging:
                 continue
             trial = _Judging(self._folder, self._home, self._mounted, is_trial=True)
             if is_program:
-                trial._command(_Run(words[number:], run.simple, None, is_fetched=False), depth + 1)
+                trial._command(_CommandRun(words[number:], run.simple, None, is_fetched=False), depth + 1)
             else:
                 trial.text(word.text.partition("=")[2] or word.text, depth + 1)
             tried += 1
@@ -191,7 +191,7 @@ class _Judging:
             deletes = program == "rm" and not rules.recursive([word.text for word in inner[1:]])
             self.found.add(Danger.DELETE_TREE if deletes else Danger.UNJUDGED)
 
-    def _shells(self, program: str, words: tuple[Word, ...], run: _Run, depth: int) -> None:
+    def _shells(self, program: str, words: tuple[Word, ...], run: _CommandRun, depth: int) -> None:
         texts = [word.text for word in words]
         if program in rules.SHELLS or program in ("su", "runuser"):
             self._shell(words, run, depth)
@@ -212,7 +212,7 @@ class _Judging:
         elif program == "git" and any(text.startswith("alias.") or "=!" in text for text in texts):
             self.found.add(Danger.UNJUDGED)
 
-    def _shell(self, words: tuple[Word, ...], run: _Run, depth: int) -> None:
+    def _shell(self, words: tuple[Word, ...], run: _CommandRun, depth: int) -> None:
         """A shell runs the text behind -c, a script by name, or what it is fed."""
         is_user_change = posixpath.basename(run.words[0].text) in ("su", "runuser")
         flags = "".join(word.text for word in words if re.match(r"-\w", word.text))
@@ -233,12 +233,12 @@ class _Judging:
         elif any(redirect.operator in ("<", "<<<") for redirect in run.simple.redirects):
             self.found.add(Danger.UNJUDGED)
 
-    def _piped(self, run: _Run, depth: int) -> None:
+    def _piped(self, run: _CommandRun, depth: int) -> None:
         """A shell that reads a pipe: the text is judged where it stands there, else it cannot be."""
         before = run.before
         if run.is_fetched:
             self.found.add(Danger.NETWORK_TO_SHELL)
-        elif before is not None and (text := _said(before)) is not None:
+        elif before is not None and (text := _literal_output(before)) is not None:
             self.text(text, depth + 1)
         else:
             self.found.add(Danger.UNJUDGED)
@@ -249,7 +249,7 @@ class _Judging:
         if not all(word.is_known for word in words):
             self.found.add(Danger.NETWORK_TO_SHELL if self._fetches else Danger.UNJUDGED)
 
-    def _sourced(self, words: tuple[Word, ...], run: _Run) -> None:
+    def _sourced(self, words: tuple[Word, ...], run: _CommandRun) -> None:
         if any(not word.is_known and word.text.startswith("/dev/fd/") for word in words[:1]):
             self.found.add(Danger.NETWORK_TO_SHELL)
         elif words and not words[0].is_known:
@@ -266,13 +266,13 @@ class _Judging:
         if rest[1:]:
             self._text_of(rest[1:], depth)
 
-    def _after(self, words: tuple[Word, ...], name: str, run: _Run, depth: int) -> None:
+    def _after(self, words: tuple[Word, ...], name: str, run: _CommandRun, depth: int) -> None:
         at = [word.text for word in words].index(name)
         rest = _skip_options(words[at + 1 :], {"-u", "-w", "-e", "--user", "--workdir", "--env"})
         if rest[1:]:
-            self._command(_Run(rest[1:], run.simple, None, is_fetched=False), depth + 1)
+            self._command(_CommandRun(rest[1:], run.simple, None, is_fetched=False), depth + 1)
 
-    def _code(self, kind: str, words: tuple[Word, ...], run: _Run) -> None:
+    def _code(self, kind: str, words: tuple[Word, ...], run: _CommandRun) -> None:
         """Code for an interpreter: looked through for what it could do, not understood."""
         options = rules.INTERPRETERS[kind]
         texts = [word.text for word in words]
@@ -464,7 +464,7 @@ class _Judging:
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _CommandRun:
     """One command as it would run: its words, and what stands before it in the pipe."""
 
     words: tuple[Word, ...]
@@ -519,7 +519,7 @@ def _is_fetch(simple: Simple) -> bool:
     )
 
 
-def _said(simple: Simple) -> str | None:
+def _literal_output(simple: Simple) -> str | None:
     """What echo or printf writes, where that is plain."""
     if not simple.words:
         return None

@@ -79,7 +79,7 @@ def read(text: str) -> Script:
     """Read a command line. What cannot be read is said in ``trouble``, beside what could."""
     if len(text) > LONGEST:
         return Script(trouble="it is too long to be read")
-    reader = _Reader(text)
+    reader = _ShellReader(text)
     try:
         reader.read()
     except _UnreadableError as error:
@@ -94,7 +94,7 @@ class _UnreadableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class _HereDocument:
     """A here-document that was announced and stands below the line. ``name`` marks the command it is for."""
 
     name: str
@@ -123,7 +123,7 @@ class _Building:
         return Word("".join(self.text), self.is_known, self.is_bare, self.globs)
 
 
-class _Reader:
+class _ShellReader:
     def __init__(
         self,
         text: str,
@@ -144,7 +144,7 @@ class _Reader:
         self._assigns: list[tuple[str, Word]] = []
         self._fed: str | None = None
         self._opened = ""  # the keyword before the first word
-        self._waiting_documents: list[_Document] = []
+        self._waiting_documents: list[_HereDocument] = []
         if depth > DEEPEST:
             raise _UnreadableError("it is nested too deeply")
 
@@ -226,7 +226,7 @@ class _Reader:
             if "$" in self.text[start : self.at] or "`" in self.text[start : self.at] or self._is_in_subscript():
                 self.trouble = "where a document ends cannot be told"
             name = f"\0document {len(self._waiting_documents)}"
-            self._waiting_documents.append(_Document(name, target.text, not target.is_bare, operator == "<<-"))
+            self._waiting_documents.append(_HereDocument(name, target.text, not target.is_bare, operator == "<<-"))
             self._fed = name
         elif operator == "<<<":
             self._fed = target.text if target.is_known else None
@@ -313,7 +313,7 @@ class _Reader:
         self._waiting_documents = []
 
     def _substitutions_in(self, body: str) -> None:
-        inner = _Reader(body, self.depth + 1, self.variables, self.places)
+        inner = _ShellReader(body, self.depth + 1, self.variables, self.places)
         building = _Building()
         while inner.at < len(body):
             if body[inner.at] in "$`":
@@ -322,7 +322,7 @@ class _Reader:
                 inner.at += 1
         self.pipelines.extend(inner.pipelines)
 
-    def _feed(self, document: _Document, body: str) -> None:
+    def _feed(self, document: _HereDocument, body: str) -> None:
         """Hand the document to the command that asked for it."""
         self.pipelines = [
             tuple(replace(one, fed_text=body) if one.fed_text == document.name else one for one in pipeline)
@@ -527,7 +527,7 @@ class _Reader:
         building.started = True
 
     def _inside(self, body: str) -> None:
-        inner = _Reader(body, self.depth + 1, self.variables, self.places)
+        inner = _ShellReader(body, self.depth + 1, self.variables, self.places)
         inner.read()
         self.pipelines.extend(inner.pipelines)
         self.trouble = self.trouble or inner.trouble

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 
 
 class Danger(StrEnum):
@@ -44,7 +44,7 @@ class Class:
     of it. ``grantable``: a person may allow it for a session or for good; the others are asked about each time.
     """
 
-    says: Callable[[Words], str]
+    says: Callable[[Texts], str]
     in_sandbox: bool = False
     grantable: bool = True
 

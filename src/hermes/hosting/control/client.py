@@ -116,7 +116,7 @@ def _call_by_socket(line: socket.socket, request: Mapping[str, Any], timeout: fl
             while raw := answers.readline():
                 if on_event is not None:
                     deadline = time.monotonic() + timeout
-                if raw.strip() and _take(json.loads(raw), answer := _Answer(), on_event):
+                if raw.strip() and _take(json.loads(raw), answer := _CallResult(), on_event):
                     return answer.result
                 line.settimeout(max(0.001, deadline - time.monotonic()))
     except TimeoutError:
@@ -126,11 +126,11 @@ def _call_by_socket(line: socket.socket, request: Mapping[str, Any], timeout: fl
     raise GatewayIsDownError("The gateway ended before it had answered.")
 
 
-class _Answer:
+class _CallResult:
     result: Any = None
 
 
-def _take(told: Mapping[str, Any], answer: _Answer, on_event: OnEvent | None) -> bool:
+def _take(told: Mapping[str, Any], answer: _CallResult, on_event: OnEvent | None) -> bool:
     """Use one line of an answer; True when it was the last."""
     if "event" in told:
         if on_event is not None:
@@ -159,7 +159,7 @@ def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_even
         for ending in ("json", "answer"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{stem}.{ending}")
-    answer = _Answer()
+    answer = _CallResult()
     for told in answers:
         _take(told, answer, on_event)
     return answer.result

@@ -77,7 +77,7 @@ class ControlServer:
         task.add_done_callback(tasks.discard)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answers = _Line(writer)
+        answers = _SocketReply(writer)
         try:
             raw = await reader.readline()
             while raw:
@@ -87,7 +87,7 @@ class ControlServer:
         finally:
             writer.close()
 
-    async def _one_request(self, raw: bytes, reader: asyncio.StreamReader, answers: _Line) -> bytes:
+    async def _one_request(self, raw: bytes, reader: asyncio.StreamReader, answers: _SocketReply) -> bytes:
         """Answer one line and return the next; nothing when the client has gone."""
         answering = asyncio.create_task(self._answer(raw, answers))
         following = asyncio.create_task(reader.readline())
@@ -109,7 +109,7 @@ class ControlServer:
                 task.cancel()
             await asyncio.gather(answering, following, return_exceptions=True)
 
-    async def _answer(self, raw: bytes, reply: _Reply) -> None:
+    async def _answer(self, raw: bytes, reply: _FileReply) -> None:
         """Every request gets exactly one last line, whatever happens in its handler."""
         try:
             verb, args = _read(raw)
@@ -157,14 +157,14 @@ class ControlServer:
         await asyncio.to_thread(paths.write_private, f"{stem}.answer", reply.text())
 
 
-class _Reply(Protocol):
+class _FileReply(Protocol):
     def is_from_a_tool(self) -> bool: ...
     async def event(self, told: Any) -> None: ...
     async def result(self, told: Any) -> None: ...
     async def error(self, text: str, kind: str) -> None: ...
 
 
-class _Line:
+class _SocketReply:
     """Answers that go down the socket as they come."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:

@@ -33,7 +33,7 @@ _NOT_SAID = frozenset({"session_meta", "system", "developer"})
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OldTranscripts:
     """The transcripts to read and what the index knows of them, by session id."""
 
     files: tuple[Path, ...]
@@ -51,7 +51,7 @@ class Read:
     our_id: str = ""
 
 
-def find(path: Path) -> Source:
+def find(path: Path) -> OldTranscripts:
     """What there is to import: a home, its `sessions` folder, the index, or one transcript. Blocks."""
     if not path.exists():
         raise GatewayError(f"There is no {path}. Name a home, its sessions folder or a .jsonl file.")
@@ -64,7 +64,7 @@ def find(path: Path) -> Source:
     index, troubles = _index(folder / INDEX)
     if not files:
         troubles.append(f"{folder} holds no transcripts (*.jsonl).")
-    return Source(tuple(files), index, tuple(troubles))
+    return OldTranscripts(tuple(files), index, tuple(troubles))
 
 
 def _index(path: Path) -> tuple[dict[str, Json], list[str]]:
@@ -83,7 +83,7 @@ def _index(path: Path) -> tuple[dict[str, Json], list[str]]:
     return found, []
 
 
-def read(path: Path, source: Source) -> Read:
+def read(path: Path, source: OldTranscripts) -> Read:
     """One transcript, told in our own terms. Blocks."""
     made = Read(path)
     entry = source.index.get(path.stem, {})

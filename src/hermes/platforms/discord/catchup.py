@@ -128,13 +128,13 @@ class CatchUp:
         await self._readers.run()
 
     async def _read(self, channel: str) -> None:
-        room = self._rooms.get(channel) or await self._asked(channel)
+        room = self._rooms.get(channel) or await self._fetch_room(channel)
         self._put(CaughtUp(room, await self._missed(room) if self._pending.get(channel) else ()))
 
     def _give_up(self, channel: str) -> None:
         self._put(CaughtUp(self._rooms.get(channel) or Room(channel, RoomKind.CHANNEL)))
 
-    async def _asked(self, channel: str) -> Room:
+    async def _fetch_room(self, channel: str) -> Room:
         """What kind of place it is; one of which Discord does not tell is taken for a channel like any other."""
         try:
             return room_of(await self._patiently("tell of a channel", "/channels/{channel_id}", channel_id=channel))

@@ -263,11 +263,11 @@ def _named(mark: str, what: str, names: Mapping[str, str], me: Me) -> str:
 
 def _without_words(raw: Json) -> str:
     """What stands in a message that says nothing: stickers, a poll, or cards such as bots make them."""
-    stickers = [f":{name}:" for each in listed(raw.get("sticker_items")) if (name := _told(each, "name"))]
+    stickers = [f":{name}:" for each in listed(raw.get("sticker_items")) if (name := _text_field(each, "name"))]
     poll = raw.get("poll")
-    asked = _told(_inside(poll, "question"), "text")
-    choices = [_told(_inside(each, "poll_media"), "text") for each in listed(_inside(poll, "answers"))]
-    cards = [_told(card, part) for card in listed(raw.get("embeds")) for part in ("title", "description", "url")]
+    asked = _text_field(_inside(poll, "question"), "text")
+    choices = [_text_field(_inside(each, "poll_media"), "text") for each in listed(_inside(poll, "answers"))]
+    cards = [_text_field(card, part) for card in listed(raw.get("embeds")) for part in ("title", "description", "url")]
     lines = [" ".join(stickers), asked, *(f"- {choice}" for choice in choices if choice), *cards]
     return "\n".join(line for line in lines if line)
 
@@ -276,7 +276,7 @@ def _inside(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, dict) else None
 
 
-def _told(value: object, key: str) -> str:
+def _text_field(value: object, key: str) -> str:
     told = _inside(value, key)
     return told if isinstance(told, str) else ""
 

@@ -66,7 +66,7 @@ class Receiver:
                 case CaughtUp():
                     self._caught_up(item, batch)
                 case Broken():
-                    batch.events.append(wire.kept(item.raw, "not a frame of the gateway's"))
+                    batch.events.append(wire.keep_unreadable(item.raw, "not a frame of the gateway's"))
                 case Ended():
                     batch.ended = item
             if batch.ended is not None:
@@ -85,7 +85,7 @@ class Receiver:
     def _frame(self, frame: Frame, batch: Batch) -> None:
         match frame.event:
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
-                self._said(frame, batch)
+                self._take_message(frame, batch)
             case "INTERACTION_CREATE":
                 self._add(wire.understand(frame.event, frame.data, None, self.me), batch)
                 batch.acks += _ack(frame.data)
@@ -134,11 +134,11 @@ class Receiver:
 
     # What was said
 
-    def _said(self, frame: Frame, batch: Batch) -> None:
+    def _take_message(self, frame: Frame, batch: Batch) -> None:
         data = frame.data if isinstance(frame.data, dict) else {}
         channel = data.get("channel_id")
         if not isinstance(channel, str) or not is_snowflake(channel):
-            batch.events.append(wire.kept(frame.data, "no channel"))
+            batch.events.append(wire.keep_unreadable(frame.data, "no channel"))
             return
         direct = None if data.get("guild_id") else Room(channel, RoomKind.DIRECT)
         room = self.catch_up.room(channel, direct)

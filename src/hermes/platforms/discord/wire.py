@@ -28,8 +28,8 @@ from hermes.core.messages import (
     Rates,
     TextUnit,
     Unreadable,
+    dump_event,
     read,
-    shown,
     unreadable,
 )
 from hermes.core.ports import CommandHint
@@ -139,7 +139,7 @@ def understand(event: str, data: object, room: Room | None, me: Me) -> InboundEv
         case "MESSAGE_UPDATE" if room is not None:
             return _read(reading.edit, data, room, me)
         case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
-            return kept(data, "no channel")
+            return keep_unreadable(data, "no channel")
         case "INTERACTION_CREATE":
             return _read(interactions.interaction, data, me)
         case _:
@@ -153,12 +153,12 @@ def past(message: object, room: Room, me: Me) -> InboundEvent:
 
 def _read(parse: Callable[..., InboundEvent], data: object, *context: object) -> InboundEvent:
     if not isinstance(data, dict):
-        return kept(data, "no object")
+        return keep_unreadable(data, "no object")
     return read(parse, data, *context, dump=_dump)
 
 
-def kept(raw: object, reason: str) -> Unreadable:
-    return unreadable(shown(raw, _dump), reason)
+def keep_unreadable(raw: object, reason: str) -> Unreadable:
+    return unreadable(dump_event(raw, _dump), reason)
 
 
 def _dump(raw: object) -> str:
@@ -171,9 +171,9 @@ def _dump(raw: object) -> str:
 def text_of(message: OutboundMessage) -> str:
     """As Discord is to show it. What grew too long by being rendered is shown as it was written."""
     room = TEXT_LIMIT - len(REPEAT_MARK)
-    shown = render(message.text)
-    shown = shown if length(shown, TextUnit.UTF16) <= room else message.text
-    return f"{REPEAT_MARK}{shown}" if message.is_repeat and not message.replaces else shown
+    dump_event = render(message.text)
+    dump_event = dump_event if length(dump_event, TextUnit.UTF16) <= room else message.text
+    return f"{REPEAT_MARK}{dump_event}" if message.is_repeat and not message.replaces else dump_event
 
 
 def post(message: OutboundMessage) -> Json:
@@ -244,11 +244,11 @@ def _is_command_name(name: str) -> bool:
     return 1 <= len(name) <= COMMAND_NAME_LIMIT and letters.isalnum() and name == name.lower()
 
 
-def same_commands(shown: object, wanted: Sequence[Json]) -> bool:
+def same_commands(dump_event: object, wanted: Sequence[Json]) -> bool:
     """Whether Discord shows exactly these already; it adds fields of its own to each."""
-    if not isinstance(shown, list) or not all(isinstance(each, dict) for each in shown):
+    if not isinstance(dump_event, list) or not all(isinstance(each, dict) for each in dump_event):
         return False
-    return sorted(map(_essence, shown)) == sorted(map(_essence, wanted))
+    return sorted(map(_essence, dump_event)) == sorted(map(_essence, wanted))
 
 
 def _essence(command: Json) -> str:

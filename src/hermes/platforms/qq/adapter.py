@@ -95,7 +95,7 @@ class QQAdapter:
             keyboard=not _is_recent(cursor.get(_NO_KEYBOARD), now()),
         )
         self.capabilities = replace(type(self).capabilities, buttons=self._may.markdown and self._may.keyboard)
-        self._me = Me(config.account, self._said_by_us)
+        self._me = Me(config.account, self._own_text)
         self._said: OrderedDict[str, str] = OrderedDict()  # what we said, by QQ's index of it
         self._receipts: OrderedDict[str, Receipt] = OrderedDict()
         self._typed: Ticket | None = None
@@ -308,7 +308,7 @@ class QQAdapter:
         _remember(self._receipts, letter.key, receipt)
         return receipt
 
-    def _said_by_us(self, index: str) -> str | None:
+    def _own_text(self, index: str) -> str | None:
         return self._said.get(index)
 
     async def typing(self, target: Target) -> None:

@@ -58,9 +58,9 @@ class Readers:
         """Read until cancelled: whoever speaks later in a channel that nobody knew has it read then."""
         async with asyncio.TaskGroup() as group:
             for _ in range(READERS):
-                group.create_task(self._told(group))
+                group.create_task(self._report_errors(group))
 
-    async def _told(self, group: asyncio.TaskGroup) -> None:
+    async def _report_errors(self, group: asyncio.TaskGroup) -> None:
         try:
             await self._one_after_the_other(group)
         except PlatformError as error:

@@ -139,7 +139,7 @@ class SlackAdapter:
         if message.target.thread:
             form["thread_ts"] = message.target.thread
         answer = await self._api.ask("files.completeUploadExternal", form, shows=True)
-        return Receipt(await self._shown_as(answer, files[0]["id"], message.target.chat))
+        return Receipt(await self._message_of_file(answer, files[0]["id"], message.target.chat))
 
     async def _upload(self, attachment: Attachment) -> dict[str, str]:
         limit = media.UPLOAD_LIMIT
@@ -153,7 +153,7 @@ class SlackAdapter:
             await self._api.upload(address, upload.file)
             return {"id": file_id, "title": upload.name}
 
-    async def _shown_as(self, answer: Json, file_id: str, channel: str) -> str:
+    async def _message_of_file(self, answer: Json, file_id: str, channel: str) -> str:
         """The id of the message with the file. Slack makes it a moment later; '' where it does not tell in time."""
         files = answer.get("files")
         known = files[0] if isinstance(files, list) and files and isinstance(files[0], dict) else {}

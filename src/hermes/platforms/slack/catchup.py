@@ -74,10 +74,10 @@ class CatchUp:
         if not self._is_needed:
             return
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._told(self._list))
+            group.create_task(self._report_errors(self._list))
             group.create_task(self._readers.run())
 
-    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _report_errors(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except PlatformError as error:

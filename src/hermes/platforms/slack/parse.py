@@ -147,7 +147,7 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
     shared = _shared(raw, me)
     text = readable(words, me)
     if not text.strip() and not files and shared is None:
-        text = _shown(words, me).strip()  # who calls us by our name and says no more wants to be heard too
+        text = _plain_text(words, me).strip()  # who calls us by our name and says no more wants to be heard too
         if not text:
             return Ignored("empty message")
     root = stamp(raw["thread_ts"]) if raw.get("thread_ts") else ""
@@ -193,10 +193,10 @@ def _when(ts: str) -> datetime:
 def readable(words: str, me: Me) -> str:
     """Slack's notation as people read it; our own name at an end is no part of what is said to us."""
     mine = re.compile(re.escape(f"<@{me.user}") + r"(?:\|[^<>]*)?>")
-    return _shown(without_name(words, mine), me)
+    return _plain_text(without_name(words, mine), me)
 
 
-def _shown(words: str, me: Me) -> str:
+def _plain_text(words: str, me: Me) -> str:
     plain = _ANGLED.sub(lambda found: _angled(found[1], found[2], found[3] or "", me), words)
     return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace(_GAPS, "")
 
@@ -223,7 +223,7 @@ def _shared(raw: Json, me: Me) -> Quote | None:
         if is_message and isinstance(each.get("text"), str) and each["text"].strip():
             author = str(each.get("author_name") or "")
             from_us = each.get("author_id") == me.user
-            return Quote(_shown(each["text"], me), author, str(each.get("ts") or ""), from_us=from_us)
+            return Quote(_plain_text(each["text"], me), author, str(each.get("ts") or ""), from_us=from_us)
     return None
 
 

@@ -86,7 +86,7 @@ class Receiver:
             return
         envelope = loaded(frame.data)
         if envelope is None:
-            batch.events.append(wire.kept(frame.data, "not JSON"))
+            batch.events.append(wire.keep_unreadable(frame.data, "not JSON"))
             if found := _ENVELOPE.search(frame.data):  # it will be no better the next time
                 batch.acks.append((frame.link, found[1]))
             return

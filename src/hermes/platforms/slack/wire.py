@@ -30,8 +30,8 @@ from hermes.core.messages import (
     Rates,
     TextUnit,
     Unreadable,
+    dump_event,
     read,
-    shown,
     unreadable,
 )
 from hermes.core.text import length, split, trim
@@ -109,22 +109,22 @@ class RefusedError(RejectedError):
 def understand(envelope: object, me: Me, now: datetime) -> InboundEvent:
     """What an envelope holds. Whatever cannot be read is kept raw, with a key by which it is known again."""
     if not isinstance(envelope, dict):
-        return kept(envelope, "no envelope")
+        return keep_unreadable(envelope, "no envelope")
     known = read(_parse, envelope, me, now, dump=_dump)
-    return kept(envelope, known.reason) if isinstance(known, Unreadable) else known
+    return keep_unreadable(envelope, known.reason) if isinstance(known, Unreadable) else known
 
 
 def past(message: object, channel: str, me: Me) -> InboundEvent:
     """What a message of the history holds."""
     if not isinstance(message, dict):
-        return kept(message, "no message")
+        return keep_unreadable(message, "no message")
     return read(parse.message, {**message, "channel": channel}, me, dump=_dump)
 
 
-def kept(raw: object, reason: str) -> Unreadable:
+def keep_unreadable(raw: object, reason: str) -> Unreadable:
     """A retry has another envelope around the same payload, which names it."""
     payload = raw.get("payload", raw) if isinstance(raw, dict) else raw
-    return unreadable(shown(raw, _dump), reason, same=shown(payload, _dump))
+    return unreadable(dump_event(raw, _dump), reason, same=dump_event(payload, _dump))
 
 
 def _parse(envelope: Json, me: Me, now: datetime) -> InboundEvent:
@@ -164,8 +164,8 @@ def _mark(message: OutboundMessage) -> str:
 
 def _fitting(source: str, limit: int) -> str:
     """A table grows by being aligned; one that would become too large is shown as it was written."""
-    shown = render(source)
-    return shown if len(shown) <= limit else escape(source)
+    dump_event = render(source)
+    return dump_event if len(dump_event) <= limit else escape(source)
 
 
 def post(message: OutboundMessage) -> tuple[str, Json]:
@@ -214,9 +214,9 @@ def _button(button: Button, row: int, place: int) -> Json:
 def _sections(source: str, limit: int) -> list[str]:
     """A section holds less than a message, and each is read by itself: what is cut is cut as messages are, so that code
     stays code, and before it is escaped, so that no sign is cut in two."""
-    shown = render(source)
-    if len(shown) <= limit:
-        return [shown] if shown.strip() else []
+    dump_event = render(source)
+    if len(dump_event) <= limit:
+        return [dump_event] if dump_event.strip() else []
     if len(source) <= SMALL_PART:
         return [escape(source)]
     halves = split(source, min(limit, len(source) // 2 + 1), TextUnit.CHARACTERS)

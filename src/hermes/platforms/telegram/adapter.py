@@ -80,7 +80,7 @@ class TelegramAdapter:
                 # Asking for a higher offset deletes these updates at Telegram, so the batch is stored
                 # first. emit() fails only when the store is down; run() then ends and is started again.
                 now = datetime.now(UTC)
-                await emit([self._seen.told(wire.understand(update, me, now)) for update in updates])
+                await emit([self._seen.ignore_unchanged(wire.understand(update, me, now)) for update in updates])
                 offset = _after(updates)
             elif wait and loop.time() - asked_at < _AT_ONCE_SECONDS:
                 await asyncio.sleep(_PAUSE_SECONDS)

@@ -13,7 +13,7 @@ class Seen:
     def __init__(self) -> None:
         self._contents: OrderedDict[tuple[str, str], int] = OrderedDict()
 
-    def told(self, event: InboundEvent) -> InboundEvent:
+    def ignore_unchanged(self, event: InboundEvent) -> InboundEvent:
         """The event, or that it is an edit of nothing: whoever heard the words before would answer them once more."""
         if not isinstance(event, InboundMessage):
             return event

@@ -139,13 +139,13 @@ def _code_block(page: _Page, lines: list[str], at: int, marker: str, language: s
 
 
 def _table(page: _Page, lines: list[str], at: int) -> int:
-    rows, end = table_rows(lines, at, _shown)
+    rows, end = table_rows(lines, at, _plain_text)
     shown = ["|".join(row) for row in rows] if page.is_narrow else aligned(rows)
     page.code("```\n", "\n".join(shown), "\n```")
     return end
 
 
-def _shown(text: str) -> str:
+def _plain_text(text: str) -> str:
     page = _Page()
     _inline(page, text)
     return "".join(page.shown)

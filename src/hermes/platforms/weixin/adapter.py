@@ -220,7 +220,7 @@ class WeixinAdapter:
             is_usable = isinstance(context, str) and storable(context) == context
             self._memory.wrote(event.session_key.chat, context if is_usable else "", now)
             self._memory.remember(event.message_id, event.text, from_us=False)
-            return self._memory.told_twice(event, raw)
+            return self._memory.add_repeat_key(event, raw)
         return event
 
     async def _keep_garbled(self, error: client.GarbledError, emit: Emit) -> None:
@@ -267,9 +267,9 @@ class WeixinAdapter:
         now = self._now()
         left = self._breaker.left(now)
         if left > 0:
-            raise self._told_to_wait(peer, left)
+            raise self._wait_error(peer, left)
 
-    def _told_to_wait(self, peer: str, left: float) -> PlatformError:
+    def _wait_error(self, peer: str, left: float) -> PlatformError:
         """One more try after the first refusal, and for whoever wrote since; everybody else's waits for their word."""
         if self._breaker.is_first or self._memory.chat(peer).wrote_at > self._breaker.tripped_at:
             return RateLimitedError("Weixin takes no more for now (-2).", retry_after=max(left, 0.01), in_all=True)
@@ -284,7 +284,7 @@ class WeixinAdapter:
             self._breaker.trip(self._now())
             await self._note_breaker()
             log.warning("Not let through", extra={"platform": "weixin", "reason": str(error)})
-            raise self._told_to_wait(peer, self._breaker.left(self._now())) from None
+            raise self._wait_error(peer, self._breaker.left(self._now())) from None
         except wire.StaleTokenError as error:
             raise self._lose(error) from None
         if self._breaker.close():
@@ -337,13 +337,13 @@ class WeixinAdapter:
         if self._lost is not None or self._breaker.left(self._now()) > 0:
             return
         ticket = await self._ticket(peer)
-        if ticket and not await self._shown(peer, ticket, status):
+        if ticket and not await self._send_typing(peer, ticket, status):
             del self._tickets[peer]  # it lapsed before its time
             ticket = await self._ticket(peer)
-            if ticket and not await self._shown(peer, ticket, status):
+            if ticket and not await self._send_typing(peer, ticket, status):
                 self._without_ticket(peer, FIRST_TICKET_PAUSE)
 
-    async def _shown(self, peer: str, ticket: str, status: int) -> bool:
+    async def _send_typing(self, peer: str, ticket: str, status: int) -> bool:
         """False when Weixin does not take the ticket."""
         try:
             await self._client.call("sendtyping", {"ilink_user_id": peer, "typing_ticket": ticket, "status": status})

@@ -179,9 +179,9 @@ class QrClient:
         body = orjson.dumps({"local_token_list": known_tokens[:10]})
         headers = wire.headers("", secrets.randbits(32))
         try:
-            return await self._asked(self._http.post(path, data=body, headers=headers, timeout=within(CALL_SECONDS)))
+            return await self._request(self._http.post(path, data=body, headers=headers, timeout=within(CALL_SECONDS)))
         except _OldServerError:
-            return await self._asked(self._http.get(path, headers=wire.APP_HEADERS, timeout=within(CALL_SECONDS)))
+            return await self._request(self._http.get(path, headers=wire.APP_HEADERS, timeout=within(CALL_SECONDS)))
 
     async def status(self, root: str, code: str, verify_code: str, seconds: float) -> Json:
         """How it stands with a code; waits up to ``seconds``."""
@@ -189,9 +189,9 @@ class QrClient:
             f"&verify_code={quote(verify_code, safe='')}" if verify_code else ""
         )
         url = f"{root or self._root}/ilink/bot/get_qrcode_status?{query}"
-        return await self._asked(self._http.get(url, headers=wire.APP_HEADERS, timeout=within(seconds)))
+        return await self._request(self._http.get(url, headers=wire.APP_HEADERS, timeout=within(seconds)))
 
-    async def _asked(self, request: Any) -> Json:
+    async def _request(self, request: Any) -> Json:
         try:
             async with request as response:
                 if response.status in (404, 405):

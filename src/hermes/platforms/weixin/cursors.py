@@ -118,7 +118,7 @@ class Memory:
         self._slot = (self._slot + 1) % STORED
         self._news[NEXT_SLOT] = str(self._slot)
 
-    def told_twice(self, message: InboundMessage, raw: Mapping[str, Any]) -> InboundMessage:
+    def add_repeat_key(self, message: InboundMessage, raw: Mapping[str, Any]) -> InboundMessage:
         """A text that was handed out before under another number gets that number as a further key."""
         at_ms = number(raw.get("create_time_ms"))
         if not 0 < at_ms < 2**53 or not message.text or message.attachments:

@@ -179,10 +179,10 @@ def plainer(text: str) -> str:
     if not any(mark in text for mark in "*_#!"):
         return text
     parts = _FENCED.split(text)
-    return "".join(part if index % 2 else _shown(part) for index, part in enumerate(parts))
+    return "".join(part if index % 2 else _plain_text(part) for index, part in enumerate(parts))
 
 
-def _shown(text: str) -> str:
+def _plain_text(text: str) -> str:
     text = _IMAGE.sub(lambda found: f"{found[1]} ({found[2]})" if found[1] else found[2], text)
     return _ITALICS.sub(r"\2", _DEEP_HEADING.sub("", text))
 

@@ -216,13 +216,13 @@ class WhatsAppAdapter:
         if health is not None and health.trouble is not None:
             raise health.trouble
         if health is not None and health.me is not None:
-            return health.me.shown
+            return health.me.display_name
         try:
             await self._ready()
         except CredentialsError:
             await self._bridge.end()
             raise
-        return self._me.shown if self._me is not None else ""
+        return self._me.display_name if self._me is not None else ""
 
 
 async def _first(*works: Coroutine[Any, Any, None]) -> None:

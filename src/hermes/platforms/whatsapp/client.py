@@ -76,22 +76,22 @@ class Client:
     async def call(self, path: str, body: Json, *, seconds: float = CALL_SECONDS) -> Json:
         """A request that can be repeated without harm. Raises a PlatformError."""
         try:
-            return await self._asked("POST", path, body, seconds)
+            return await self._request("POST", path, body, seconds)
         except OutcomeUnknownError as error:
             raise _harmless(error) from None
 
     async def send(self, path: str, body: Json, *, seconds: float = SEND_SECONDS) -> str:
         """The id of what was sent. An answer that did not come leaves the outcome unknown."""
-        answer = await self._asked("POST", path, body, seconds)
+        answer = await self._request("POST", path, body, seconds)
         return str(answer.get("messageId") or "")
 
     async def _get(self, path: str, seconds: float) -> Json:
         try:
-            return await self._asked("GET", path, None, seconds)
+            return await self._request("GET", path, None, seconds)
         except OutcomeUnknownError as error:
             raise _harmless(error) from None
 
-    async def _asked(self, method: str, path: str, body: Json | None, seconds: float) -> Json:
+    async def _request(self, method: str, path: str, body: Json | None, seconds: float) -> Json:
         name = path.partition("?")[0]
         try:
             content = None if body is None else orjson.dumps(body)

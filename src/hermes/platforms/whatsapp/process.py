@@ -278,7 +278,7 @@ class Bridge:
         """
         async with self._starting:
             if self._child is not None and self._child.is_running:
-                return self._asked_at(self._child.address)
+                return self._client_at(self._child.address)
             if self._child is not None:
                 log.warning("The bridge ended", extra={"platform": "whatsapp", "reason": self._child.how_it_ended})
             await self._let_go()
@@ -294,9 +294,9 @@ class Bridge:
             finally:
                 if self._child is None:
                     self._release()
-            return self._asked_at(self._child.address)
+            return self._client_at(self._child.address)
 
-    def _asked_at(self, address: Address) -> Client:
+    def _client_at(self, address: Address) -> Client:
         """A session of our own: the one of the account may lead through a proxy, even to this machine."""
         if self._http is None:
             self._http = aiohttp.ClientSession(trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
@@ -314,8 +314,8 @@ class Bridge:
 
     async def guest(self) -> Client | None:
         """For the bridge that another process of the owner keeps; None when nobody does."""
-        address = await asyncio.to_thread(session_files.told_running, self._places)
-        return self._asked_at(address) if address is not None else None
+        address = await asyncio.to_thread(session_files.running_bridge, self._places)
+        return self._client_at(address) if address is not None else None
 
     async def end(self) -> None:
         """End the process, if one runs; the next one who asks starts it anew."""

@@ -84,7 +84,7 @@ def tell_running(places: Places, address: Address, pid: int) -> None:
     fresh.rename(places.running)
 
 
-def told_running(places: Places) -> Address | None:
+def running_bridge(places: Places) -> Address | None:
     with suppress(OSError, ValueError, KeyError, TypeError):  # none runs, or it is just being written
         told = json.loads(places.running.read_text("utf-8"))
         return Address(int(told["port"]), Secret(str(told["token"])))

@@ -104,7 +104,7 @@ class Me:
         return f"{self.phone}@s.whatsapp.net" if self.phone else f"{self.lid}@lid"
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         number = f"+{self.phone}" if self.phone else self.id
         return f"{' '.join(self.name.split())} ({number})" if self.name.strip() else number
 

@@ -22,12 +22,12 @@ from hermes.servers.api import (
     security,
     sessions,
 )
-from hermes.servers.api.auth import KeyRing
+from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.content import InputLimits, limits_of
 from hermes.servers.api.context import CALLER, ApiParts
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.idempotency import Repeats
-from hermes.servers.api.limits import Limits
+from hermes.servers.api.limits import RateLimits
 from hermes.servers.api.metrics import Metrics
 from hermes.servers.api.responses import routes
 from hermes.servers.app import Handler, RouteAdder, make_app
@@ -72,7 +72,7 @@ def _runs(parts: ApiParts, limits: InputLimits) -> RouteAdder:
     return add
 
 
-def make_api(parts: ApiParts, keys: KeyRing) -> web.Application:
+def make_api(parts: ApiParts, keys: ApiKeys) -> web.Application:
     """The app as it is served."""
     counts = Metrics(parts)
     app = make_app(
@@ -80,18 +80,18 @@ def make_api(parts: ApiParts, keys: KeyRing) -> web.Application:
         middlewares=[Gate(parts, keys, counts).middleware],
         largest_body=parts.gateway.config.api.max_request_bytes,
     )
-    app.on_response_prepare.append(security.dress(lambda: parts.gateway.config.api))
+    app.on_response_prepare.append(security.add_headers(lambda: parts.gateway.config.api))
     return app
 
 
 class Gate:
     """What every request passes before its handler: name, page, key, pace and body, in this order."""
 
-    def __init__(self, parts: ApiParts, keys: KeyRing, counts: Metrics) -> None:
+    def __init__(self, parts: ApiParts, keys: ApiKeys, counts: Metrics) -> None:
         self._config: Callable[[], ApiConfig] = lambda: parts.gateway.config.api
         self._keys = keys
         self._counts = counts
-        self._limits = Limits(self._config, parts.gateway.clock)
+        self._limits = RateLimits(self._config, parts.gateway.clock)
         self._repeats = Repeats(parts.gateway.db, parts.gateway.clock)
         self._largest_body = parts.gateway.config.api.max_request_bytes
 

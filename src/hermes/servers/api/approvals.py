@@ -23,7 +23,7 @@ from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.run_events import run_id_of
 from hermes.servers.api.transcripts import trimmed
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.approvals import Answer, Answered
+from hermes.services.approvals import Answered, AnswerOutcome
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM
 from hermes.store import approvals, inbox, people
@@ -71,19 +71,19 @@ class ApprovalRoutes:
         caller = request[CALLER]
         session_id = request.query.get("session_id", "")
         seen = await self._gateway.db.read(_pending, caller, now=self._gateway.clock.now())
-        chosen = [told(one, caller) for one in seen]
+        chosen = [approval_to_dict(one, caller) for one in seen]
         return json_response(
             {"object": "list", "data": [one for one in chosen if session_id in ("", one["session_id"])]}
         )
 
     async def read(self, request: web.Request) -> web.Response:
-        return json_response(told(await self._seen(request), request[CALLER]))
+        return json_response(approval_to_dict(await self._seen(request), request[CALLER]))
 
     async def answer(self, request: web.Request) -> web.Response:
         decision = read_decision(await parse.read_body(request))
         seen = await self._seen(request)
         answered = await answer(self._gateway, request[CALLER], seen.approval, decision)
-        return json_response({**told(seen, request[CALLER]), **answered})
+        return json_response({**approval_to_dict(seen, request[CALLER]), **answered})
 
     async def _seen(self, request: web.Request) -> Seen:
         approval_id = storable(request.match_info["approval_id"])
@@ -116,7 +116,7 @@ def read_decision(body: Mapping[str, Any]) -> Decision:
 async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision: Decision) -> Json:
     """Answer a question as the person behind a key. Returns what changed; a refusal is raised."""
     if not may(caller.role, Action.APPROVE_OWN):
-        raise refusal(Answered(Answer.NOT_YOURS, approval), decision)
+        raise refusal(Answered(AnswerOutcome.NOT_YOURS, approval), decision)
     await gateway.door.meet(caller.sender_id, caller.role)
     answered = await gateway.approvals.answer(
         approval.id,
@@ -126,7 +126,7 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
         reason=decision.reason,
         scope=decision.scope,
     )
-    if answered.answer is not Answer.TAKEN:
+    if answered.answer is not AnswerOutcome.TAKEN:
         raise refusal(answered, decision)
     state = ApprovalState.ALLOWED if decision.allow else ApprovalState.DENIED
     return {
@@ -140,7 +140,7 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
 
 def refusal(answered: Answered, decision: Decision) -> ApiError:
     sentence = answered.sentence(ENGLISH, allow=decision.allow)
-    if answered.answer is Answer.NOT_YOURS:
+    if answered.answer is AnswerOutcome.NOT_YOURS:
         return ApiError(403, sentence, code="approval_not_yours", kind="permission_error")
     if answered.approval is None:
         return not_found(sentence, code="approval_not_found")
@@ -156,7 +156,7 @@ def too_late(approval: Approval, sentence: str = "") -> ApiError:
             code = "run_already_ended"
         case _:
             code = "approval_expired"
-    words = sentence or Answered(Answer.TOO_LATE, approval).sentence(ENGLISH, allow=True)
+    words = sentence or Answered(AnswerOutcome.TOO_LATE, approval).sentence(ENGLISH, allow=True)
     return ApiError(409, words, code=code, kind="conflict_error", extras={"approval_id": approval.id})
 
 
@@ -168,7 +168,7 @@ def no_such_approval(approval_id: str) -> ApiError:
 # Looking
 
 
-def told(seen: Seen, caller: Caller) -> Json:
+def approval_to_dict(seen: Seen, caller: Caller) -> Json:
     approval = seen.approval
     key = SessionKey.parse(approval.lane)
     is_pending = approval.state == ApprovalState.PENDING

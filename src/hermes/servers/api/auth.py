@@ -25,7 +25,7 @@ FRESH_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-class KeyRing:
+class ApiKeys:
     """Knows every key: the default one, which is the owner's, and the named ones of the store."""
 
     def __init__(self, db: Database, clock: Clock, default: Callable[[], Secret]) -> None:

@@ -17,16 +17,16 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.servers.api import parse, response_format, results
-from hermes.servers.api.chat_stream import Telling
+from hermes.servers.api.chat_stream import ChunkWriter
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.context import CALLER, ApiParts, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request
-from hermes.servers.api.shutdown import OpenCalls
+from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript
 from hermes.servers.api.turn_stream import KEEP_ALIVE_SECONDS, follow
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.requests.requests import Ticket
+from hermes.services.requests.requests import RequestHandle
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ TRIES_TO_STOP = 10
 
 def routes(parts: ApiParts, *, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -> RouteAdder:
     def add(app: web.Application) -> None:
-        chat = Chat(parts, keep_alive_seconds)
+        chat = ChatRoutes(parts, keep_alive_seconds)
         app.router.add_post("/v1/chat/completions", chat.complete)
         app.on_shutdown.append(chat.calls.end)
 
@@ -45,7 +45,7 @@ def routes(parts: ApiParts, *, keep_alive_seconds: float = KEEP_ALIVE_SECONDS) -
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChatRequest:
     """A request as it was understood. ``model`` is the name that the answer carries."""
 
     talk: parse.Conversation
@@ -57,12 +57,12 @@ class Asked:
     stops_when_left: bool
 
 
-class Chat:
+class ChatRoutes:
     def __init__(self, parts: ApiParts, keep_alive_seconds: float) -> None:
         self._gateway = parts.gateway
         self._door = parts.gateway.door
         self._keep_alive_seconds = keep_alive_seconds
-        self.calls = OpenCalls()
+        self.calls = OpenRequests()
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         limits = limits_of(self._gateway.config.api)
@@ -81,12 +81,12 @@ class Chat:
                 answer = await self._respond(request, ticket, asked)
             return web.Response(status=499) if _is_gone(request) else answer  # half an answer is not to be kept
 
-    async def _respond(self, request: web.Request, ticket: Ticket, asked: Asked) -> web.StreamResponse:
+    async def _respond(self, request: web.Request, ticket: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
         return await (self._stream(request, ticket, asked) if asked.streams else self._answer(ticket, asked))
 
     # Reading
 
-    async def _new_messages(self, asked: Asked) -> tuple[ChatMessage, ...]:
+    async def _new_messages(self, asked: ChatRequest) -> tuple[ChatMessage, ...]:
         """What the session has not seen. A named session that is still empty takes the whole talk as its beginning."""
         talk, newest = asked.talk, asked.talk.newest
         if asked.names.is_named and len(newest) == len(talk.messages):
@@ -98,7 +98,7 @@ class Chat:
         parse.check_results(talk.messages)
         return talk.messages
 
-    def _note(self, asked: Asked) -> None:
+    def _note(self, asked: ChatRequest) -> None:
         if log.isEnabledFor(logging.DEBUG):
             last = asked.talk.messages[-1]
             says = summary(Content(last.text, last.images))
@@ -107,7 +107,7 @@ class Chat:
 
     # Answering
 
-    async def _answer(self, ticket: Ticket, asked: Asked) -> web.Response:
+    async def _answer(self, ticket: RequestHandle, asked: ChatRequest) -> web.Response:
         with self.calls.waiting():
             result = await results.end_of(ticket, self._door, asked.names, look_seconds=self._keep_alive_seconds)
         if not results.finish_reason(result):
@@ -117,11 +117,11 @@ class Chat:
         response.headers.update({**asked.names.headers(), **results.outcome_headers(result)})
         return response
 
-    async def _stream(self, request: web.Request, ticket: Ticket, asked: Asked) -> web.StreamResponse:
+    async def _stream(self, request: web.Request, ticket: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
         stream: EventStream | None = None
         try:
             async with event_stream(request, asked.names.headers()) as stream:
-                telling = Telling(
+                telling = ChunkWriter(
                     stream, asked.names, id_of(ticket), self._now(), asked.model, wants_usage=asked.wants_usage
                 )
                 await self._tell(ticket, telling)
@@ -129,7 +129,7 @@ class Chat:
             log.debug("Client is gone", extra={"session": asked.names.session_id, "turn": ticket.turn_id})
         return stream.response if stream is not None else web.Response(status=499)
 
-    async def _tell(self, ticket: Ticket, telling: Telling) -> None:
+    async def _tell(self, ticket: RequestHandle, telling: ChunkWriter) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
         try:
             with self.calls.waiting():
@@ -143,7 +143,7 @@ class Chat:
             await telling.fail(internal_error())
         await telling.stream.done()
 
-    async def _tell_all(self, ticket: Ticket, telling: Telling) -> None:
+    async def _tell_all(self, ticket: RequestHandle, telling: ChunkWriter) -> None:
         await telling.begin()
         async for event in follow(ticket, keep_alive_seconds=self._keep_alive_seconds):
             if event is not None:
@@ -161,7 +161,7 @@ class Chat:
     # A client that goes away
 
     @asynccontextmanager
-    async def _minding_the_client(self, request: web.Request, ticket: Ticket) -> AsyncIterator[None]:
+    async def _minding_the_client(self, request: web.Request, ticket: RequestHandle) -> AsyncIterator[None]:
         """Stop the turn when its client goes."""
         watcher = asyncio.create_task(self._stop_when_left(request, ticket), name="watching a client")
         try:
@@ -172,12 +172,12 @@ class Chat:
             if _is_gone(request):
                 await self._stop(ticket)
 
-    async def _stop_when_left(self, request: web.Request, ticket: Ticket) -> None:
+    async def _stop_when_left(self, request: web.Request, ticket: RequestHandle) -> None:
         while not _is_gone(request):  # noqa: ASYNC110 - the server tells nobody when a client goes
             await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
         await self._stop(ticket)
 
-    async def _stop(self, ticket: Ticket) -> None:
+    async def _stop(self, ticket: RequestHandle) -> None:
         """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment."""
         for _ in range(TRIES_TO_STOP):
             state = await self._door.stop(ticket.event_id)
@@ -187,7 +187,7 @@ class Chat:
         log.warning("Turn is slow to stop", extra={"turn": ticket.turn_id})
 
 
-def _read(request: web.Request, body: Json, limits: InputLimits, default_model: str) -> Asked:
+def _read(request: web.Request, body: Json, limits: InputLimits, default_model: str) -> ChatRequest:
     """Everything is looked at before anything is stored. ``default_model`` is named in answers to who names none."""
     _refuse_unsupported(body)
     talk = parse.read_conversation(body.get("messages"), limits)
@@ -202,7 +202,7 @@ def _read(request: web.Request, body: Json, limits: InputLimits, default_model: 
         max_tokens=parse.read_max_tokens(body, "max_completion_tokens", "max_tokens"),
         format=response_format.read_response_format(body, limits),
     )
-    return Asked(
+    return ChatRequest(
         talk,
         options,
         session_names(request),
@@ -226,7 +226,7 @@ def _refuse_unsupported(body: Json) -> None:
         raise bad_request(message, code="unsupported_parameter", param="functions")
 
 
-def id_of(ticket: Ticket) -> str:
+def id_of(ticket: RequestHandle) -> str:
     """With the event's id in it, so that `hermes trace` finds what a client asks about."""
     return f"chatcmpl-{ticket.event_id}"
 

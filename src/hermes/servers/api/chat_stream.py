@@ -12,7 +12,7 @@ from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.sse import EventStream
 from hermes.services.events import (
-    ApprovalAsked,
+    ApprovalRequested,
     SegmentEnded,
     TextArrived,
     ToolEnded,
@@ -23,7 +23,7 @@ from hermes.services.events import (
 
 
 @dataclass(slots=True)
-class Telling:
+class ChunkWriter:
     """One stream of chunks. ``saw`` is told every event of the turn and says when the stream is over."""
 
     stream: EventStream
@@ -48,7 +48,7 @@ class Telling:
             await self._progress(self._tools.started(event))
         elif isinstance(event, ToolEnded):
             await self._progress(self._tools.ended(event))
-        elif isinstance(event, ApprovalAsked):
+        elif isinstance(event, ApprovalRequested):
             await self.fail(results.approval_required(event, self.names))
             return True
         elif isinstance(event, TurnEnded):

@@ -54,7 +54,7 @@ def read_content(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> 
         return Content(_short_enough(storable(value), param, limits))
     if value is None:
         return Content()
-    found = _Found(limits)
+    found = _ContentParts(limits)
     found.take(value, param, 1)
     return Content(_short_enough(storable("\n".join(found.texts)), param, limits), tuple(found.images))
 
@@ -75,7 +75,7 @@ def summary(content: Content, letters: int = 60) -> str:
 
 
 @dataclass(slots=True)
-class _Found:
+class _ContentParts:
     limits: InputLimits
     texts: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)

@@ -21,7 +21,7 @@ from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.sse import RECORDING
 from hermes.store import idempotency
 from hermes.store.db import Database
-from hermes.store.idempotency import Kept
+from hermes.store.idempotency import StoredAnswer
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -102,16 +102,18 @@ class Repeats:
             return
         if len(body) > LARGEST_KEPT:
             return
-        headers = {str(name): value for name, value in response.headers.items() if _is_kept(name)}
+        headers = {str(name): value for name, value in response.headers.items() if _is_replayed(name)}
         now = self._clock.now()
-        kept = Kept(key, fingerprint, response.status, orjson.dumps(headers).decode(), bytes(body).decode(), now)
+        kept = StoredAnswer(
+            key, fingerprint, response.status, orjson.dumps(headers).decode(), bytes(body).decode(), now
+        )
         try:
             await self._db.write(idempotency.keep, kept)
         except StoreIsDownError as error:  # the answer itself is good; only a repeat would be worked on anew
             log.warning("Store is down", extra={"while": "keeping an answer", "reason": str(error)})
 
 
-def _is_kept(name: str) -> bool:
+def _is_replayed(name: str) -> bool:
     return name.lower() in _KEPT_HEADERS or name.lower().startswith("x-hermes-")
 
 

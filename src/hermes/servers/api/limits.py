@@ -17,7 +17,7 @@ MOST_WAITING = 1000
 """Requests of one key that may wait at the same time; the next is refused at once."""
 
 
-class Pace:
+class RequestPace:
     """How fast one key may ask. Keeps one number: when the next request would be due at an even pace."""
 
     def __init__(self) -> None:
@@ -83,13 +83,13 @@ class Slots:
         self.in_use -= 1
 
 
-class Limits:
+class RateLimits:
     """The limits of the configuration of the moment, applied to each key by its name."""
 
     def __init__(self, config: Callable[[], ApiConfig], clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._paces: dict[str, Pace] = {}
+        self._paces: dict[str, RequestPace] = {}
         self._slots: dict[str, Slots] = {}
 
     async def pace(self, name: str) -> None:
@@ -97,7 +97,7 @@ class Limits:
         api = self._config()
         if not api.requests_per_minute:
             return
-        may_come, seconds = self._paces.setdefault(name, Pace()).wait(
+        may_come, seconds = self._paces.setdefault(name, RequestPace()).wait(
             self._clock.monotonic(), api.requests_per_minute, api.queue_seconds
         )
         if not may_come:

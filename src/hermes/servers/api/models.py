@@ -43,11 +43,11 @@ class _Small:
     def _names(self) -> list[str]:
         return [AGENT_MODEL, *(name for name in self._gateway.config.model_routes if name != AGENT_MODEL)]
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _model_to_dict(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._since, "owned_by": "hermes"}
 
     async def models(self, _request: web.Request) -> web.Response:
-        return json_response({"object": "list", "data": [self._told(name) for name in self._names()]})
+        return json_response({"object": "list", "data": [self._model_to_dict(name) for name in self._names()]})
 
     async def model(self, request: web.Request) -> web.Response:
         name = request.match_info["model"]
@@ -55,7 +55,7 @@ class _Small:
             raise not_found(
                 f"There is no model {name[:100]!r} here. GET /v1/models lists them.", code="model_not_found"
             )
-        return json_response(self._told(name))
+        return json_response(self._model_to_dict(name))
 
     async def capabilities(self, request: web.Request) -> web.Response:
         return json_response(capabilities_of(request.app))

@@ -46,8 +46,8 @@ class PairingRoutes:
         platform, status = (storable(request.query.get(name, "")) for name in ("platform", "status"))
         if status and status not in STATES:
             raise bad_request(f"status is one of {', '.join(STATES)}.", code="invalid_status", param="status")
-        waiting = [told(one.pairing, one.code) for one in await self._pairings.waiting(platform)]
-        decided = [told(one) for one in await self._pairings.decided(platform)]
+        waiting = [pairing_to_dict(one.pairing, one.code) for one in await self._pairings.waiting(platform)]
+        decided = [pairing_to_dict(one) for one in await self._pairings.decided(platform)]
         return json_response(
             {"object": "list", "data": [one for one in (*waiting, *decided) if status in ("", one["status"])]}
         )
@@ -71,7 +71,7 @@ class PairingRoutes:
             raise bad_request("decision is approve, refuse or revoke.", code="invalid_decision", param="decision")
         platform = _word(body, "platform")
         if decision == "revoke":
-            return told(await self._pairings.revoke(platform, _word(body, "user_id"), by=by))
+            return pairing_to_dict(await self._pairings.revoke(platform, _word(body, "user_id"), by=by))
         code = _word(body, "code")
         if decision == "refuse":
             return await self._now(await self._pairings.refuse(platform, code, by=by))
@@ -80,7 +80,7 @@ class PairingRoutes:
 
     async def _now(self, pairing: Pairing) -> Json:
         """As it stands after the decision."""
-        return told(await self._pairings.find(pairing.platform, pairing.user_id) or pairing)
+        return pairing_to_dict(await self._pairings.find(pairing.platform, pairing.user_id) or pairing)
 
 
 def _demand_role(caller: Caller) -> None:
@@ -96,7 +96,7 @@ def _word(body: Mapping[str, Any], name: str) -> str:
     return word
 
 
-def told(pairing: Pairing, code: str = "") -> Json:
+def pairing_to_dict(pairing: Pairing, code: str = "") -> Json:
     return {
         "object": "pairing",
         "platform": pairing.platform,

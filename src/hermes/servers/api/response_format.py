@@ -79,7 +79,7 @@ def _wrong(message: str, param: str) -> ApiError:
     return bad_request(message, code="invalid_response_format", param=param)
 
 
-def shown(form: OutputFormat) -> Json:
+def format_to_dict(form: OutputFormat) -> Json:
     """As a response repeats it."""
     if form.schema is None:
         return {"type": "json_object"}

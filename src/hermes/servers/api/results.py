@@ -17,8 +17,8 @@ from hermes.core.requests import TurnResult
 from hermes.core.text import one_line
 from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
-from hermes.services.events import ApprovalAsked, TurnEnded
-from hermes.services.requests.requests import Door, RequestState, Ticket
+from hermes.services.events import ApprovalRequested, TurnEnded
+from hermes.services.requests.requests import RequestHandle, Requests, RequestState
 
 COMPLETED_HEADER = "X-Hermes-Completed"
 PARTIAL_HEADER = "X-Hermes-Partial"
@@ -101,7 +101,7 @@ def failure(result: TurnResult, names: SessionNames) -> ApiError:
     )
 
 
-def approval_required(asked: ApprovalAsked, names: SessionNames) -> ApiError:
+def approval_required(asked: ApprovalRequested, names: SessionNames) -> ApiError:
     """A synchronous call cannot wait for a person. Its turn does, and goes on when somebody answers."""
     return ApiError(
         409,
@@ -123,9 +123,11 @@ def approval_required(asked: ApprovalAsked, names: SessionNames) -> ApiError:
 # Waiting for the end
 
 
-async def end_of(ticket: Ticket, door: Door, names: SessionNames, *, look_seconds: float = LOOK_SECONDS) -> TurnResult:
+async def end_of(
+    ticket: RequestHandle, door: Requests, names: SessionNames, *, look_seconds: float = LOOK_SECONDS
+) -> TurnResult:
     """Wait for the end of the turn; an approval it meets on the way is raised."""
-    ticket.only = (ApprovalAsked, TurnEnded)
+    ticket.only = (ApprovalRequested, TurnEnded)
     while True:
         first = await ticket.within(look_seconds)
         if first is None:
@@ -133,13 +135,13 @@ async def end_of(ticket: Ticket, door: Door, names: SessionNames, *, look_second
                 return result
             continue
         for event in (first, *ticket.ready()):
-            if isinstance(event, ApprovalAsked):
+            if isinstance(event, ApprovalRequested):
                 raise approval_required(event, names)
             if isinstance(event, TurnEnded):
                 return event.result
 
 
-async def end_in_store(ticket: Ticket, door: Door) -> TurnResult | None:
+async def end_in_store(ticket: RequestHandle, door: Requests) -> TurnResult | None:
     """How it ended, if it did so without a word: a request that is stopped while it waits in line has no turn."""
     state = await door.state_of(ticket.event_id)
     if state is None or state.status not in FINAL_STATUS:

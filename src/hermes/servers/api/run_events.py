@@ -21,7 +21,7 @@ from hermes.core.ports import Clock
 from hermes.servers.api.transcripts import message_id, trimmed
 from hermes.servers.api.turn_stream import BATCH_SECONDS
 from hermes.services.events import (
-    ApprovalAsked,
+    ApprovalRequested,
     EventBus,
     SegmentEnded,
     TextArrived,
@@ -51,7 +51,7 @@ FEED_LIMITS = FeedLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RunEvent:
     """One event, ready to be sent."""
 
     sequence: int
@@ -91,7 +91,7 @@ class RunFeed:
         self._clock = clock
         self._batch_seconds = batch_seconds
         self._limits = limits
-        self._events: deque[Told] = deque()
+        self._events: deque[RunEvent] = deque()
         self._sequence = 0
         self._segment = 1
         self._text: list[str] = []
@@ -144,7 +144,7 @@ class RunFeed:
                 self._start_call(event)
             case ToolEnded():
                 self._end_call(event.call_id, event.outcome)
-            case ApprovalAsked():
+            case ApprovalRequested():
                 approval = {"id": event.approval_id, "code": event.code, "question": event.question}
                 self.tell("run.waiting_approval", approval=approval)
             case TurnEnded():
@@ -223,7 +223,7 @@ class RunFeed:
 
     def tell(self, kind: str, segment: int = 0, /, **fields: object) -> None:
         self._sequence += 1
-        told = Told(self._sequence, kind, self.dressed(kind, self._sequence, segment, fields))
+        told = RunEvent(self._sequence, kind, self.dressed(kind, self._sequence, segment, fields))
         self._events.append(told)
         self.size += len(told.raw)
         while len(self._events) > self._limits.events or (
@@ -257,7 +257,7 @@ class RunFeed:
         """The number of the oldest event that is still kept."""
         return self._events[0].sequence if self._events else self._sequence + 1
 
-    def after(self, sequence: int) -> list[Told]:
+    def after(self, sequence: int) -> list[RunEvent]:
         return [told for told in self._events if told.sequence > sequence] if sequence < self._sequence else []
 
     def place_of(self, last_event_id: str) -> int:
@@ -280,7 +280,7 @@ class RunFeed:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _OpenFeed:
     feed: RunFeed
     watching: ExitStack = field(default_factory=ExitStack)
 
@@ -292,18 +292,18 @@ class RunFeeds:
         self._bus = bus
         self._clock = clock
         self._limits = limits
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _OpenFeed] = OrderedDict()
         self.making = asyncio.Lock()
 
     def open(self, event_id: str, session_id: str, lane: str) -> RunFeed:
         """Listen for a run, from before it is stored."""
         feed = RunFeed(event_id, session_id, self._clock, limits=self._limits)
-        kept = self._kept[event_id] = _Kept(feed)
+        kept = self._kept[event_id] = _OpenFeed(feed)
         kept.watching.enter_context(self._bus.watch(self._saw(kept), lane))
         self._make_room()
         return feed
 
-    def _saw(self, kept: _Kept) -> Callable[[TurnEvent], None]:
+    def _saw(self, kept: _OpenFeed) -> Callable[[TurnEvent], None]:
         def saw(event: TurnEvent) -> None:
             kept.feed.saw(event)
             if kept.feed.is_over:

@@ -26,10 +26,10 @@ from hermes.servers.api import approvals, parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, LONGEST_NAME, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.run_events import RUN, SNAPSHOT, RunFeed, RunFeeds, Told, run_id_of
+from hermes.servers.api.run_events import RUN, SNAPSHOT, RunEvent, RunFeed, RunFeeds, run_id_of
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript
-from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, told
+from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, message_to_dict
 from hermes.servers.api.turn_stream import KEEP_ALIVE_SECONDS
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.gateway import Gateway
@@ -116,7 +116,7 @@ class Run:
         return last if last is not None and last.role is Role.ASSISTANT else None
 
     @property
-    def said(self) -> list[str]:
+    def texts(self) -> list[str]:
         return [message.text for _, message in self.answer if message.role is Role.ASSISTANT]
 
     @property
@@ -129,7 +129,7 @@ class Run:
             len(message.text) + sum(len(call.arguments) for call in message.tool_calls) for _, message in self.answer
         )
         longest = LONGEST_TEXT if size <= LARGEST_TRANSCRIPT else BEGINNING
-        return [{"message_id": name, **told(message, longest)} for name, message in self.answer]
+        return [{"message_id": name, **message_to_dict(message, longest)} for name, message in self.answer]
 
     def snapshot(self) -> Json:
         """Where it stands, for whoever missed how it came there."""
@@ -140,7 +140,7 @@ class Run:
         """How it ended, in the words of both the status and the last event."""
         turn, last = self.state.turn, self.last_words
         usage = Usage(turn.prompt_tokens, turn.completion_tokens) if turn is not None else Usage()
-        calls = told(last).get("tool_calls") if last is not None else None
+        calls = message_to_dict(last).get("tool_calls") if last is not None else None
         return {
             "output": last.text if last is not None else None,
             "tool_calls": calls if self.state.status == "completed" else None,
@@ -156,7 +156,7 @@ class Run:
         result = replace(results.result_of(self.state), error_kind=found[1] if found else "")
         return {"code": results.error_code(result), "message": results.error_text(result)}
 
-    def told(self, status: str) -> Json:
+    def to_dict(self, status: str) -> Json:
         turn, row = self.state.turn, self.state.row
         pending = [_question(asked) for asked in self.state.pending]
         return {
@@ -226,7 +226,7 @@ class RunReader:
             feed = self._feeds.open(run.event_id, run.session_id, str(run.request.session_key))
             feed.hold(run.turn_id)
             run = await self.again(run)
-            feed.resume(run.turn_id or feed.turn_id, run.snapshot(), said=run.said, calls=run.answered_calls)
+            feed.resume(run.turn_id or feed.turn_id, run.snapshot(), said=run.texts, calls=run.answered_calls)
             if run.is_over:
                 self._feeds.ended(run.event_id)
             return feed
@@ -244,12 +244,12 @@ class RunReader:
         finally:
             feed.readers -= 1
 
-    async def _events(self, stream: EventStream, feed: RunFeed, run: Run, seen: int) -> AsyncIterator[Told]:
+    async def _events(self, stream: EventStream, feed: RunFeed, run: Run, seen: int) -> AsyncIterator[RunEvent]:
         while not feed.is_left:
             if feed.first > seen + 1:
                 seen = feed.first - 1
                 snapshot = (await self.again(run)).snapshot()
-                yield Told(seen, SNAPSHOT, feed.dressed(SNAPSHOT, seen, 0, snapshot))
+                yield RunEvent(seen, SNAPSHOT, feed.dressed(SNAPSHOT, seen, 0, snapshot))
             for event in feed.after(seen):
                 seen = event.sequence
                 yield event
@@ -274,7 +274,7 @@ class RunReader:
         status = run.state.status
         last = run.last_words if status == "completed" else None
         ended = {"status": status, **run.ended(), "transcript": run.transcript()}
-        feed.conclude(f"run.{status}", ended, last_words=last.text if last is not None else "", number=len(run.said))
+        feed.conclude(f"run.{status}", ended, last_words=last.text if last is not None else "", number=len(run.texts))
 
 
 # The routes
@@ -370,7 +370,7 @@ class Runs:
         run = await self._run(request)
         if run.is_over:
             run = await self._reader.whole(run)
-        return json_response(run.told(self._status(run)))
+        return json_response(run.to_dict(self._status(run)))
 
     async def _run(self, request: web.Request) -> Run:
         name = request.match_info["run_id"]

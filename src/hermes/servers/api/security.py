@@ -184,7 +184,7 @@ def preflight_answer(request: web.Request) -> web.Response:
     return web.Response(status=204, headers=headers)
 
 
-def dress(api: Callable[[], ApiConfig]) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+def add_headers(api: Callable[[], ApiConfig]) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
     """Puts the headers on every answer, streams and refusals included, just before it is sent."""
 
     async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:

@@ -29,17 +29,17 @@ from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.run_events import run_id_of
 from hermes.servers.api.runs import Run, RunReader, feeds_of, read_request
-from hermes.servers.api.shutdown import OpenCalls
+from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers
-from hermes.servers.api.transcripts import told
+from hermes.servers.api.transcripts import message_to_dict
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM
 from hermes.store import codec, inbox
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import Line, Session, Wanted
+from hermes.store.sessions.transcripts import Session, SessionFilter, TranscriptLine
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS) -> RouteAdder:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SessionSummary:
     """A session with what a list shows of it. ``label`` is the same for talks that begin alike."""
 
     session: Session
@@ -82,7 +82,7 @@ class Shown:
     def key(self) -> SessionKey:
         return SessionKey.parse(self.session.key)
 
-    def told(self) -> Json:
+    def to_dict(self) -> Json:
         session, key = self.session, self.key
         return {
             "id": session.id,
@@ -108,7 +108,7 @@ class SessionRoutes:
         self._db = parts.gateway.db
         self._reader = reader
         self._limits = limits
-        self.calls = OpenCalls()
+        self.calls = OpenRequests()
 
     # Reading
 
@@ -121,11 +121,11 @@ class SessionRoutes:
         shown, more = found[:limit], len(found) > limit
         following = f"{shown[-1].session.updated_at!r}~{shown[-1].session.id}" if more else None
         return json_response(
-            {"object": "list", "data": [one.told() for one in shown], "has_more": more, "next_cursor": following}
+            {"object": "list", "data": [one.to_dict() for one in shown], "has_more": more, "next_cursor": following}
         )
 
     async def read(self, request: web.Request) -> web.Response:
-        return json_response((await self._find(request)).told())
+        return json_response((await self._find(request)).to_dict())
 
     async def messages(self, request: web.Request) -> web.Response:
         """In order, from the line after ``after`` on."""
@@ -147,7 +147,7 @@ class SessionRoutes:
         title = one_line(parse.read_string(body, "title", longest=LONGEST_TITLE), LONGEST_TITLE)
         shown = await self._find(request, Action.CHANGE_OWN)
         await self._db.write(transcripts.rename, shown.session.id, title)
-        return json_response(replace(shown, session=replace(shown.session, title=title)).told())
+        return json_response(replace(shown, session=replace(shown.session, title=title)).to_dict())
 
     async def delete(self, request: web.Request) -> web.Response:
         """For good. Not while something runs or waits in it."""
@@ -175,12 +175,12 @@ class SessionRoutes:
         )
         copy = await self._db.read(_find, forked, request[CALLER])
         assert copy is not None  # noqa: S101 - it was just made
-        return json_response({**copy.told(), "forked_from": shown.session.id}, 201)
+        return json_response({**copy.to_dict(), "forked_from": shown.session.id}, 201)
 
     # Talking
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        names, asked = await self._asked(request)
+        names, asked = await self._parse_request(request)
         async with self._gateway.door.ask(asked, role=request[CALLER].role) as ticket:
             with self.calls.waiting():
                 result = await results.end_of(ticket, self._gateway.door, names)
@@ -192,7 +192,10 @@ class SessionRoutes:
             "run_id": run_id_of(ticket.event_id),
             "session_id": names.session_id,
             "turn_id": result.turn_id,
-            "message": {"message_id": run.answer[-1][0] if run.answer else None, **told(_said(result.text, run))},
+            "message": {
+                "message_id": run.answer[-1][0] if run.answer else None,
+                **message_to_dict(_assistant_message(result.text, run)),
+            },
             "finish_reason": reason,
             "usage": results.usage_of(result.usage),
             "transcript": run.transcript(),
@@ -205,7 +208,7 @@ class SessionRoutes:
 
     async def stream(self, request: web.Request) -> web.StreamResponse:
         """The events of a run, until it ends or a person has to answer; then it goes on as `/v1/runs/{run_id}`."""
-        names, asked = await self._asked(request)
+        names, asked = await self._parse_request(request)
         event_id = new_id("ev")
         feeds = feeds_of(request.app, self._gateway)
         feed = feeds.open(event_id, names.session_id, str(asked.session_key))
@@ -227,7 +230,7 @@ class SessionRoutes:
                 feeds.discard(event_id)
         return stream.response
 
-    async def _asked(self, request: web.Request) -> tuple[SessionNames, AgentRequest]:
+    async def _parse_request(self, request: web.Request) -> tuple[SessionNames, AgentRequest]:
         """Everything is looked at before anything is stored."""
         body = await parse.read_body(request, self._limits)
         known = {**body, "conversation_history": None}  # the session has its own
@@ -249,7 +252,7 @@ class SessionRoutes:
         assert state is not None  # noqa: S101 - it was just stored
         return await self._reader.whole(Run(state, asked))
 
-    async def _find(self, request: web.Request, action: Action = Action.READ_OWN) -> Shown:
+    async def _find(self, request: web.Request, action: Action = Action.READ_OWN) -> SessionSummary:
         """The session that is meant, if this caller may see it; and may do this with it."""
         name, caller = storable(request.match_info["id"]), request[CALLER]
         shown = await self._db.read(_find, name, caller)
@@ -267,12 +270,12 @@ class SessionRoutes:
 # What is asked
 
 
-def _wanted(key: str, platform: str, caller: Caller) -> Wanted:
+def _wanted(key: str, platform: str, caller: Caller) -> SessionFilter:
     """A caller that does not see all sees what its own key began."""
     named = platform or ("" if caller.sees_all else PLATFORM)
     beginning = f"agent:main:{quote(named)}" if named else ""
     ending = "" if caller.sees_all else f":p={quote(caller.person)}"
-    return Wanted(key, (f"{beginning}:", f"{beginning}@") if named else ("", ""), ending)
+    return SessionFilter(key, (f"{beginning}:", f"{beginning}@") if named else ("", ""), ending)
 
 
 def _cursor(text: str) -> tuple[float, str]:
@@ -307,13 +310,13 @@ def _up_to(body: Mapping[str, Any], last: int) -> int:
 # What is told
 
 
-def _line(line: Line) -> Json:
+def _line(line: TranscriptLine) -> Json:
     message = codec.read_chat(line.body)
-    shown = told(message) if message is not None else {"role": None, "content": None, "is_damaged": True}
+    shown = message_to_dict(message) if message is not None else {"role": None, "content": None, "is_damaged": True}
     return {"seq": line.seq, "turn_id": line.turn_id or None, "created_at": line.at, **shown}
 
 
-def _said(text: str, run: Run) -> ChatMessage:
+def _assistant_message(text: str, run: Run) -> ChatMessage:
     calls = run.last_words.tool_calls if run.last_words is not None else ()
     return ChatMessage(Role.ASSISTANT, text, tool_calls=calls)
 
@@ -321,17 +324,17 @@ def _said(text: str, run: Run) -> ChatMessage:
 # In the store
 
 
-def _page(tx: Tx, wanted: Wanted, *, before: tuple[float, str], limit: int) -> list[Shown]:
-    return [_shown(tx, session) for session in transcripts.page(tx, wanted, before=before, limit=limit)]
+def _page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int) -> list[SessionSummary]:
+    return [_summarize(tx, session) for session in transcripts.page(tx, wanted, before=before, limit=limit)]
 
 
-def _find(tx: Tx, name: str, caller: Caller) -> Shown | None:
+def _find(tx: Tx, name: str, caller: Caller) -> SessionSummary | None:
     """By its own id, or by the name that this caller's client gave it."""
     session = transcripts.get(tx, name)
     if session is None or not _sees(caller, session):
         key = SessionKey(PLATFORM, ChatKind.DM, name, person=caller.person)
         session = next(iter(transcripts.newest(tx, key=str(key), limit=1)), None)
-    return _shown(tx, session) if session is not None else None
+    return _summarize(tx, session) if session is not None else None
 
 
 def _sees(caller: Caller, session: Session) -> bool:
@@ -339,14 +342,14 @@ def _sees(caller: Caller, session: Session) -> bool:
     return caller.sees_all or (key.platform == PLATFORM and key.person == caller.sender_id)
 
 
-def _shown(tx: Tx, session: Session) -> Shown:
+def _summarize(tx: Tx, session: Session) -> SessionSummary:
     lines = transcripts.lines(tx, session.id, limit=FIRST_LINES)
     opened = [message for line in lines if (message := codec.read_chat(line.body)) is not None]
     first = next((message for message in opened if message.role is Role.USER), None)
     instructions = _instructions(tx, lines[0].turn_id) if lines else ""
     talk = parse.Conversation(instructions, (first,) if first is not None else ())
     preview = one_line(first.text, PREVIEW) if first is not None else ""
-    return Shown(session, talk.label, preview, _is_busy(tx, session))
+    return SessionSummary(session, talk.label, preview, _is_busy(tx, session))
 
 
 def _instructions(tx: Tx, turn_id: str) -> str:

@@ -15,7 +15,7 @@ GRACE_SECONDS = 0.5
 LOOK_SECONDS = 0.02
 
 
-class OpenCalls:
+class OpenRequests:
     """``app.on_shutdown.append(calls.end)``, and ``with calls.waiting():`` around what may take long."""
 
     def __init__(self) -> None:

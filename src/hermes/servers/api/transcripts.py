@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hermes.core.messages import ChatMessage, Image, Json, Role
 from hermes.servers.api.results import tool_call
 from hermes.store import codec
-from hermes.store.sessions.transcripts import Line
+from hermes.store.sessions.transcripts import TranscriptLine
 
 LONGEST_TEXT = 100 * 1024
 """Of a call's arguments or result; what is longer is for the model, not for a screen."""
@@ -23,7 +23,7 @@ def message_id(turn_id: str, number: int) -> str:
     return f"msg_{turn_id}_{number}"
 
 
-def told(message: ChatMessage, longest: int = LONGEST_TEXT) -> Json:
+def message_to_dict(message: ChatMessage, longest: int = LONGEST_TEXT) -> Json:
     shown: Json = {"role": message.role.value, "content": _content(message, longest)}
     if message.tool_calls:
         calls = (tool_call(call) for call in message.tool_calls)
@@ -57,7 +57,7 @@ def _picture(image: Image) -> Json:
     }
 
 
-def answer_of(lines: Sequence[Line], turn_id: str, inputs: int) -> list[tuple[str, ChatMessage]]:
+def answer_of(lines: Sequence[TranscriptLine], turn_id: str, inputs: int) -> list[tuple[str, ChatMessage]]:
     """What the agent added in a turn: its messages and their results, each with the id of its message.
 
     ``inputs`` is how many lines the request itself brought: those come first. A line that cannot be read is left out.

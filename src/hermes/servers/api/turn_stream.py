@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 from hermes.services.events import TextArrived, TurnEnded, TurnEvent
-from hermes.services.requests.requests import Ticket
+from hermes.services.requests.requests import RequestHandle
 
 BATCH_SECONDS = 0.05
 LEAST_SECONDS = 0.025
@@ -17,7 +17,7 @@ KEEP_ALIVE_SECONDS = 10.0
 
 
 async def follow(
-    ticket: Ticket, *, least_seconds: float = LEAST_SECONDS, keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    ticket: RequestHandle, *, least_seconds: float = LEAST_SECONDS, keep_alive_seconds: float = KEEP_ALIVE_SECONDS
 ) -> AsyncIterator[TurnEvent | None]:
     """The turn's events until its end, which is the last one; None is a pause in which nothing happened.
 

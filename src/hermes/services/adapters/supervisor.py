@@ -29,7 +29,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import AccountKey, Target
-from hermes.core.manifest import AdapterParts, Kept, Manifest
+from hermes.core.manifest import AccountResource, AdapterParts, Manifest
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.services.adapters.registry import import_adapter, missing_package
@@ -44,7 +44,7 @@ UNKNOWN_SILENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SupervisorTiming:
     """How an account is kept up. An attempt at a dead network takes 20 s to fail; with the longest pause after it,
     an account hears again within 30 s of the network's return, however long that was away. A connection that ends
     within ``steady_seconds`` did not hold: the next one waits longer, though it was one."""
@@ -70,7 +70,7 @@ class Link(StrEnum):
 
 
 @dataclass(slots=True)
-class _Account:
+class _SupervisedAccount:
     """One account and how it does. Touched only on the event loop."""
 
     key: AccountKey
@@ -87,7 +87,7 @@ class _Account:
     adapter: Adapter | None = None
     task: asyncio.Task[None] | None = None
     running: asyncio.Task[None] | None = None
-    kept: Kept = field(default_factory=Kept)
+    kept: AccountResource = field(default_factory=AccountResource)
     failures: int = 0
     started_at: float = 0.0
     short_runs: int = 0
@@ -109,7 +109,7 @@ class Supervisor:
         clock: Clock,
         extras: Mapping[str, Mapping[str, Any]],
         paused_because: str = "",
-        pace: Pace = Pace(),  # noqa: B008 - frozen
+        pace: SupervisorTiming = SupervisorTiming(),  # noqa: B008 - frozen
         on_signed_out: Callable[[AccountKey, str], None] = lambda *_: None,
     ) -> None:
         """``extras`` are values that come from us and not from the configuration (the local hub).
@@ -124,7 +124,7 @@ class Supervisor:
         self._paused_because = paused_because
         self._pace = pace
         self._on_signed_out = on_signed_out
-        self._accounts: dict[AccountKey, _Account] = {}
+        self._accounts: dict[AccountKey, _SupervisedAccount] = {}
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
         self._telling: set[asyncio.Future[None]] = set()
@@ -182,7 +182,7 @@ class Supervisor:
     def status(self) -> list[dict[str, Any]]:
         return [self._status_of(account) for account in self._accounts.values()]
 
-    def _status_of(self, account: _Account) -> dict[str, Any]:
+    def _status_of(self, account: _SupervisedAccount) -> dict[str, Any]:
         self._turn_day(account)
         age = None if account.last_frame is None else max(0.0, self._clock.monotonic() - account.last_frame)
         return {
@@ -200,11 +200,11 @@ class Supervisor:
             "cure": _cure(account),
         }
 
-    def _silence_of(self, account: _Account) -> float:
+    def _silence_of(self, account: _SupervisedAccount) -> float:
         """How long nothing may be heard. Asked each time: a platform may tell how long it will be silent."""
         return account.adapter.capabilities.silence_seconds if account.adapter else UNKNOWN_SILENCE_SECONDS
 
-    def _turn_day(self, account: _Account) -> None:
+    def _turn_day(self, account: _SupervisedAccount) -> None:
         today = datetime.fromtimestamp(self._clock.now(), zone_of(self._config().timezone)).date().isoformat()
         if account.day != today:
             account.day, account.arrived, account.delivered = today, 0, 0
@@ -239,8 +239,8 @@ class Supervisor:
     def _rules(self, manifest: Manifest, config: AccountConfig) -> ProxyRules:
         return ProxyRules() if manifest.always_on else ProxyRules.of(self._config().proxies, config.proxy)
 
-    def _start(self, key: AccountKey, manifest: Manifest, config: AccountConfig) -> _Account:
-        account = _Account(key, manifest, config, self._rules(manifest, config), since=self._clock.now())
+    def _start(self, key: AccountKey, manifest: Manifest, config: AccountConfig) -> _SupervisedAccount:
+        account = _SupervisedAccount(key, manifest, config, self._rules(manifest, config), since=self._clock.now())
         if config.missing:
             self._change(account, Link.INCOMPLETE, f"missing: {', '.join(config.missing)}")
         elif self._paused_because and not manifest.always_on:
@@ -249,7 +249,7 @@ class Supervisor:
             account.task = asyncio.create_task(self._keep_up(account), name=f"account {key}")
         return account
 
-    def _stop(self, account: _Account) -> None:
+    def _stop(self, account: _SupervisedAccount) -> None:
         account.adapter = None
         if account.task is not None:
             account.task.cancel()
@@ -282,7 +282,7 @@ class Supervisor:
 
     # Keeping one account up
 
-    async def _keep_up(self, account: _Account) -> None:
+    async def _keep_up(self, account: _SupervisedAccount) -> None:
         """Run the adapter again and again until cancelled. The HTTP session and what is kept outlive the adapter's
         restarts, so that a broken poll never cuts a send in flight."""
         try:
@@ -299,7 +299,7 @@ class Supervisor:
         finally:
             await account.kept.close()
 
-    async def _run_once(self, account: _Account, http: aiohttp.ClientSession) -> float | None:
+    async def _run_once(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> float | None:
         """One life of an adapter. Returns the pause before the next, or None when there is to be none."""
         account.frames_this_run = 0
         account.sends_are_refused = False
@@ -330,7 +330,7 @@ class Supervisor:
             log.exception("Adapter broke", extra={"platform": account.key.platform, "account": account.key.account})
             return self._broke(account, Link.BROKEN, f"{type(error).__name__}: {error}", self._backoff(account))
 
-    async def _run_adapter(self, account: _Account, http: aiohttp.ClientSession) -> None:
+    async def _run_adapter(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
         adapter = await self._build(account, http)
         account.adapter, account.capabilities = adapter, adapter.capabilities
         assert self._emit_for is not None  # noqa: S101 - connect() comes first
@@ -342,7 +342,7 @@ class Supervisor:
             running.cancel()
             await asyncio.wait({running}, timeout=5)
 
-    async def _build(self, account: _Account, http: aiohttp.ClientSession) -> Adapter:
+    async def _build(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> Adapter:
         values = {**account.config.values, **self._extras.get(account.key.platform, {})}
         cursor = await self._db.read(people.marks, account.key.platform, account.key.account)
         parts = AdapterParts(
@@ -365,7 +365,7 @@ class Supervisor:
         except ImportError as error:
             raise ConfigError(missing_package(account.manifest, error)) from error
 
-    async def _watch(self, account: _Account, running: asyncio.Task[None]) -> None:
+    async def _watch(self, account: _SupervisedAccount, running: asyncio.Task[None]) -> None:
         """Wait for the adapter to end; end it when no good frame came for too long. Half-open sockets die here."""
         started = self._clock.monotonic()
         while True:
@@ -378,7 +378,7 @@ class Supervisor:
             if silent > self._silence_of(account):
                 raise _SilentError(f"no frame for {silent:.0f} s")
 
-    def _alive(self, account: _Account) -> None:
+    def _alive(self, account: _SupervisedAccount) -> None:
         account.last_frame = self._clock.monotonic()
         account.frames_this_run += 1
         if account.state is not Link.CONNECTED and not account.sends_are_refused:
@@ -387,25 +387,25 @@ class Supervisor:
             self._change(account, Link.CONNECTED, "")
             self._tell_connected(account)
 
-    def _tell_connected(self, account: _Account) -> None:
+    def _tell_connected(self, account: _SupervisedAccount) -> None:
         if self._on_connected is not None:
-            telling = asyncio.ensure_future(self._told_connected(str(account.key)))
+            telling = asyncio.ensure_future(self._notify_connected(str(account.key)))
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
-    async def _told_connected(self, account: str) -> None:
+    async def _notify_connected(self, account: str) -> None:
         assert self._on_connected is not None  # noqa: S101
         try:
             await self._on_connected(account)
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"account": account, "reason": str(error)})
 
-    def _broke(self, account: _Account, state: Link, reason: str, pause: float) -> float:
+    def _broke(self, account: _SupervisedAccount, state: Link, reason: str, pause: float) -> float:
         account.failures += 1
         self._change(account, state, reason, reconnect_in=pause)
         return pause
 
-    def _change(self, account: _Account, state: Link, reason: str, reconnect_in: float | None = None) -> None:
+    def _change(self, account: _SupervisedAccount, state: Link, reason: str, reconnect_in: float | None = None) -> None:
         """Say it once when a thing goes down and once when it is back."""
         was, account.state = account.state, state
         is_news = was is not state
@@ -425,7 +425,7 @@ class Supervisor:
         if state is Link.SIGNED_OUT:
             self._on_signed_out(account.key, f"{reason} → {_cure(account)}" if account.cure else reason)
 
-    def _backoff(self, account: _Account) -> float:
+    def _backoff(self, account: _SupervisedAccount) -> float:
         steps = self._pace.backoff_seconds
         has_held = self._clock.monotonic() - account.started_at >= self._pace.steady_seconds
         account.short_runs = 0 if has_held and account.frames_this_run else account.short_runs + 1
@@ -442,7 +442,7 @@ def _same(old: AccountConfig, new: AccountConfig) -> bool:
     return (old.values, old.proxy, old.missing, old.enabled) == (new.values, new.proxy, new.missing, new.enabled)
 
 
-def _routine(account: _Account) -> str:
+def _routine(account: _SupervisedAccount) -> str:
     """What may look like trouble in a log and is none."""
     is_routine = account.capabilities is not None and account.capabilities.ends_connections
     if not is_routine or account.state is not Link.CONNECTED or not account.reconnects:
@@ -451,7 +451,7 @@ def _routine(account: _Account) -> str:
     return f"resumed {times}, as {account.manifest.title} makes everyone do"
 
 
-def _cure(account: _Account) -> str:
+def _cure(account: _SupervisedAccount) -> str:
     match account.state:
         case Link.SIGNED_OUT if account.cure:
             return f"{account.cure}; then hermes gateway restart"

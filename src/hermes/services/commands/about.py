@@ -7,15 +7,15 @@ from typing import Any
 
 import hermes
 from hermes.core.dataclasses import dataclass
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
-from hermes.services.commands.base import Command, CommandContext, command
+from hermes.services.commands.base import CommandContext, SlashCommand, command
 from hermes.services.commands.busy import meaning
 from hermes.services.models import is_there, route_of
 from hermes.store import chat_settings, inbox
-from hermes.store.chat_settings import Choices
+from hermes.store.chat_settings import ChatSettings
 from hermes.store.db import Tx
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session
@@ -55,7 +55,7 @@ async def commands(ctx: CommandContext) -> str:
     return "\n".join(lines)
 
 
-def grouped(known: dict[str, Command], role: PersonRole) -> Iterator[tuple[str, list[Command]]]:
+def grouped(known: dict[str, SlashCommand], role: PersonRole) -> Iterator[tuple[str, list[SlashCommand]]]:
     """The commands that somebody of this role may use, by group, each once."""
     mine = {each.name: each for each in known.values() if at_least(role, each.role)}
     placed = {name for names in GROUPS.values() for name in names}
@@ -66,7 +66,7 @@ def grouped(known: dict[str, Command], role: PersonRole) -> Iterator[tuple[str, 
             yield group, found
 
 
-def _heading(group: str, words: Words) -> str:
+def _heading(group: str, words: Texts) -> str:
     return {
         "talk": words.HELP_TALK,
         "work": words.HELP_WORK,
@@ -77,11 +77,11 @@ def _heading(group: str, words: Words) -> str:
     }.get(group, words.HELP_MORE)
 
 
-def _line(known: Command, words: Words) -> str:
+def _line(known: SlashCommand, words: Texts) -> str:
     return f"{known.usage or '/' + known.name} — {words.summary(known.name, known.summary)}"
 
 
-def _explained(known: Command, words: Words) -> Iterator[str]:
+def _explained(known: SlashCommand, words: Texts) -> Iterator[str]:
     yield _line(known, words)
     if known.also:
         yield words.HELP_ALSO.format(names=", ".join(f"/{name}" for name in known.also))
@@ -93,7 +93,7 @@ def _explained(known: Command, words: Words) -> Iterator[str]:
 class _Here:
     """How this chat stands."""
 
-    choices: Choices
+    choices: ChatSettings
     session: Session | None
     busy_mode: str
     queued: int
@@ -136,7 +136,7 @@ async def _doing(ctx: CommandContext, code: str) -> str:
     return ctx.words.STATUS_IDLE
 
 
-def _connected(snapshot: dict[str, Any], words: Words) -> Iterator[str]:
+def _connected(snapshot: dict[str, Any], words: Texts) -> Iterator[str]:
     states = {str(one["account"]): str(one["state"]) for one in snapshot["platforms"]}
     up = [account for account, state in states.items() if state == "connected"]
     down = [f"{account} ({words.state(state)})" for account, state in states.items() if state != "connected"]
@@ -145,7 +145,7 @@ def _connected(snapshot: dict[str, Any], words: Words) -> Iterator[str]:
         yield words.STATUS_DOWN.format(names=", ".join(down))
 
 
-def _waiting(queued: int, questions: int, words: Words) -> Iterator[str]:
+def _waiting(queued: int, questions: int, words: Texts) -> Iterator[str]:
     if queued:
         yield words.STATUS_WAITING.format(count=queued)
     if questions > 1:
@@ -166,7 +166,7 @@ def _personality(ctx: CommandContext, here: _Here) -> Iterator[str]:
         yield ctx.words.STATUS_PERSONALITY.format(name=name)
 
 
-def _session(session: Session | None, words: Words) -> str:
+def _session(session: Session | None, words: Texts) -> str:
     if session is None:
         return words.STATUS_NO_SESSION
     named = words.SESSION_TITLE.format(title=one_line(session.title, TITLE_LENGTH))

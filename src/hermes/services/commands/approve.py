@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hermes.core.approval import Scope, TypedApproval, read_approve, read_deny
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.text import one_line
-from hermes.services.approvals import Answer, Answered, Waiting
+from hermes.services.approvals import Answered, AnswerOutcome, PendingApproval
 from hermes.services.commands.base import CommandContext, command
 from hermes.store.approvals import Approval
 from hermes.store.grants import Grant
@@ -33,7 +33,7 @@ async def approve(ctx: CommandContext) -> str:
     return await _answer(ctx, waiting[0].approval, allow=True, scope=typed.scope)
 
 
-async def _approve_code(ctx: CommandContext, typed: TypedApproval, waiting: Sequence[Waiting]) -> str:
+async def _approve_code(ctx: CommandContext, typed: TypedApproval, waiting: Sequence[PendingApproval]) -> str:
     approval = await _find(ctx, typed.word, waiting)
     if approval is None:
         return _which(ctx, waiting) if waiting else ctx.words.APPROVALS_NOTHING_HERE
@@ -82,7 +82,7 @@ async def approvals(ctx: CommandContext) -> str:
     return "\n".join(lines) or words.APPROVALS_NOTHING
 
 
-def _subject(words: Words, grant: Grant) -> str:
+def _subject(words: Texts, grant: Grant) -> str:
     form = words.GRANT_SESSION if grant.scope == Scope.SESSION else words.GRANT_ALWAYS
     return form.format(subject=one_line(grant.subject, 120))
 
@@ -90,16 +90,16 @@ def _subject(words: Words, grant: Grant) -> str:
 # Answering
 
 
-async def _waiting(ctx: CommandContext) -> list[Waiting]:
+async def _waiting(ctx: CommandContext) -> list[PendingApproval]:
     return await ctx.approvals.waiting_in(target=str(ctx.session_key.target), lane=ctx.lane)
 
 
-def _was_seen(ctx: CommandContext, waiting: Waiting) -> bool:
+def _was_seen(ctx: CommandContext, waiting: PendingApproval) -> bool:
     """Whether the answer was written after the question was shown. An old message that was edited proves nothing."""
     return not ctx.is_edit and waiting.is_older_than(sent_at=ctx.sent_at, received_at=ctx.received_at)
 
 
-async def _find(ctx: CommandContext, word: str, waiting: Sequence[Waiting]) -> Approval | None:
+async def _find(ctx: CommandContext, word: str, waiting: Sequence[PendingApproval]) -> Approval | None:
     """The question a code names: one that waits here, else any with this code."""
     code = word.upper()
     here = next((one.approval for one in waiting if one.approval.code == code), None)
@@ -111,7 +111,7 @@ async def _answer(
 ) -> str:
     answered = await _answered(ctx, approval, allow=allow, reason=reason, scope=scope)
     is_here = approval.lane == ctx.lane or approval.target == str(ctx.session_key.target)
-    if answered.answer is Answer.NOT_YOURS and not is_here:
+    if answered.answer is AnswerOutcome.NOT_YOURS and not is_here:
         return ctx.words.APPROVALS_NO_SUCH  # a stranger to it learns nothing about it
     return answered.sentence(ctx.words, allow=allow)
 
@@ -128,31 +128,35 @@ async def _answered(ctx: CommandContext, approval: Approval, *, allow: bool, rea
 
 
 async def _answer_all(
-    ctx: CommandContext, chosen: Sequence[Waiting], waiting: Sequence[Waiting], scope: Scope | None, reason: str = ""
+    ctx: CommandContext,
+    chosen: Sequence[PendingApproval],
+    waiting: Sequence[PendingApproval],
+    scope: Scope | None,
+    reason: str = "",
 ) -> str:
     """Answer each of these; ``scope`` None denies. What could not be answered is said."""
     if not waiting:
         return ctx.words.APPROVALS_NOTHING_HERE
-    counted: Counter[Answer] = Counter()
+    counted: Counter[AnswerOutcome] = Counter()
     for one in chosen:
         answered = await _answered(ctx, one.approval, allow=scope is not None, reason=reason, scope=scope or Scope.ONCE)
         counted[answered.answer] += 1
     words = ctx.words
     form = words.DENIED_OF if scope is None else words.APPROVED_OF
-    told = [form.format(count=counted[Answer.TAKEN], all=len(waiting))]
-    if counted[Answer.NOT_YOURS]:
-        told.append(words.OTHERS_ANSWER.format(count=counted[Answer.NOT_YOURS]))
-    if counted[Answer.TOO_LATE]:
-        told.append(words.ANSWERED_MEANWHILE.format(count=counted[Answer.TOO_LATE]))
+    told = [form.format(count=counted[AnswerOutcome.TAKEN], all=len(waiting))]
+    if counted[AnswerOutcome.NOT_YOURS]:
+        told.append(words.OTHERS_ANSWER.format(count=counted[AnswerOutcome.NOT_YOURS]))
+    if counted[AnswerOutcome.TOO_LATE]:
+        told.append(words.ANSWERED_MEANWHILE.format(count=counted[AnswerOutcome.TOO_LATE]))
     unseen = [one for one in waiting if one not in chosen]
     if unseen:
         told.append(words.ASKED_AFTER.format(questions=_list(unseen)))
     return words.GAP.join(told)
 
 
-def _which(ctx: CommandContext, waiting: Sequence[Waiting]) -> str:
+def _which(ctx: CommandContext, waiting: Sequence[PendingApproval]) -> str:
     return ctx.words.WHICH_QUESTION.format(questions=_list(waiting))
 
 
-def _list(waiting: Sequence[Waiting]) -> str:
+def _list(waiting: Sequence[PendingApproval]) -> str:
     return "; ".join(f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MOST_SHOWN])

@@ -14,8 +14,8 @@ from hermes.config import Config, Loaded
 from hermes.core.approval import read_button
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, PlatformError
-from hermes.core.i18n.catalogue import told, words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.catalogue import localize, words_of
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import InboundMessage, OutboundMessage, Press
@@ -24,9 +24,9 @@ from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Adapter, AnswersPresses, Clock
 from hermes.core.roles import Action, may
 from hermes.core.slash_command import nearest, read_command
-from hermes.services.approvals import Answer, Approvals
+from hermes.services.approvals import AnswerOutcome, Approvals
 from hermes.services.inbound.intake import lane_key
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.people.pairing import Pairings
 from hermes.services.turns.lanes import Lanes
 from hermes.store import inbox, outbox, people
@@ -42,7 +42,7 @@ ReachOf = Callable[[SessionKey, str, str], ToolContext]
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class SlashCommand:
     name: str
     summary: str
     role: PersonRole
@@ -57,19 +57,19 @@ def command(
     """Mark a function as a slash command. It is found by ``collect``."""
 
     def mark(run: Run) -> Run:
-        run.command = Command(name, summary, role, run, also, usage)  # type: ignore[attr-defined]
+        run.command = SlashCommand(name, summary, role, run, also, usage)  # type: ignore[attr-defined]
         return run
 
     return mark
 
 
-def collect(modules: Iterable[str]) -> dict[str, Command]:
+def collect(modules: Iterable[str]) -> dict[str, SlashCommand]:
     """Every marked function of these modules, which are imported now, by each of its names."""
-    found: dict[str, Command] = {}
+    found: dict[str, SlashCommand] = {}
     for module in modules:
         for value in vars(import_module(module)).values():
             marked = getattr(value, "command", None)
-            if isinstance(marked, Command):
+            if isinstance(marked, SlashCommand):
                 found.update(dict.fromkeys((marked.name, *marked.also), marked))
     return found
 
@@ -89,7 +89,7 @@ class CommandContext:
     session_key: SessionKey
     sender_id: str
     person: Person
-    commands: dict[str, Command]
+    commands: dict[str, SlashCommand]
     db: Database
     clock: Clock
     lanes: Lanes
@@ -101,7 +101,7 @@ class CommandContext:
     reach_of: ReachOf
     loaded: Callable[[], Loaded]
     read_again: Callable[[], Awaitable[None]]
-    words: Words
+    words: Texts
     sent_at: float = 0.0
     received_at: float = 0.0
     is_edit: bool = False
@@ -121,7 +121,7 @@ class CommandParts:
     clock: Clock
     lanes: Lanes
     approvals: Approvals
-    letters: Letters
+    letters: OutboxWriter
     config: Callable[[], Config]
     status: Callable[[], Awaitable[dict[str, Any]]]
     adapter_of: Callable[[Target], Adapter | None]
@@ -143,7 +143,7 @@ class Pressed:
 class Dispatcher:
     """Acts on stored commands and presses. Their effect may run twice after a crash, so each must bear it."""
 
-    def __init__(self, parts: CommandParts, commands: dict[str, Command]) -> None:
+    def __init__(self, parts: CommandParts, commands: dict[str, SlashCommand]) -> None:
         self._parts = parts
         self._commands = commands
 
@@ -169,7 +169,7 @@ class Dispatcher:
         try:
             return await known.run(context)
         except GatewayError as error:
-            return words.COMMAND_FAILED.format(reason=told(error, words))
+            return words.COMMAND_FAILED.format(reason=localize(error, words))
 
     def _unknown(self, name: str, context: CommandContext) -> str:
         """Say so, and name what was probably meant among what this person may use."""
@@ -209,7 +209,7 @@ class Dispatcher:
             event.is_edit,
         )
 
-    def _words(self, person: Person | None, event: InboundMessage | Press) -> Words:
+    def _words(self, person: Person | None, event: InboundMessage | Press) -> Texts:
         own = person.language if person is not None else ""
         text = event.text if isinstance(event, InboundMessage) else ""
         return words_of(pick(self._parts.config().language, own, hint=event.language, text=text))
@@ -233,10 +233,10 @@ class Dispatcher:
         answered = await self._parts.approvals.answer(
             button.approval_id, allow=button.allow, scope=button.scope, platform=platform, sender_id=press.sender_id
         )
-        return Pressed(answered.sentence(words, allow=button.allow), counts=answered.answer is Answer.TAKEN)
+        return Pressed(answered.sentence(words, allow=button.allow), counts=answered.answer is AnswerOutcome.TAKEN)
 
     async def _decide_about(
-        self, person: Person | None, words: Words, platform: str, code: str, approve: bool
+        self, person: Person | None, words: Texts, platform: str, code: str, approve: bool
     ) -> Pressed:
         """A button under a stranger's request, pressed by whoever saw it: only some may decide."""
         parts = self._parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.core.lane import BusyMode
 from hermes.services.commands.base import CommandContext, command
@@ -22,7 +22,7 @@ async def busy(ctx: CommandContext) -> str:
     )
 
 
-def meaning(words: Words, mode: BusyMode) -> str:
+def meaning(words: Texts, mode: BusyMode) -> str:
     meanings = {
         BusyMode.INTERRUPT: words.BUSY_INTERRUPT,
         BusyMode.QUEUE: words.BUSY_QUEUE,

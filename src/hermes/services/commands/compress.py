@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from hermes.core.i18n.catalogue import told
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.catalogue import localize
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns.compression import Compressed, Compression
@@ -29,16 +29,16 @@ async def compress(ctx: CommandContext) -> str:
     work = service.begin(SessionKey.parse(ctx.lane), session_id, is_preview=bool(given))
     await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
     if work.done():
-        return _told(ctx.words, work)
-    service.tell_when_done(work, ctx.session_key.target, lambda done: _told(ctx.words, done))
+        return _describe_result(ctx.words, work)
+    service.tell_when_done(work, ctx.session_key.target, lambda done: _describe_result(ctx.words, done))
     return ctx.words.COMPRESS_AT_IT
 
 
-def _told(words: Words, work: asyncio.Task[Compressed]) -> str:
+def _describe_result(words: Texts, work: asyncio.Task[Compressed]) -> str:
     if work.cancelled():
         return words.COMPRESS_NOT_DONE.format(reason=words.COMPRESS_STOPPING)
     if (error := work.exception()) is not None:
-        return words.COMPRESS_NOT_DONE.format(reason=told(error, words))
+        return words.COMPRESS_NOT_DONE.format(reason=localize(error, words))
     made = work.result()
     form = words.COMPRESS_DONE if made.revision else words.COMPRESS_WOULD
     return form.format(lines=made.lines, before=made.characters, after=len(made.summary), summary=made.summary)

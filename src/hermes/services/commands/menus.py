@@ -18,7 +18,7 @@ from hermes.core.keys import AccountKey, ChatKind, SessionKey, Target
 from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, CommandHint, SetsCommands
 from hermes.services.commands.about import grouped
-from hermes.services.commands.base import Command
+from hermes.services.commands.base import SlashCommand
 from hermes.store import people
 from hermes.store.db import Database
 
@@ -36,7 +36,7 @@ class Menus:
         db: Database,
         config: Callable[[], Config],
         adapter_of: Callable[[Target], Adapter | None],
-        commands: Mapping[str, Command],
+        commands: Mapping[str, SlashCommand],
     ) -> None:
         self._db = db
         self._config = config

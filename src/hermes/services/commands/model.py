@@ -15,7 +15,7 @@ async def model(ctx: CommandContext) -> str:
     verb, _, name = ctx.rest.strip().partition(" ")
     match verb.lower():
         case "" | "show":
-            return await _shown(ctx)
+            return await _describe_model(ctx)
         case "list":
             return await _listed(ctx)
         case "default":
@@ -34,7 +34,7 @@ def may_choose(ctx: CommandContext) -> bool:
     return ctx.config().model.users_may_choose and (lane.kind is ChatKind.DM or bool(lane.person))
 
 
-async def _shown(ctx: CommandContext) -> str:
+async def _describe_model(ctx: CommandContext) -> str:
     config, words = ctx.config(), ctx.words
     kept = await ctx.db.read(chat_settings.of_lane, ctx.lane)
     settled = route_of(config, SessionKey.parse(ctx.lane))

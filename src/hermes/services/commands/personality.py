@@ -14,7 +14,7 @@ from hermes.store import chat_settings
 async def personality(ctx: CommandContext) -> str:
     wanted = ctx.rest.strip()
     if not wanted:
-        return await _shown(ctx)
+        return await _describe_personality(ctx)
     if not _may_choose(ctx):
         return ctx.words.PERSONALITY_NOT_YOURS
     known = {name.casefold(): name for name in ctx.config().personalities}
@@ -37,7 +37,7 @@ def _may_choose(ctx: CommandContext) -> bool:
     return is_own or at_least(ctx.role, PersonRole.ADMIN)
 
 
-async def _shown(ctx: CommandContext) -> str:
+async def _describe_personality(ctx: CommandContext) -> str:
     config = ctx.config()
     chosen = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).personality
     now = config.persona_for(SessionKey.parse(ctx.lane), chosen).name

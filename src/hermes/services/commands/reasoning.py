@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.commands.model import may_choose
 from hermes.store import chat_settings
@@ -30,7 +30,7 @@ async def reasoning(ctx: CommandContext) -> str:
     return words.REASONING_SET.format(level=chosen, meaning=meaning(words, chosen))
 
 
-def meaning(words: Words, level: str) -> str:
+def meaning(words: Texts, level: str) -> str:
     meanings = {
         "low": words.REASONING_LOW,
         "medium": words.REASONING_MEDIUM,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hermes.core.people import PersonRole
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.restart import Restarts
+from hermes.services.restart import RestartRequest
 
 
 @command("restart", summary="Start the gateway anew; what runs goes on afterwards", role=PersonRole.ADMIN)
 async def restart(ctx: CommandContext) -> str:
-    restarts = ctx.parts.get(Restarts)
+    restarts = ctx.parts.get(RestartRequest)
     if restarts.is_over(ctx.received_at):
         return ctx.words.RESTART_BACK  # the process ended before this was answered
     if not restarts.begin(f"asked in {ctx.session_key.target}"):

@@ -13,7 +13,7 @@ from hermes.store import codec
 from hermes.store.inbox import InboxRow
 from hermes.store.sessions import transcripts
 from hermes.store.turns import retry as retrying
-from hermes.store.turns.retry import Place
+from hermes.store.turns.retry import RetryOrigin
 
 SHOWN = 80
 
@@ -24,12 +24,12 @@ async def retry(ctx: CommandContext) -> str:
     if not session_id:
         return ctx.words.RETRY_NOTHING
     key = ctx.session_key
-    place = Place(ctx.lane, key.platform, key.account, ctx.sender_id, ctx.person.id)
+    place = RetryOrigin(ctx.lane, key.platform, key.account, ctx.sender_id, ctx.person.id)
 
     def again(row: InboxRow | None, said: str) -> tuple[str, str]:
         if row is None:
             return "message", codec.dump(_spoken_anew(ctx, said))
-        return row.kind, codec.dump(_said_here(codec.load_message(row.body), key))
+        return row.kind, codec.dump(_moved_here(codec.load_message(row.body), key))
 
     # The lane is woken when this command has been answered, so that the new answer stands below.
     retried = await ctx.db.write(retrying.retry, session_id, place, again, asked=ctx.event_id, now=ctx.clock.now())
@@ -40,7 +40,7 @@ async def retry(ctx: CommandContext) -> str:
     return ctx.words.RETRY.format(text=one_line(retried.text, SHOWN)) if retried.text else ctx.words.RETRY_NOTHING
 
 
-def _said_here(message: InboundMessage, key: SessionKey) -> InboundMessage:
+def _moved_here(message: InboundMessage, key: SessionKey) -> InboundMessage:
     """The same message, as if it were written in this chat; one from elsewhere cannot be quoted or fetched here."""
     if message.session_key.target == key.target:
         return message

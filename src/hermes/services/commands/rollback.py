@@ -8,8 +8,8 @@ from pathlib import Path
 from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.agent.workspace.checkpoints import UNDO, Checkpoints
 from hermes.core.errors import ToolError
-from hermes.core.i18n.catalogue import told
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.catalogue import localize
+from hermes.core.i18n.en import Texts
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of
@@ -31,7 +31,7 @@ async def rollback(ctx: CommandContext) -> str:
     try:
         undone = await ctx.parts.get(Checkpoints).undo(tools, number, force=bool(more.strip()))
     except ToolError as refused:
-        return told(refused, ctx.words)
+        return localize(refused, ctx.words)
     form = ctx.words.ROLLBACK_REMOVED if undone.before == ABSENT else ctx.words.ROLLBACK_RESTORED
     return form.format(number=undone.number, name=_name(tools, undone))
 
@@ -58,10 +58,10 @@ async def _list(ctx: CommandContext) -> str:
 
 
 def _name(tools: ToolContext, change: Checkpoint) -> str:
-    return one_line(tools.shown(Path(change.path)), PATH_CHARACTERS)
+    return one_line(tools.relative_path(Path(change.path)), PATH_CHARACTERS)
 
 
-def _note(words: Words, change: Checkpoint) -> str:
+def _note(words: Texts, change: Checkpoint) -> str:
     if change.undone_at is not None:
         return words.ROLLBACK_TAKEN_BACK
     if change.before == ABSENT:

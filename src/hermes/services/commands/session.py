@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Stopped
@@ -24,7 +24,7 @@ async def stop(ctx: CommandContext) -> str:
     return ctx.words.STOPPED + _what_stopped(ctx.words, stopped)
 
 
-def _what_stopped(words: Words, stopped: Stopped) -> str:
+def _what_stopped(words: Texts, stopped: Stopped) -> str:
     told = words.STOPPED_TURN if stopped.turn_id else ""
     if stopped.set_aside:
         form = words.STOPPED_ONE if stopped.set_aside == 1 else words.STOPPED_MANY

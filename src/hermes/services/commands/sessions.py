@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import Role
 from hermes.core.text import one_line
@@ -129,7 +129,7 @@ def _branch(tx: Tx, lane: str, copy_id: str, name: str, *, now: float) -> int:
     return here.seq
 
 
-def _last_lines(tx: Tx, words: Words, lane: str, count: int) -> list[str]:
+def _last_lines(tx: Tx, words: Texts, lane: str, count: int) -> list[str]:
     here = transcripts.current(tx, lane)
     if here is None:
         return []
@@ -138,12 +138,12 @@ def _last_lines(tx: Tx, words: Words, lane: str, count: int) -> list[str]:
     return [forms[m.role].format(text=one_line(m.text, LINE_LENGTH)) for m in spoken[-count:]]
 
 
-def _line(words: Words, number: int, session: Session, here: str) -> str:
+def _line(words: Texts, number: int, session: Session, here: str) -> str:
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.updated_at))
     mark = words.SESSIONS_HERE if session.id == here else ""
     title = _title(words, session)
     return words.SESSIONS_LINE.format(number=number, title=title, lines=session.seq, day=day) + mark
 
 
-def _title(words: Words, session: Session) -> str:
+def _title(words: Texts, session: Session) -> str:
     return words.SESSION_TITLE.format(title=one_line(session.title, TITLE_LENGTH)) if session.title else session.id

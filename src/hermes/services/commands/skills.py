@@ -11,7 +11,7 @@ from hermes.agent.skills.enable import SkillSwitches
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import Skill, same_name
 from hermes.agent.skills.render import listed, missing_lines, view
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
@@ -85,10 +85,10 @@ async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str
         taken=frozenset(same_name(known) for known in ctx.commands),
     )
     await asyncio.to_thread(library.refresh)
-    return await asyncio.to_thread(_told, ctx.words, library, candidate.skill)
+    return await asyncio.to_thread(_describe_installed, ctx.words, library, candidate.skill)
 
 
-def _told(words: Words, library: SkillLibrary, installed: Skill) -> str:
+def _describe_installed(words: Texts, library: SkillLibrary, installed: Skill) -> str:
     skill = library.get(installed.name)
     lines = [
         words.SKILL_INSTALLED.format(name=skill.name, about=one_line(skill.description, 200)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.toolkit.toolsets import FINDING, GROUPS
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.core.people import PersonRole
 from hermes.services.commands.base import CommandContext, command
@@ -24,7 +24,7 @@ async def tools(ctx: CommandContext) -> str:
     return "\n".join([head, *(_line(ctx.words, group, names) for group, names in sorted(groups.items()))])
 
 
-def _line(words: Words, group: str, names: list[str]) -> str:
+def _line(words: Texts, group: str, names: list[str]) -> str:
     known = GROUPS.get(group)
     form = words.TOOLS_GROUP if known else words.TOOLS_OTHER
     return form.format(group=group, about=words.group(group, known.about if known else ""), names=", ".join(names))

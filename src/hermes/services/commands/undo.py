@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.store.sessions import transcripts
@@ -23,10 +23,10 @@ async def undo(ctx: CommandContext) -> str:
         return ctx.words.UNDO_NOTHING
     count = int(given or 1)
     undone = await ctx.db.write(rewind.undo, session_id, count=count, asked=ctx.event_id, now=ctx.clock.now())
-    return _told(ctx.words, undone)
+    return _describe_undone(ctx.words, undone)
 
 
-def _told(words: Words, undone: Undone) -> str:
+def _describe_undone(words: Texts, undone: Undone) -> str:
     if undone.is_busy:
         return words.UNDO_BUSY
     if undone.revision:

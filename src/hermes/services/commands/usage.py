@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, tzinfo
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
@@ -23,13 +23,13 @@ async def usage_(ctx: CommandContext) -> str:
     everybodys = at_least(ctx.role, PersonRole.ADMIN)
     here, mine, others = await ctx.db.read(_spent, ctx.lane, ctx.person.id, since, everybodys)
     lines = [
-        ctx.words.USAGE_SESSION.format(spent=told(here, ctx.words)),
-        ctx.words.USAGE_YOU.format(spent=told(mine, ctx.words)),
+        ctx.words.USAGE_SESSION.format(spent=format_usage(here, ctx.words)),
+        ctx.words.USAGE_YOU.format(spent=format_usage(mine, ctx.words)),
     ]
     if others:
-        lines.append(ctx.words.USAGE_EVERYBODY.format(spent=told(_sum(others), ctx.words)))
+        lines.append(ctx.words.USAGE_EVERYBODY.format(spent=format_usage(_sum(others), ctx.words)))
         lines += [
-            f"  {one_line(name, NAME_LENGTH) or ctx.words.USAGE_NOBODY}: {told(spent, ctx.words)}"
+            f"  {one_line(name, NAME_LENGTH) or ctx.words.USAGE_NOBODY}: {format_usage(spent, ctx.words)}"
             for name, spent in others
         ]
     return "\n".join(lines)
@@ -40,7 +40,7 @@ def midnight(now: float, zone: tzinfo) -> float:
     return datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0).timestamp()
 
 
-def told(spent: Spent, words: Words) -> str:
+def format_usage(spent: Spent, words: Texts) -> str:
     return words.USAGE_SPENT.format(turns=spent.turns, prompt=spent.prompt_tokens, completion=spent.completion_tokens)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.config.schema import ToolProgress
-from hermes.core.i18n.en import Words
+from hermes.config.schema import ToolProgressMode
+from hermes.core.i18n.en import Texts
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.outbound import tool_progress
 from hermes.services.outbound.presenter import Presenter
@@ -17,24 +17,24 @@ DEFAULT = "default"
 async def verbose(ctx: CommandContext) -> str:
     configured = ctx.config().agent.tool_progress
     chosen = ctx.rest.strip().lower()
-    if chosen == DEFAULT or chosen in list(ToolProgress):
+    if chosen == DEFAULT or chosen in list(ToolProgressMode):
         await ctx.db.write(chat_settings.choose_tool_progress, ctx.lane, "" if chosen == DEFAULT else chosen)
         mode = tool_progress.mode_of(chosen, configured)
         ctx.parts.get(Presenter).set_mode(ctx.lane, mode)
-        return shown(ctx.words, mode)
+        return describe_mode(ctx.words, mode)
     if chosen:
         return ctx.words.TOOL_PROGRESS_UNKNOWN.format(word=chosen[:40], usage=USAGE)
     kept = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).tool_progress
     mode = tool_progress.mode_of(kept, configured)
-    others = ", ".join(f"/verbose {each}" for each in ToolProgress if each is not mode)
-    return ctx.words.TOOL_PROGRESS_NOW.format(now=shown(ctx.words, mode), others=others)
+    others = ", ".join(f"/verbose {each}" for each in ToolProgressMode if each is not mode)
+    return ctx.words.TOOL_PROGRESS_NOW.format(now=describe_mode(ctx.words, mode), others=others)
 
 
-def shown(words: Words, mode: ToolProgress) -> str:
+def describe_mode(words: Texts, mode: ToolProgressMode) -> str:
     meaning = {
-        ToolProgress.OFF: words.TOOL_PROGRESS_OFF,
-        ToolProgress.NEW: words.TOOL_PROGRESS_NEW,
-        ToolProgress.ALL: words.TOOL_PROGRESS_ALL,
-        ToolProgress.VERBOSE: words.TOOL_PROGRESS_VERBOSE,
+        ToolProgressMode.OFF: words.TOOL_PROGRESS_OFF,
+        ToolProgressMode.NEW: words.TOOL_PROGRESS_NEW,
+        ToolProgressMode.ALL: words.TOOL_PROGRESS_ALL,
+        ToolProgressMode.VERBOSE: words.TOOL_PROGRESS_VERBOSE,
     }
     return meaning[mode]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.services.commands.base import CommandContext, command
 from hermes.store import chat_settings
 
@@ -15,12 +15,12 @@ async def voice(ctx: CommandContext) -> str:
     chosen = ctx.rest.strip().lower()
     if chosen in MODES:
         await ctx.db.write(chat_settings.choose_voice, ctx.lane, chosen)
-        return shown(ctx.words, chosen)
+        return describe_mode(ctx.words, chosen)
     now = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).voice or DEFAULT
     others = ", ".join(f"/voice {mode}" for mode in MODES if mode != now)
-    return ctx.words.VOICE_NOW.format(now=shown(ctx.words, now), others=others)
+    return ctx.words.VOICE_NOW.format(now=describe_mode(ctx.words, now), others=others)
 
 
-def shown(words: Words, mode: str) -> str:
+def describe_mode(words: Texts, mode: str) -> str:
     meaning = {"on": words.VOICE_ON, "off": words.VOICE_OFF, DEFAULT: words.VOICE_ONLY_WHEN_ASKED}
     return meaning.get(mode, words.VOICE_ONLY_WHEN_ASKED)

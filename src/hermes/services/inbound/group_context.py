@@ -19,22 +19,22 @@ LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _OverheardLine:
     number: int
     key: str
     quote: Quote
 
 
 @dataclass(slots=True)
-class _Place:
-    lines: deque[_Line]
+class _GroupLines:
+    lines: deque[_OverheardLine]
     count: int = 0
     told: OrderedDict[str, int] = field(default_factory=OrderedDict)  # by person: the last line they were shown with
 
 
-class Overheard:
+class GroupContext:
     def __init__(self) -> None:
-        self._places: OrderedDict[str, _Place] = OrderedDict()
+        self._places: OrderedDict[str, _GroupLines] = OrderedDict()
 
     def hear(self, message: InboundMessage, most: int) -> None:
         """Keep a line; the same message once. ``most`` lines are kept of a place."""
@@ -48,7 +48,7 @@ class Overheard:
         quote = Quote(
             one_line(message.text, LONGEST_LINE), one_line(message.sender_name, LONGEST_NAME), message.message_id
         )
-        place.lines.append(_Line(place.count, key, quote))
+        place.lines.append(_OverheardLine(place.count, key, quote))
 
     def before(self, message: InboundMessage, most: int) -> tuple[Quote, ...]:
         """The lines since this person last addressed us here, at most ``most`` of them; each person gets them once."""
@@ -62,12 +62,12 @@ class Overheard:
             place.told.popitem(last=False)
         return tuple(line.quote for line in place.lines if line.number > since)
 
-    def _place(self, message: InboundMessage, most: int) -> _Place:
+    def _place(self, message: InboundMessage, most: int) -> _GroupLines:
         name = str(message.session_key)
         place = self._places.get(name)
         if place is None or place.lines.maxlen != most:
             kept = place.lines if place is not None else ()
-            place = _Place(
+            place = _GroupLines(
                 deque(kept, maxlen=most),
                 place.count if place is not None else 0,
                 place.told if place is not None else OrderedDict(),

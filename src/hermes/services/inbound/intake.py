@@ -17,7 +17,7 @@ from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, Ver
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import guess, pick
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE, BusyMode
@@ -36,16 +36,16 @@ from hermes.core.ports import Adapter, Clock, Emit
 from hermes.core.secret import Redactor
 from hermes.core.slash_command import read_command
 from hermes.core.text import storable
-from hermes.services.inbound.group_context import Overheard
-from hermes.services.inbound.throttle import Lately
-from hermes.services.outbound.rows import Letters
+from hermes.services.inbound.group_context import GroupContext
+from hermes.services.inbound.throttle import Throttle
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.inbox import Accepted, InboxState, Incoming
 from hermes.store.outbox import OutboxKind
-from hermes.store.turns.begin import Begun
+from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.turns import TurnState
 
 log = logging.getLogger(__name__)
@@ -82,20 +82,20 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class IntakeResult:
     """What one transaction did: each event's fate, the targets whose window is open again, the turns it began."""
 
     accepted: list[Accepted]
     unparked: set[str]
-    begun: list[Begun]
+    begun: list[BegunTurn]
 
 
 class Begin(Protocol):
-    def __call__(self, tx: Tx, lane: str, /, *, now: float) -> Begun | None: ...
+    def __call__(self, tx: Tx, lane: str, /, *, now: float) -> BegunTurn | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BatchSource:
     """The account a batch came from."""
 
     account: AccountKey
@@ -114,7 +114,7 @@ class Intake:
         config: Callable[[], Config],
         clock: Clock,
         lanes: Lanes,
-        letters: Letters,
+        letters: OutboxWriter,
         actions: Acts,
         strangers: Strangers,
         on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
@@ -139,10 +139,10 @@ class Intake:
         self._redact = redact or Redactor()
         self._is_closed = False
         self._known: set[tuple[str, str]] = set()  # persons already in the store
-        self._told = Lately(STRANGER_TOLD_EVERY_SECONDS)
-        self._shown_code = Lately(CODE_SHOWN_EVERY_SECONDS)
-        self._logged = Lately(STRANGER_TOLD_EVERY_SECONDS)
-        self._overheard = Overheard()
+        self._told = Throttle(STRANGER_TOLD_EVERY_SECONDS)
+        self._shown_code = Throttle(CODE_SHOWN_EVERY_SECONDS)
+        self._logged = Throttle(STRANGER_TOLD_EVERY_SECONDS)
+        self._overheard = GroupContext()
         self._in_hand: set[str] = set()  # events that are being acted on
         self._newest: dict[str, asyncio.Future[None]] = {}  # the last command of each chat that is at it
         self._acting: set[asyncio.Future[None]] = set()
@@ -152,12 +152,12 @@ class Intake:
 
         async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
             can = adapter.capabilities
-            source = Source(account, adapter.identity, can.redelivers, can.sends_per_inbound)
+            source = BatchSource(account, adapter.identity, can.redelivers, can.sends_per_inbound)
             await self._take(source, events, cursor)
 
         return emit
 
-    async def _take(self, source: Source, events: Sequence[InboundEvent], cursor: Marks | None) -> None:
+    async def _take(self, source: BatchSource, events: Sequence[InboundEvent], cursor: Marks | None) -> None:
         arrivals = [arrival for event in events if (arrival := self._judge(source, event)) is not None]
         if not arrivals and not cursor:
             return
@@ -178,7 +178,7 @@ class Intake:
 
     # Who and what
 
-    def _judge(self, source: Source, event: InboundEvent) -> Arrival | None:
+    def _judge(self, source: BatchSource, event: InboundEvent) -> Arrival | None:
         """Say what is stored of an event. One that cannot be judged is kept raw; the batch goes on."""
         try:
             match event:
@@ -194,12 +194,12 @@ class Intake:
             log.exception("Event could not be judged", extra={"platform": source.account.platform})
             return self._unreadable(source, repr(event), f"{type(error).__name__}: {error}", ())
 
-    def _unreadable(self, source: Source, raw: str, reason: str, keys: Sequence[str]) -> Arrival:
+    def _unreadable(self, source: BatchSource, raw: str, reason: str, keys: Sequence[str]) -> Arrival:
         log.warning("Unreadable event kept", extra={"platform": source.account.platform, "reason": reason})
         body = self._redact(storable(raw[:MAX_TEXT]))
         return Arrival(self._incoming(source, keys, "", "unreadable", "", body, InboxState.SET_ASIDE, storable(reason)))
 
-    def _message(self, source: Source, message: InboundMessage) -> Arrival | None:
+    def _message(self, source: BatchSource, message: InboundMessage) -> Arrival | None:
         verdict = self._verdict(source, message.session_key, message.sender_id, is_addressed=message.is_addressed)
         message = self._with_overheard(source, message, verdict)
         lane = str(lane_key(message, self._config()))
@@ -219,7 +219,7 @@ class Intake:
             return Arrival(incoming, message, verdict.reason)
         return None  # a group's talk that is not for us
 
-    def _with_overheard(self, source: Source, message: InboundMessage, verdict: Verdict) -> InboundMessage:
+    def _with_overheard(self, source: BatchSource, message: InboundMessage, verdict: Verdict) -> InboundMessage:
         """In a group where the owner wants it: with what was said there before, or kept for whoever asks next."""
         account = self._config().account(source.account.platform, source.account.account)
         most = account.group_context_lines if account is not None else 0
@@ -243,7 +243,7 @@ class Intake:
             return line.name, replace(message, text=line.rest)
         return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command", message
 
-    def _press(self, source: Source, press: Press) -> Arrival:
+    def _press(self, source: BatchSource, press: Press) -> Arrival:
         verdict = self._verdict(source, press.session_key, press.sender_id, is_addressed=True)
         lane = str(press.session_key)
         state, reason = InboxState.ACTING, ""
@@ -252,7 +252,7 @@ class Intake:
         incoming = self._incoming(source, press.keys, lane, "press", press.sender_id, codec.dump(press), state, reason)
         return Arrival(incoming, press if state is InboxState.ACTING else None)
 
-    def _verdict(self, source: Source, key: SessionKey, sender_id: str, *, is_addressed: bool) -> Verdict:
+    def _verdict(self, source: BatchSource, key: SessionKey, sender_id: str, *, is_addressed: bool) -> Verdict:
         if key.platform == LOCAL:
             return Allowed(PersonRole.OWNER)
         account = self._config().account(source.account.platform, source.account.account)
@@ -269,7 +269,7 @@ class Intake:
 
     def _incoming(
         self,
-        source: Source,
+        source: BatchSource,
         keys: Sequence[str],
         lane: str,
         kind: str,
@@ -297,7 +297,7 @@ class Intake:
 
     # Storing
 
-    async def _store(self, source: Source, arrivals: Sequence[Arrival], cursor: Marks | None) -> Stored:
+    async def _store(self, source: BatchSource, arrivals: Sequence[Arrival], cursor: Marks | None) -> IntakeResult:
         """One transaction.
 
         A platform that will not offer the batch again is kept waiting until it is stored.
@@ -332,7 +332,7 @@ class Intake:
                 self._known.update((source.account.platform, newcomer.sender_id) for newcomer in newcomers)
                 return stored
 
-    def _newcomers(self, source: Source, arrivals: Sequence[Arrival]) -> list[InboundMessage | Press]:
+    def _newcomers(self, source: BatchSource, arrivals: Sequence[Arrival]) -> list[InboundMessage | Press]:
         platform = source.account.platform
         return [
             arrival.event
@@ -395,7 +395,7 @@ class Intake:
 
         self._spawn(tell())
 
-    async def _words(self, event: InboundMessage | Press) -> Words:
+    async def _words(self, event: InboundMessage | Press) -> Texts:
         """The words of whoever sent it."""
         person = await self._db.read(people.find, event.session_key.platform, event.sender_id)
         text = event.text if isinstance(event, InboundMessage) else ""
@@ -509,14 +509,14 @@ class Intake:
 
 def _store_batch(
     tx: Tx,
-    source: Source,
+    source: BatchSource,
     arrivals: Sequence[Arrival],
     cursor: Marks | None,
     newcomers: Sequence[InboundMessage | Press],
     begin: Begin,
     *,
     now: float,
-) -> Stored:
+) -> IntakeResult:
     account = source.account
     for newcomer in newcomers:
         _meet(tx, account.platform, newcomer, now=now)
@@ -536,7 +536,7 @@ def _store_batch(
         if taken.is_new and arrival.incoming.state is InboxState.QUEUED and arrival.incoming.ready_at <= now
     )
     begun = [turn for lane in lanes if (turn := begin(tx, lane, now=now)) is not None]
-    return Stored(accepted, unparked, begun)
+    return IntakeResult(accepted, unparked, begun)
 
 
 def _meet(tx: Tx, platform: str, newcomer: InboundMessage | Press, *, now: float) -> None:
@@ -569,7 +569,7 @@ def _begins_nothing(_tx: Tx, _lane: str, *, now: float) -> None:
     """One broken lane must not keep a whole batch out of the store: it breaks by itself later, and alone."""
 
 
-def _give_back(tx: Tx, stored: Stored) -> None:
+def _give_back(tx: Tx, stored: IntakeResult) -> None:
     """The adapter was cancelled meanwhile: its events stay, and their lanes are free for whoever looks next."""
     for begun in stored.begun:
         give_back(tx, begun)

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 MOST = 10_000
 
 
-class Lately:
+class Throttle:
     """Says yes once in so many seconds for each key. Bounded: a crowd makes it forget the oldest, never grow."""
 
     def __init__(self, seconds: float, most: int = MOST) -> None:

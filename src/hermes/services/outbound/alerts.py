@@ -14,7 +14,7 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import AccountKey, Target
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import outbox
 from hermes.store.db import PASSING, Database, Trouble
 from hermes.store.outbox import OutboxKind
@@ -28,7 +28,7 @@ MOST_WAITING = 50
 
 
 class Alerts:
-    def __init__(self, db: Database, letters: Letters, config: Callable[[], Config], clock: Clock) -> None:
+    def __init__(self, db: Database, letters: OutboxWriter, config: Callable[[], Config], clock: Clock) -> None:
         self._db = db
         self._letters = letters
         self._config = config

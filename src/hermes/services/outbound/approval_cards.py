@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hermes.core.approval import Scope, button_data
 from hermes.core.i18n.catalogue import words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
 from hermes.core.messages import Button, Capabilities, OutboundMessage
@@ -30,14 +30,14 @@ MOST_COPIES = 4
 """A question that takes an admin is also put into the home channels: so many of them."""
 
 
-def to_judge(words: Words, text: str, limit: int) -> str:
+def to_judge(words: Texts, text: str, limit: int) -> str:
     """What a person is asked to judge: nothing hidden, no end of the block that holds it, and not twenty messages."""
     shown = visible(text[:limit]).replace("```", "\u02cb\u02cb\u02cb")
     more = len(text) - limit
     return f"{shown}\n{words.APPROVAL_CUT.format(more=more)}" if more > 0 else shown
 
 
-def asked(words: Words, *, name: str, arguments: str, question: str, where: str) -> str:
+def render_question(words: Texts, *, name: str, arguments: str, question: str, where: str) -> str:
     """What is to run, to the byte, and where. The same while it waits and afterwards."""
     form = words.APPROVAL_WHERE if where else words.APPROVAL
     return form.format(
@@ -48,14 +48,14 @@ def asked(words: Words, *, name: str, arguments: str, question: str, where: str)
     )
 
 
-def how_to_answer(words: Words, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
+def how_to_answer(words: Texts, question: Question, *, seconds: float, has_buttons: bool, is_for_admins: bool) -> str:
     form = words.APPROVAL_ANSWER_SCOPED if question.subject else words.APPROVAL_ANSWER
     told = form.format(code=question.code, span=words.span(seconds))
     lines = [words.APPROVAL_TAKES_ADMIN] if is_for_admins else []
     return "\n".join([*lines, words.APPROVAL_BUTTONS.format(typed=told) if has_buttons else told])
 
 
-def buttons(words: Words, question: Question) -> tuple[tuple[Button, ...], ...]:
+def buttons(words: Texts, question: Question) -> tuple[tuple[Button, ...], ...]:
     once = Button(words.APPROVE_BUTTON, button_data(question.id, allow=True))
     deny = Button(words.DENY_BUTTON, button_data(question.id, allow=False))
     if not question.subject:
@@ -70,7 +70,7 @@ def name_of_question(approval_id: str, copy: int | None = None) -> str:
     return f"ob_{approval_id}" if copy is None else f"ob_{approval_id}_h{copy}"
 
 
-class Cards:
+class ApprovalCards:
     """The rows that edit a question which has ended, and tell it where it cannot be edited."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Cards:
         call = tool_calls.get(tx, approval.tool_call_id)
         person = people.get(tx, approval.asked_of) if approval.asked_of else None
         words = words_of(pick(self._language(), person.language if person is not None else ""))
-        about = asked(
+        about = render_question(
             words,
             name=call.name if call else "?",
             arguments=call.arguments if call else "",
@@ -145,7 +145,7 @@ def _put(tx: Tx, approval: Approval) -> list[OutboxRow]:
     return [row for row in found if row is not None]
 
 
-def verdict(words: Words, approval: Approval) -> str:
+def verdict(words: Texts, approval: Approval) -> str:
     """How a question ended, in a line."""
     who = words.reason(one_line(approval.answered_by, 60)) or words.SOMEBODY_ANSWERED
     match approval.state:

@@ -22,19 +22,19 @@ from hermes.core.errors import (
     WindowClosedError,
 )
 from hermes.core.i18n.catalogue import words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage, Receipt
 from hermes.core.ports import Adapter, Clock
 from hermes.services.outbound import media
-from hermes.services.outbound.rate_limits import NO_LIMITS, Pacer, Place
+from hermes.services.outbound.rate_limits import NO_LIMITS, RateLimiter, Slot
 from hermes.services.stale_claims import Orphans
 from hermes.store import claims, codec, outbox
 from hermes.store.claims import Claim
 from hermes.store.db import Database, Tx
-from hermes.store.outbox import Begun, OutboxKind, Sending
-from hermes.store.outbox_quota import Notes, Terms
+from hermes.store.outbox import BegunDelivery, OutboxKind, Sending
+from hermes.store.outbox_quota import LateNotes, ReplyQuota
 from hermes.store.turns import turns
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ SHORTEST_WAIT_SECONDS = 0.2  # of one that was told to wait for no time at all
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """What became of one attempt: exactly one of the store's records."""
 
     record: Callable[[Tx, float], None]
@@ -65,7 +65,7 @@ class Delivery:
         config: Callable[[], Config],
         clock: Clock,
         owner: str,
-        pacer: Pacer,
+        pacer: RateLimiter,
         on_sent: Callable[[Target], None] = lambda _: None,
         on_refused: Callable[[Target, PlatformError], None] = lambda *_: None,
     ) -> None:
@@ -79,7 +79,7 @@ class Delivery:
         self._on_refused = on_refused
         self._orphans = Orphans(db, "targets", clock, owner)
         self._active: dict[str, bool] = {}  # target → woken again while it was being served
-        self._handed: dict[str, tuple[Begun, Place]] = {}  # claimed by the transaction that stored the row
+        self._handed: dict[str, tuple[BegunDelivery, Slot]] = {}  # claimed by the transaction that stored the row
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_draining = False
         self._is_closed = False
@@ -96,7 +96,7 @@ class Delivery:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def begin_within(self, tx: Tx, target: str, *, now: float) -> Begun | None:
+    def begin_within(self, tx: Tx, target: str, *, now: float) -> BegunDelivery | None:
         """In the transaction that stores a row for an idle target: claim it and begin the row, for ``adopt``.
 
         It saves a commit with every answer. It runs in the store's thread, maybe twice, and changes nothing here.
@@ -105,13 +105,13 @@ class Delivery:
             return None
         return outbox.take(tx, target, owner=self._owner, now=now, terms=self._terms(target))
 
-    def reserve(self, target: str) -> Place | None:
+    def reserve(self, target: str) -> Slot | None:
         """A place for what is about to be stored for an idle target, if it could be sent at once."""
         if self._is_draining or target in self._active:
             return None
         return self._place_now(target)
 
-    def adopt(self, begun: Begun, place: Place) -> None:
+    def adopt(self, begun: BegunDelivery, place: Slot) -> None:
         """Go on with what ``begin_within`` claimed, now that it is committed, in the place that it was given."""
         self._handed[begun.claim.key] = (begun, place)
         self.wake(begun.claim.key)
@@ -162,8 +162,8 @@ class Delivery:
     async def _send_all(self, target: str) -> None:
         """Send what is due there. A row is begun only when it has its place: until then it is plainly not sent."""
         rests = True
-        begun: Begun | None
-        place: Place | None
+        begun: BegunDelivery | None
+        place: Slot | None
         while rests:
             begun, place = await self._first(target)
             rests = False
@@ -177,7 +177,7 @@ class Delivery:
             if place is not None:
                 place.give_back()
 
-    async def _first(self, target: str) -> tuple[Begun | None, Place]:
+    async def _first(self, target: str) -> tuple[BegunDelivery | None, Slot]:
         if (handed := self._handed.pop(target, None)) is not None:
             return handed
         place = self._place_now(target) or await self._pacer.final(Target.parse(target))
@@ -195,13 +195,13 @@ class Delivery:
             raise
         return begun, place
 
-    def _place_now(self, target: str) -> Place | None:
+    def _place_now(self, target: str) -> Slot | None:
         try:
             return self._pacer.at_once(Target.parse(target))
         except ValueError:  # a damaged row, which is told so when it is its turn
             return NO_LIMITS
 
-    async def _send_one(self, held: Claim, sending: Sending, place: Place) -> tuple[Begun | None, Place | None]:
+    async def _send_one(self, held: Claim, sending: Sending, place: Slot) -> tuple[BegunDelivery | None, Slot | None]:
         """Send, then record and begin the next row in one transaction, however often the store must be asked."""
         try:
             outcome = await self._attempt(sending)
@@ -224,7 +224,9 @@ class Delivery:
                 next_place.give_back()
             raise
 
-    async def _record(self, held: Claim, sending: Sending, outcome: Outcome, *, may_begin: bool) -> Begun | None:
+    async def _record(
+        self, held: Claim, sending: Sending, outcome: AttemptOutcome, *, may_begin: bool
+    ) -> BegunDelivery | None:
         while True:
             try:
                 return await self._db.claim(
@@ -241,7 +243,7 @@ class Delivery:
                 log.warning("Store is down", extra={"outbox": sending.id, "reason": str(error)})
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _attempt(self, sending: Sending) -> Outcome:
+    async def _attempt(self, sending: Sending) -> AttemptOutcome:
         try:
             target, body = Target.parse(sending.target), codec.load_outbound(sending.body)
         except ValueError as error:  # a damaged row: nobody could ever send it
@@ -272,13 +274,13 @@ class Delivery:
             return self._unknown(sending, f"{type(error).__name__}: {error}")
         return self._sent(sending, receipt)
 
-    def _sent(self, sending: Sending, receipt: Receipt) -> Outcome:
+    def _sent(self, sending: Sending, receipt: Receipt) -> AttemptOutcome:
         def record(tx: Tx, now: float) -> None:
             outbox.record_sent(tx, sending.id, message_id=receipt.message_id, note=receipt.note, now=now)
 
-        return Outcome(record, is_sent=True)
+        return AttemptOutcome(record, is_sent=True)
 
-    def _refused(self, sending: Sending, error: PlatformError) -> Outcome:
+    def _refused(self, sending: Sending, error: PlatformError) -> AttemptOutcome:
         reason = str(error)
         match error:
             case RateLimitedError(retry_after=seconds):
@@ -289,7 +291,7 @@ class Delivery:
             case WindowClosedError():
                 return self._parked(sending, reason)
             case RejectedError() if sending.replaces_message and sending.kind != OutboxKind.EDIT:
-                return Outcome(lambda tx, _: outbox.send_anew(tx, sending.id, reason=reason), reason=reason)
+                return AttemptOutcome(lambda tx, _: outbox.send_anew(tx, sending.id, reason=reason), reason=reason)
             case RejectedError():
                 return self._dead(sending, reason)
             case CredentialsError() | ConflictError():
@@ -297,10 +299,12 @@ class Delivery:
             case UnreachableError() | _:
                 return self._later(sending, self._backoff(sending.attempts), reason)
 
-    def _dead(self, sending: Sending, reason: str) -> Outcome:
-        return Outcome(lambda tx, now: outbox.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason)
+    def _dead(self, sending: Sending, reason: str) -> AttemptOutcome:
+        return AttemptOutcome(
+            lambda tx, now: outbox.record_rejected(tx, sending.id, reason=reason, now=now), reason=reason
+        )
 
-    def _with_word(self, sending: Sending, body: OutboundMessage, outcome: Outcome) -> Outcome:
+    def _with_word(self, sending: Sending, body: OutboundMessage, outcome: AttemptOutcome) -> AttemptOutcome:
         """A file that the platform would not take is told about, in the transaction that gives it up."""
         lifetime = self._config().delivery.answer_ttl_seconds
 
@@ -313,16 +317,16 @@ class Delivery:
 
         return replace(outcome, record=record)
 
-    def _words(self, tx: Tx, sending: Sending) -> Words:
+    def _words(self, tx: Tx, sending: Sending) -> Texts:
         """The words of whoever it is for: the person of its turn."""
         row = outbox.get(tx, sending.id)
         return self._words_of_turn(tx, row.turn_id if row is not None else "")
 
-    def _words_of_turn(self, tx: Tx, turn_id: str) -> Words:
+    def _words_of_turn(self, tx: Tx, turn_id: str) -> Texts:
         languages = turns.languages_of(tx, [turn_id] if turn_id else [])
         return words_of(pick(self._config().language, next(iter(languages.values()), "")))
 
-    def _terms(self, target: str) -> Terms | None:
+    def _terms(self, target: str) -> ReplyQuota | None:
         """What the platform asks of what follows a person's message; None where it does not count."""
         try:
             adapter = self._adapter_of(Target.parse(target))
@@ -332,29 +336,29 @@ class Delivery:
             return None
         can = adapter.capabilities
         lifetime = self._config().delivery.parked_ttl_seconds
-        return Terms(can.text_limit, can.text_unit, can.note_room, lifetime, self._notes)
+        return ReplyQuota(can.text_limit, can.text_unit, can.note_room, lifetime, self._notes)
 
-    def _notes(self, tx: Tx, turn_id: str) -> Notes:
+    def _notes(self, tx: Tx, turn_id: str) -> LateNotes:
         words = self._words_of_turn(tx, turn_id)
-        return Notes(last=words.WRITE_TO_GET_THE_REST, late=words.COULD_NOT_BE_SENT_EARLIER)
+        return LateNotes(last=words.WRITE_TO_GET_THE_REST, late=words.COULD_NOT_BE_SENT_EARLIER)
 
-    def _later(self, sending: Sending, seconds: float, reason: str) -> Outcome:
+    def _later(self, sending: Sending, seconds: float, reason: str) -> AttemptOutcome:
         def record(tx: Tx, now: float) -> None:
             outbox.record_not_sent(
                 tx, sending.id, not_before=now + seconds, reason=reason, was_counted=sending.is_counted
             )
 
-        return Outcome(record, reason=reason, again_in=seconds)
+        return AttemptOutcome(record, reason=reason, again_in=seconds)
 
-    def _unknown(self, sending: Sending, reason: str) -> Outcome:
+    def _unknown(self, sending: Sending, reason: str) -> AttemptOutcome:
         seconds = self._backoff(sending.repeats + 1)
 
         def record(tx: Tx, now: float) -> None:
             outbox.record_unknown(tx, sending.id, not_before=now + seconds, reason=reason)
 
-        return Outcome(record, reason=reason, again_in=seconds)
+        return AttemptOutcome(record, reason=reason, again_in=seconds)
 
-    def _parked(self, sending: Sending, reason: str) -> Outcome:
+    def _parked(self, sending: Sending, reason: str) -> AttemptOutcome:
         lifetime = self._config().delivery.parked_ttl_seconds
 
         def record(tx: Tx, now: float) -> None:
@@ -363,7 +367,7 @@ class Delivery:
             else:
                 outbox.record_parked(tx, sending.id, expires_at=now + lifetime, reason=reason)
 
-        return Outcome(record, reason=reason)
+        return AttemptOutcome(record, reason=reason)
 
     def _backoff(self, attempts: int) -> float:
         step = BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS)) - 1]
@@ -371,17 +375,17 @@ class Delivery:
 
 
 def _record_and_next(
-    tx: Tx, held: Claim, outcome: Outcome, *, may_begin: bool, now: float, terms: Terms | None
-) -> Begun | None:
+    tx: Tx, held: Claim, outcome: AttemptOutcome, *, may_begin: bool, now: float, terms: ReplyQuota | None
+) -> BegunDelivery | None:
     """A receipt always counts; whatever else was learned counts only for who still holds the target."""
     if outcome.is_sent or claims.seq_of(tx, "targets", held) is not None:
         outcome.record(tx, now)
     if outcome.is_sent and outbox.rest(tx, held):
-        return Begun(held, None)
+        return BegunDelivery(held, None)
     return outbox.begin_next(tx, held, now=now, may_begin=may_begin, terms=terms)
 
 
-def _nothing_left_us(tx: Tx, begun: Begun | None) -> None:
+def _nothing_left_us(tx: Tx, begun: BegunDelivery | None) -> None:
     """The caller is gone before any byte left: the row is ready as before, and the target is free."""
     if begun is None or begun.sending is None:
         return

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from hermes.agent.messaging import MadeFile, Parcel
-from hermes.agent.speech.tts import Voices
+from hermes.agent.messaging import GeneratedFile, OutgoingFiles
+from hermes.agent.speech.tts import Synthesizer
 from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.agent.workspace.files import place_of
 from hermes.agent.workspace.sensitive import ask_for_keys
@@ -19,19 +19,19 @@ from hermes.core import media
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import ENGLISH
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import Target
 from hermes.core.lane import DOORS
 from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
 from hermes.core.people import PersonRole, at_least
 from hermes.core.text import length, one_line, visible
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool, TooBigError
 from hermes.store import codec
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.outbox_files import UNDELIVERED, FileOut, word_of
+from hermes.store.outbox_files import UNDELIVERED, OutboxFile, word_of
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +43,11 @@ SHOWN_TOGETHER = (AttachmentKind.IMAGE, AttachmentKind.VIDEO)
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
+class ComposedReply:
     """What an answer becomes. ``files`` go with some of the rows; ``refused`` tells of those that go with none."""
 
     rows: Sequence[Outgoing] = ()
-    files: Sequence[FileOut] = ()
+    files: Sequence[OutboxFile] = ()
     refused: Sequence[str] = ()
 
     @property
@@ -72,14 +72,14 @@ class _Draft:
     turn_id: str
     lane: str
     preview: str
-    words: Words
+    words: Texts
     rows: list[Outgoing] = field(default_factory=list)
-    files: list[FileOut] = field(default_factory=list)
+    files: list[OutboxFile] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
 
 class Media:
-    def __init__(self, spool: Spool, letters: Letters, voices: Voices) -> None:
+    def __init__(self, spool: Spool, letters: OutboxWriter, voices: Synthesizer) -> None:
         self._spool = spool
         self._letters = letters
         self._voices = voices
@@ -88,33 +88,33 @@ class Media:
         self,
         message: OutboundMessage,
         ctx: Callable[[], ToolContext],
-        words: Words,
+        words: Texts,
         *,
         turn_id: str,
         lane: str,
         preview: str = "",
-    ) -> Mail:
+    ) -> ComposedReply:
         """The rows of an answer: its text, and each file that it names. Every file goes out or is told about.
 
         Only files of the person's workspace are sent, opened by the guarded way and copied before this returns. What
         stands in ``preview`` is overwritten by the first text.
         """
         if message.target.platform in DOORS:
-            return Mail()
+            return ComposedReply()
         found = media.pieces(message.text)
         draft = _Draft(message, turn_id, lane, preview, words)
         if not any(isinstance(piece, WantedFile) for piece in found):
-            text = "\n".join(piece.text for piece in found if isinstance(piece, media.Words)) or message.text
+            text = "\n".join(piece.text for piece in found if isinstance(piece, media.TextPart)) or message.text
             self._write(draft, text)
-            return Mail(draft.rows)
+            return ComposedReply(draft.rows)
         taken = await self._take_all(found, ctx(), draft)
         groups = _grouped(taken, self._letters.capabilities(message.target).album_limit)
         self._arrange([await asyncio.to_thread(self._bound, group) for group in groups], draft)
-        return Mail(draft.rows, draft.files, draft.refused)
+        return ComposedReply(draft.rows, draft.files, draft.refused)
 
     async def pack(
-        self, target: Target, made: MadeFile, lane: str, turn_id: str = "", words: Words = ENGLISH
-    ) -> Parcel:
+        self, target: Target, made: GeneratedFile, lane: str, turn_id: str = "", words: Texts = ENGLISH
+    ) -> OutgoingFiles:
         """A file that we made, in the spool and ready to go; ToolError when this chat cannot take it."""
         limits = self._letters.capabilities(target)
         if not limits.media:
@@ -129,16 +129,16 @@ class Media:
         file = Attachment(made.kind, path=str(path), name=made.name, mime=made.mime, size=len(made.data))
         message = OutboundMessage(target, "", attachment=file)
         rows = self._letters.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=made.key)
-        return Parcel(rows, [FileOut(made.key, 0, lane, made.name)])
+        return OutgoingFiles(rows, [OutboxFile(made.key, 0, lane, made.name)])
 
     async def _take_all(
-        self, found: Sequence[media.Words | WantedFile], ctx: ToolContext, draft: _Draft
+        self, found: Sequence[media.TextPart | WantedFile], ctx: ToolContext, draft: _Draft
     ) -> list[str | Ready]:
         limits = self._letters.capabilities(draft.to.target)
         taken: list[str | Ready] = []
         count = 0
         for piece in found:
-            if isinstance(piece, media.Words):
+            if isinstance(piece, media.TextPart):
                 taken.append(piece.text)
                 continue
             count += 1
@@ -152,11 +152,11 @@ class Media:
                 taken.append(told)
         return taken
 
-    async def _take(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, words: Words) -> str | Ready:
+    async def _take(self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, words: Texts) -> str | Ready:
         await asyncio.to_thread(_check, wanted, ctx, words)
         if not limits.media:
             path = await asyncio.to_thread(_look, wanted, ctx)
-            return words.FILE_LIES_AT.format(name=shown(wanted.name), path=path)
+            return words.FILE_LIES_AT.format(name=display_name(wanted.name), path=path)
         row_id = new_id("ob")
         file = await asyncio.to_thread(self._copy, wanted, ctx, limits, row_id, words)
         if wanted.as_voice and not wanted.as_document and limits.voice and file.kind is AttachmentKind.AUDIO:
@@ -180,7 +180,7 @@ class Media:
         return Attachment(AttachmentKind.VOICE, path=str(path), name=name, mime=speech.mime, size=len(speech.data))
 
     def _copy(
-        self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, row_id: str, words: Words
+        self, wanted: WantedFile, ctx: ToolContext, limits: Capabilities, row_id: str, words: Texts
     ) -> Attachment:
         with place_of(ctx, wanted.path) as place, place.open() as file:
             try:
@@ -216,7 +216,7 @@ class Media:
             else:
                 self._send(draft, group)
         if draft.preview:  # it stays as it is otherwise: half a text that nobody finishes
-            names = ", ".join(shown(file.name) for file in draft.files)
+            names = ", ".join(display_name(file.name) for file in draft.files)
             self._write(draft, f"📎 {names}")
 
     def _write(self, draft: _Draft, text: str) -> None:
@@ -237,8 +237,8 @@ class Media:
         )
         # A letter of its own: when the platform refuses a file, the words behind it go out all the same.
         draft.rows += self._letters.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, key=first.row_id)
-        names = [shown(file.attachment.name) for file in files]
-        draft.files += [FileOut(first.row_id, position, draft.lane, name) for position, name in enumerate(names)]
+        names = [display_name(file.attachment.name) for file in files]
+        draft.files += [OutboxFile(first.row_id, position, draft.lane, name) for position, name in enumerate(names)]
 
     @staticmethod
     def _reply_to(draft: _Draft) -> str:
@@ -246,7 +246,7 @@ class Media:
         return "" if draft.rows else draft.to.reply_to
 
 
-def described(path: Path, wanted: WantedFile, limits: Capabilities, words: Words) -> Attachment:
+def described(path: Path, wanted: WantedFile, limits: Capabilities, words: Texts) -> Attachment:
     """A spooled file as the platform gets it: its kind by its bytes, and as its sender wished."""
     with path.open("rb") as file:
         head = file.read(media.HEAD_BYTES)
@@ -260,24 +260,26 @@ def described(path: Path, wanted: WantedFile, limits: Capabilities, words: Words
         kind = AttachmentKind.DOCUMENT
     elif wanted.as_voice and kind is AttachmentKind.AUDIO and limits.voice and media.is_opus(head):
         kind = AttachmentKind.VOICE
-    return Attachment(kind, path=str(path), name=shown(wanted.name), mime=mime, size=size)
+    return Attachment(kind, path=str(path), name=display_name(wanted.name), mime=mime, size=size)
 
 
-def refusal(words: Words, name: str, reason: str) -> str:
-    return words.FILE_NOT_SENT.format(name=shown(name), reason=one_line(visible(reason), LONGEST_REASON).rstrip("."))
+def refusal(words: Texts, name: str, reason: str) -> str:
+    return words.FILE_NOT_SENT.format(
+        name=display_name(name), reason=one_line(visible(reason), LONGEST_REASON).rstrip(".")
+    )
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     return one_line(name, LONGEST_NAME)
 
 
 def lost(
-    words: Words, target: Target, row_id: str, body: OutboundMessage, reason: str, *, expires_at: float
+    words: Texts, target: Target, row_id: str, body: OutboundMessage, reason: str, *, expires_at: float
 ) -> Outgoing | None:
     """What the person reads in place of a file that the platform would not take; its caption is not lost with it."""
     if body.attachment is None:
         return None
-    names = ", ".join(shown(file.name or file.kind) for file in (body.attachment, *body.album))
+    names = ", ".join(display_name(file.name or file.kind) for file in (body.attachment, *body.album))
     told = words.FILE_NOT_TAKEN.format(name=names, reason=one_line(visible(reason), LONGEST_REASON))
     text = "\n\n".join(part for part in (body.text, told) if part)
     key = word_of(row_id)
@@ -285,7 +287,7 @@ def lost(
     return Outgoing(key, str(target), key, 0, OutboxKind.REPLY, codec.dump(message), expires_at)
 
 
-def _check(wanted: WantedFile, ctx: ToolContext, words: Words) -> None:
+def _check(wanted: WantedFile, ctx: ToolContext, words: Texts) -> None:
     """What no tool would read for this person unasked is not sent either, whatever the model writes."""
     if not at_least(ctx.role, PersonRole.USER):
         raise ToolError(words.FILE_NOT_FOR_GUESTS)

@@ -14,12 +14,12 @@ from dataclasses import field
 from typing import Any
 
 from hermes.config import Config
-from hermes.config.schema import ToolProgress
+from hermes.config.schema import ToolProgressMode
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RateLimitedError, StoreIsDownError
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
-from hermes.core.markdown.streaming import growing
+from hermes.core.markdown.streaming import preview
 from hermes.core.media import without_files
 from hermes.core.messages import Capabilities, OutboundMessage
 from hermes.core.ports import Adapter, EndsTyping, ShowsTyping
@@ -34,11 +34,11 @@ from hermes.services.events import (
     TurnStarted,
 )
 from hermes.services.outbound import tool_progress
-from hermes.services.outbound.rate_limits import Pacer, Place, Urgency
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rate_limits import RateLimiter, Slot, Urgency
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import outbox
 from hermes.store.db import Database, Tx
-from hermes.store.outbox import Begun, OutboxKind, Outgoing
+from hermes.store.outbox import BegunDelivery, OutboxKind, Outgoing
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ LINES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PresenterTiming:
     """How long a turn may take before anything is shown, and how often typing is renewed. Tests shorten it."""
 
     first_sign_seconds: float = 0.4
@@ -64,14 +64,14 @@ class _Show:
     key: SessionKey
     turn_id: str
     started: float
-    mode: ToolProgress
+    mode: ToolProgressMode
     is_resumed: bool = False
     timer: asyncio.TimerHandle | None = None  # the first sign, then the next typing
     task: asyncio.Task[None] | None = None
     typing: asyncio.Task[None] | None = None
     has_typed: bool = False
     text: str = ""
-    lines: list[tool_progress.Line] = field(default_factory=list)
+    lines: list[tool_progress.ProgressLine] = field(default_factory=list)
     notices: int = 0
     lines_told: int = 0
     preview: str = ""
@@ -90,7 +90,7 @@ class _Show:
         return "\n\n".join(part for part in (lines, without_files(self.text).strip()) if part)
 
 
-DEFAULT_PACE = Pace()
+DEFAULT_PACE = PresenterTiming()
 
 
 class Presenter:
@@ -98,11 +98,11 @@ class Presenter:
         self,
         db: Database,
         bus: EventBus,
-        letters: Letters,
+        letters: OutboxWriter,
         adapter_of: Callable[[Target], Adapter | None],
         config: Callable[[], Config],
-        pacer: Pacer,
-        pace: Pace = DEFAULT_PACE,
+        pacer: RateLimiter,
+        pace: PresenterTiming = DEFAULT_PACE,
     ) -> None:
         self._db = db
         self._bus = bus
@@ -127,7 +127,7 @@ class Presenter:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def set_mode(self, lane: str, mode: ToolProgress) -> None:
+    def set_mode(self, lane: str, mode: ToolProgressMode) -> None:
         """A chat chose anew how much it is shown of tools: that counts for its running turn too."""
         for show in self._shows.values():
             if str(show.key) == lane:
@@ -216,7 +216,7 @@ class Presenter:
                 show.typing = self._spawn(self._type(adapter, show, place))
         show.timer = asyncio.get_running_loop().call_later(pause, self._renew_typing, show)
 
-    async def _type(self, adapter: ShowsTyping, show: _Show, place: Place) -> None:
+    async def _type(self, adapter: ShowsTyping, show: _Show, place: Slot) -> None:
         await self._called(show, place, adapter.typing(show.target))
 
     async def _end_typing(self, adapter: EndsTyping, show: _Show) -> None:
@@ -233,7 +233,7 @@ class Presenter:
         task.add_done_callback(self._last_calls.discard)
         return task
 
-    async def _called(self, show: _Show, place: Place, call: Coroutine[Any, Any, object]) -> bool:
+    async def _called(self, show: _Show, place: Slot, call: Coroutine[Any, Any, object]) -> bool:
         """Make a call that only shows something. When it fails nothing is lost: the answer itself is in the outbox."""
         try:
             await call
@@ -275,7 +275,7 @@ class Presenter:
 
     def _news(self, limits: Capabilities, show: _Show) -> str:
         """What is to be shown now, '' when it is shown already."""
-        text = growing(show.rendering(), limits.text_limit, limits.text_unit)
+        text = preview(show.rendering(), limits.text_limit, limits.text_unit)
         return "" if text == show.shown or show.is_closing else text
 
     async def _show_text(self, adapter: Adapter, show: _Show) -> None:
@@ -308,7 +308,7 @@ class Presenter:
         show.is_busy = False
         return bool(show.message_id) or not show.preview
 
-    async def _send_preview(self, show: _Show, text: str, place: Place) -> None:
+    async def _send_preview(self, show: _Show, text: str, place: Slot) -> None:
         """Stored, and begun in the place that it has: so it does not wait among the finals."""
         rows = self._letters.rows(OutboundMessage(show.target, text), OutboxKind.PREVIEW, turn_id=show.turn_id)[:1]
         show.preview = rows[0].id
@@ -320,7 +320,7 @@ class Presenter:
                 place.give_back()
         show.shown = text
 
-    def _store(self, tx: Tx, rows: Sequence[Outgoing], place: Place, *, now: float) -> Begun | None:
+    def _store(self, tx: Tx, rows: Sequence[Outgoing], place: Slot, *, now: float) -> BegunDelivery | None:
         outbox.enqueue(tx, rows, now=now)
         return self._letters.begin_within(tx, rows, place, now=now)
 

@@ -61,14 +61,14 @@ class _Window:
         self._freed.append(now + self._seconds)
 
 
-class _Chat:
+class _ChatLimit:
     __slots__ = ("asking", "held_until", "key", "timer", "windows")
 
     def __init__(self, key: str, rates: tuple[Rate, ...]) -> None:
         self.key = key
         self.windows = tuple(_Window(rate) for rate in rates)
         self.held_until = 0.0
-        self.asking: list[_Asker] = []  # all who wait for a place here, the most urgent first
+        self.asking: list[_Waiter] = []  # all who wait for a place here, the most urgent first
         self.timer: asyncio.TimerHandle | None = None
 
     def has_room(self, urgency: Urgency, now: float) -> bool:
@@ -81,12 +81,12 @@ class _Chat:
         return not self.asking and self.held_until <= now and not any(window.used(now) for window in self.windows)
 
 
-class Place:
+class Slot:
     """A call's place. Whoever has it ends it when the call was answered, or gives it back when none was made."""
 
     __slots__ = ("_account", "_chat", "_is_open", "is_handed_on")
 
-    def __init__(self, account: _Account | None, chat: _Chat | None) -> None:
+    def __init__(self, account: _AccountLimit | None, chat: _ChatLimit | None) -> None:
         self._account = account
         self._chat = chat
         self._is_open = account is not None
@@ -104,34 +104,34 @@ class Place:
             self._account.leave(self._chat, counts=counts)
 
 
-NO_LIMITS = Place(None, None)
+NO_LIMITS = Slot(None, None)
 """The place of every call where nothing is counted. Ending it changes nothing."""
 
 
-class _Asker:
+class _Waiter:
     __slots__ = ("chat", "has_chat", "place", "urgency")
 
-    def __init__(self, chat: _Chat, urgency: Urgency, place: asyncio.Future[Place | None]) -> None:
+    def __init__(self, chat: _ChatLimit, urgency: Urgency, place: asyncio.Future[Slot | None]) -> None:
         self.chat = chat
         self.urgency = urgency
         self.place = place
         self.has_chat = False  # the chat has room for it; it waits for the account
 
 
-class _Account:
+class _AccountLimit:
     """First the chat must have room, then the account: nobody who waits for a chat holds up the others."""
 
     def __init__(self, rates: Rates) -> None:
         self.rates = rates
         self._loop = asyncio.get_running_loop()
         self._window = _Window(rates.in_all) if rates.in_all is not None else None
-        self._chats: dict[str, _Chat] = {}
+        self._chats: dict[str, _ChatLimit] = {}
         self._many_chats = FEW_CHATS
-        self._ready: tuple[deque[_Asker], deque[_Asker]] = (deque(), deque())
+        self._ready: tuple[deque[_Waiter], deque[_Waiter]] = (deque(), deque())
         self._timer: asyncio.TimerHandle | None = None
         self._held_until = 0.0
 
-    def try_enter(self, chat_id: str, urgency: Urgency) -> Place | None:
+    def try_enter(self, chat_id: str, urgency: Urgency) -> Slot | None:
         """A place at once, or None. Nobody is overtaken who is as urgent."""
         now = self._loop.time()
         if urgency is Urgency.SIGN:
@@ -144,13 +144,13 @@ class _Account:
         _take(chat)
         return self._place(chat)
 
-    def _try_sign(self, chat_id: str, now: float) -> Place | None:
+    def _try_sign(self, chat_id: str, now: float) -> Slot | None:
         """Typing is not shown as a message: it counts only in all. It never waits, and never keeps anybody waiting."""
         chat = self._chats.get(chat_id)
         is_held = chat is not None and chat.held_until > now
         return None if is_held or any(self._ready) or not self._has_room(Urgency.SIGN, now) else self._place(None)
 
-    async def enter(self, chat_id: str, urgency: Urgency) -> Place | None:
+    async def enter(self, chat_id: str, urgency: Urgency) -> Slot | None:
         place = self.try_enter(chat_id, urgency)
         if place is not None:
             return place
@@ -159,7 +159,7 @@ class _Account:
         if urgency is Urgency.FINAL:
             for other in [asker for asker in chat.asking if asker.urgency > urgency]:
                 self._drop(other)
-        asker = _Asker(chat, urgency, self._loop.create_future())
+        asker = _Waiter(chat, urgency, self._loop.create_future())
         chat.asking.append(asker)
         chat.asking.sort(key=lambda each: each.urgency)
         self._look_at(chat)
@@ -169,7 +169,7 @@ class _Account:
             self._forget(asker)
             raise
 
-    def leave(self, chat: _Chat | None, *, counts: bool) -> None:
+    def leave(self, chat: _ChatLimit | None, *, counts: bool) -> None:
         now = self._loop.time()
         for window in (*((self._window,) if self._window is not None else ()), *(chat.windows if chat else ())):
             if counts:
@@ -192,7 +192,7 @@ class _Account:
 
     # Looking who may go
 
-    def _look_at(self, chat: _Chat) -> None:
+    def _look_at(self, chat: _ChatLimit) -> None:
         """Let those of a chat go on to the account's line for whom the chat has room."""
         now = self._loop.time()
         if chat.timer is not None:
@@ -236,20 +236,20 @@ class _Account:
     def _has_room(self, urgency: Urgency, now: float) -> bool:
         return self._held_until <= now and (self._window is None or self._window.has_room(urgency, now))
 
-    def _place(self, chat: _Chat | None) -> Place:
+    def _place(self, chat: _ChatLimit | None) -> Slot:
         if self._window is not None:
             self._window.in_flight += 1
-        return Place(self, chat)
+        return Slot(self, chat)
 
     # Those who go away
 
-    def _drop(self, asker: _Asker) -> None:
+    def _drop(self, asker: _Waiter) -> None:
         """Somebody more urgent is there for the same chat: what this one would show is overtaken."""
         self._forget(asker)
         if not asker.place.done():
             asker.place.set_result(None)
 
-    def _forget(self, asker: _Asker) -> None:
+    def _forget(self, asker: _Waiter) -> None:
         if asker in asker.chat.asking:
             asker.chat.asking.remove(asker)
             if asker.has_chat:
@@ -261,40 +261,40 @@ class _Account:
 
     # The chats
 
-    def _chat(self, chat_id: str, now: float) -> _Chat:
+    def _chat(self, chat_id: str, now: float) -> _ChatLimit:
         chat = self._chats.get(chat_id)
         if chat is None:
             if len(self._chats) >= self._many_chats:
                 self._chats = {key: each for key, each in self._chats.items() if not each.is_quiet(now)}
                 self._many_chats = max(FEW_CHATS, 2 * len(self._chats))
-            chat = self._chats[chat_id] = _Chat(chat_id, self.rates.of_chat(chat_id))
+            chat = self._chats[chat_id] = _ChatLimit(chat_id, self.rates.of_chat(chat_id))
         return chat
 
 
-def _take(chat: _Chat) -> None:
+def _take(chat: _ChatLimit) -> None:
     for window in chat.windows:
         window.in_flight += 1
 
 
-class Pacer:
+class RateLimiter:
     """Hands out places. An account whose platform names no rates, or that is not known now, has all the room."""
 
     def __init__(self, capabilities: Callable[[Target], Capabilities | None]) -> None:
         self._capabilities = capabilities
-        self._accounts: dict[tuple[str, str], _Account] = {}
+        self._accounts: dict[tuple[str, str], _AccountLimit] = {}
 
-    def at_once(self, target: Target, urgency: Urgency = Urgency.FINAL) -> Place | None:
+    def at_once(self, target: Target, urgency: Urgency = Urgency.FINAL) -> Slot | None:
         """A place, if there is one now and nobody as urgent waits for it."""
         account = self._account(target)
         return NO_LIMITS if account is None else account.try_enter(target.chat, urgency)
 
-    async def final(self, target: Target) -> Place:
+    async def final(self, target: Target) -> Slot:
         """Wait for the place of something that somebody waits for."""
         account = self._account(target)
         place = None if account is None else await account.enter(target.chat, Urgency.FINAL)
         return place or NO_LIMITS
 
-    async def edit(self, target: Target) -> Place | None:
+    async def edit(self, target: Target) -> Slot | None:
         """Wait for the place of an edit. None: a final for the same chat came meanwhile, so it would be overtaken."""
         account = self._account(target)
         return NO_LIMITS if account is None else await account.enter(target.chat, Urgency.EDIT)
@@ -305,12 +305,12 @@ class Pacer:
         if account is not None:
             account.hold(target.chat, seconds, in_all=in_all)
 
-    def _account(self, target: Target) -> _Account | None:
+    def _account(self, target: Target) -> _AccountLimit | None:
         limits = self._capabilities(target)
         if limits is None or limits.rates is None:
             return None
         key = (target.platform, target.account)
         account = self._accounts.get(key)
         if account is None or (account.rates is not limits.rates and account.rates != limits.rates):
-            account = self._accounts[key] = _Account(limits.rates)
+            account = self._accounts[key] = _AccountLimit(limits.rates)
         return account

@@ -13,32 +13,32 @@ from hermes.core.lane import DOORS
 from hermes.core.messages import Capabilities, OutboundMessage, TextUnit
 from hermes.core.ports import Clock
 from hermes.core.text import split, storable
-from hermes.services.outbound.rate_limits import Place
+from hermes.services.outbound.rate_limits import Slot
 from hermes.store import codec
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
-from hermes.store.outbox import Begun, OutboxKind, Outgoing
+from hermes.store.outbox import BegunDelivery, OutboxKind, Outgoing
 
 # One message to a platform that is not running now: split at what every platform takes.
 UNKNOWN_PLATFORM = Capabilities(text_limit=1900, text_unit=TextUnit.UTF16)  # fits wherever it may lead
 
 
-class Courier(Protocol):
+class DeliveryQueue(Protocol):
     """Who carries letters: see ``services.delivery``."""
 
     def wake(self, target: str) -> None: ...
-    def begin_within(self, tx: Tx, target: str, *, now: float) -> Begun | None: ...
-    def adopt(self, begun: Begun, place: Place) -> None: ...
-    def reserve(self, target: str) -> Place | None: ...
+    def begin_within(self, tx: Tx, target: str, *, now: float) -> BegunDelivery | None: ...
+    def adopt(self, begun: BegunDelivery, place: Slot) -> None: ...
+    def reserve(self, target: str) -> Slot | None: ...
 
 
-class Letters:
+class OutboxWriter:
     def __init__(
         self,
         capabilities: Callable[[Target], Capabilities | None],
         config: Callable[[], Config],
         clock: Clock,
-        courier: Courier,
+        courier: DeliveryQueue,
     ) -> None:
         self._capabilities = capabilities
         self._config = config
@@ -99,7 +99,7 @@ class Letters:
             self._courier.wake(target)
 
     @contextmanager
-    def place_for(self, rows: Sequence[Outgoing]) -> Iterator[Place | None]:
+    def place_for(self, rows: Sequence[Outgoing]) -> Iterator[Slot | None]:
         """The place of the first of these rows, if it can be sent at once; unused, it is given back."""
         place = self._courier.reserve(rows[0].target) if rows else None
         try:
@@ -108,11 +108,11 @@ class Letters:
             if place is not None and not place.is_handed_on:
                 place.give_back()
 
-    def begin_within(self, tx: Tx, rows: Sequence[Outgoing], place: Place | None, *, now: float) -> Begun | None:
+    def begin_within(self, tx: Tx, rows: Sequence[Outgoing], place: Slot | None, *, now: float) -> BegunDelivery | None:
         """In the transaction that stores these rows: begin the first of them, if it has a place."""
         return self._courier.begin_within(tx, rows[0].target, now=now) if rows and place is not None else None
 
-    def stored(self, rows: Sequence[Outgoing], begun: Begun | None, place: Place | None) -> None:
+    def stored(self, rows: Sequence[Outgoing], begun: BegunDelivery | None, place: Slot | None) -> None:
         """Tell delivery what was committed, and what of it was begun."""
         if begun is not None and place is not None:
             place.is_handed_on = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hermes.config.schema import ToolProgress
+from hermes.config.schema import ToolProgressMode
 from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
 
@@ -35,29 +35,29 @@ _EMOJI = {
 
 
 @dataclass(slots=True)
-class Line:
+class ProgressLine:
     call_id: str
     name: str
     shown: str
 
 
-def mode_of(chosen: str, configured: ToolProgress) -> ToolProgress:
+def mode_of(chosen: str, configured: ToolProgressMode) -> ToolProgressMode:
     """A chat's own choice, else the configured one; a word of a newer version is none."""
-    return ToolProgress(chosen) if chosen in list(ToolProgress) else configured
+    return ToolProgressMode(chosen) if chosen in list(ToolProgressMode) else configured
 
 
-def started(lines: list[Line], mode: ToolProgress, call_id: str, name: str, arguments: str) -> None:
-    if mode is ToolProgress.OFF or (mode is ToolProgress.NEW and lines and lines[-1].name == name):
+def started(lines: list[ProgressLine], mode: ToolProgressMode, call_id: str, name: str, arguments: str) -> None:
+    if mode is ToolProgressMode.OFF or (mode is ToolProgressMode.NEW and lines and lines[-1].name == name):
         return
-    shown = verbose_line(name, arguments) if mode is ToolProgress.VERBOSE else progress_line(name, arguments)
-    lines.append(Line(call_id, name, shown))
+    shown = verbose_line(name, arguments) if mode is ToolProgressMode.VERBOSE else progress_line(name, arguments)
+    lines.append(ProgressLine(call_id, name, shown))
 
 
-def ended(lines: list[Line], mode: ToolProgress, call_id: str, result: str) -> None:
+def ended(lines: list[ProgressLine], mode: ToolProgressMode, call_id: str, result: str) -> None:
     """Where all is wanted, the first line of the result stands below its call."""
     line = next((line for line in reversed(lines) if line.call_id == call_id), None)
     first = next((text for text in result.splitlines() if text.strip()), "")
-    if line is not None and mode is ToolProgress.VERBOSE and first:
+    if line is not None and mode is ToolProgressMode.VERBOSE and first:
         line.shown += f"\n↳ {_quoted(first, RESULT_SHOWN)}"
 
 

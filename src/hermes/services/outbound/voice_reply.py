@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from hermes.agent.messaging import MadeFile, Parcel
-from hermes.agent.speech.tts import LONGEST, Voices, speakable
+from hermes.agent.messaging import GeneratedFile, OutgoingFiles
+from hermes.agent.speech.tts import LONGEST, Synthesizer, speakable
 from hermes.core.errors import ToolError
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import Target
 from hermes.core.messages import AttachmentKind, OutboundMessage, TextUnit
 from hermes.core.text import one_line, trim, visible
 from hermes.services.outbound.media import Media
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind
 
 
-class Aloud:
-    def __init__(self, voices: Voices, media: Media, letters: Letters) -> None:
+class VoiceReply:
+    def __init__(self, voices: Synthesizer, media: Media, letters: OutboxWriter) -> None:
         self._voices = voices
         self._media = media
         self._letters = letters
 
-    async def say(self, target: Target, text: str, words: Words, *, lane: str, turn_id: str) -> Parcel | None:
+    async def say(self, target: Target, text: str, words: Texts, *, lane: str, turn_id: str) -> OutgoingFiles | None:
         """The voice message, or a word on why there is none; None when there is nothing to say.
 
         A long answer is said as far as a voice message goes: the whole of it stands in the chat.
@@ -34,8 +34,10 @@ class Aloud:
             speech = await self._voices.say(trim(said, LONGEST, TextUnit.CHARACTERS), as_voice=limits.voice)
             is_voice = speech.is_voice and limits.voice
             kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
-            made = MadeFile(speech.data, f"answer{speech.ending}", speech.mime, kind, new_id("ob"))
+            made = GeneratedFile(speech.data, f"answer{speech.ending}", speech.mime, kind, new_id("ob"))
             return await self._media.pack(target, made, lane, turn_id, words)
         except ToolError as error:
             told = words.NOT_SAID.format(reason=one_line(visible(str(error)), 300).rstrip("."))
-            return Parcel(self._letters.rows(OutboundMessage(target, told), OutboxKind.REPLY, turn_id=turn_id), ())
+            return OutgoingFiles(
+                self._letters.rows(OutboundMessage(target, told), OutboxKind.REPLY, turn_id=turn_id), ()
+            )

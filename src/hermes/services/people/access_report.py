@@ -32,7 +32,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AccessReport:
     """How one account treats one user. Times are None where there is none to tell.
 
     ``accounts`` are the other accounts of the same person; ``person_here`` is the user who writes from a chat of this
@@ -59,7 +59,7 @@ class Standing:
     wrote_reason: str = ""
 
 
-def standings(
+def access_reports(
     tx: Tx,
     config: Config,
     user: str,
@@ -68,7 +68,7 @@ def standings(
     now: float,
     code_of: Callable[[Pairing], str],
     is_paired: Callable[[str, str], bool] | None = None,
-) -> list[Standing]:
+) -> list[AccessReport]:
     """One for each account that is set up, or of one platform. ``is_paired`` is the running gateway's own word."""
     found = []
     for name, accounts in config.platforms.items():
@@ -90,7 +90,7 @@ def _standing(
     now: float,
     code_of: Callable[[Pairing], str],
     is_paired: Callable[[str, str], bool] | None,
-) -> Standing:
+) -> AccessReport:
     pairing = pairings.get(tx, key.platform, user)
     is_approved = pairing is not None and pairing.state == PairingState.APPROVED
     is_heard = is_approved if is_paired is None else is_paired(key.platform, user)
@@ -100,7 +100,7 @@ def _standing(
     person = people.find(tx, key.platform, user)
     wrote = inbox.last_of(tx, key.platform, user)
     by_chat = pairings.in_chat(tx, key.platform, user)
-    return Standing(
+    return AccessReport(
         str(key),
         user,
         isinstance(verdict, Allowed),

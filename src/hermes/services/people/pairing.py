@@ -12,7 +12,7 @@ from hermes.core import pairing as rules
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH, words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import guess, pick
 from hermes.core.keys import LOCAL, Target
 from hermes.core.messages import Button, InboundMessage, OutboundMessage
@@ -22,7 +22,7 @@ from hermes.core.text import one_line
 from hermes.services.approvals import THE_OWNER
 from hermes.services.inbound.intake import person_id_of
 from hermes.services.outbound.approval_cards import in_place_of
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import codec, outbox, pairings, people
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
@@ -49,7 +49,7 @@ class PairingLockedError(GatewayError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PairingOffer:
     """What a stranger is told: their code, or that too many wait ('' then); their language, and that at home.
 
     ``owners`` are the chats of the owners themselves, where there is no home channel.
@@ -63,7 +63,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingPairing:
     """A request with its code, for whoever decides."""
 
     pairing: Pairing
@@ -71,7 +71,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class ApprovedPairing:
     pairing: Pairing
     role: PersonRole
     is_first_owner: bool
@@ -84,7 +84,7 @@ class Pairings:
         self,
         db: Database,
         clock: Clock,
-        letters: Letters,
+        letters: OutboxWriter,
         home: Path,
         home_targets: Callable[[], Sequence[Target]],
         language: Callable[[], str] = lambda: "",
@@ -135,7 +135,7 @@ class Pairings:
         outbox.enqueue(tx, rows, now=now)
         return rows
 
-    def _ask(self, tx: Tx, message: InboundMessage, account: str, name: str, *, now: float) -> Asked | None:
+    def _ask(self, tx: Tx, message: InboundMessage, account: str, name: str, *, now: float) -> PairingOffer | None:
         """None: they were sent away within the hour, and nothing is said again."""
         platform, chat, user_id = message.session_key.platform, message.session_key.chat, message.sender_id
         met = people.find(tx, platform, user_id)  # somebody who may not talk any more
@@ -148,15 +148,15 @@ class Pairings:
         waiting = pairings.waiting(tx, platform, since=since)
         known = next((one for one in waiting if one.user_id == user_id), None)
         if known is not None:
-            return Asked(self._code(known), False, language, home_language)
+            return PairingOffer(self._code(known), False, language, home_language)
         if len(waiting) >= rules.MOST_WAITING:
-            return Asked("", False, language, home_language, _owners(tx))
+            return PairingOffer("", False, language, home_language, _owners(tx))
         pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now, language=language)
         made = pairings.get(tx, platform, user_id)
         assert made is not None  # noqa: S101 - written a line above, in this transaction
-        return Asked(self._code(made), True, language, home_language, _owners(tx))
+        return PairingOffer(self._code(made), True, language, home_language, _owners(tx))
 
-    def _card(self, words: Words, platform: str, user_id: str, name: str, code: str) -> tuple[OutboundMessage, str]:
+    def _card(self, words: Texts, platform: str, user_id: str, name: str, code: str) -> tuple[OutboundMessage, str]:
         """What the owner reads of a stranger, and the name of the letter: the same stranger is told of once."""
         who = f"{name or words.SOMEBODY} ({platform} {one_line(user_id, 64)})"
         if not code:
@@ -206,23 +206,23 @@ class Pairings:
 
     # Somebody decides
 
-    async def waiting(self, platform: str = "") -> list[Waiting]:
+    async def waiting(self, platform: str = "") -> list[PendingPairing]:
         since = self._clock.now() - rules.LIVE_SECONDS
         return await self._db.read(self._waiting, platform, since)
 
-    def _waiting(self, tx: Tx, platform: str, since: float) -> list[Waiting]:
-        return [Waiting(one, self._code(one)) for one in pairings.waiting(tx, platform, since=since)]
+    def _waiting(self, tx: Tx, platform: str, since: float) -> list[PendingPairing]:
+        return [PendingPairing(one, self._code(one)) for one in pairings.waiting(tx, platform, since=since)]
 
     async def decided(self, platform: str = "") -> list[Pairing]:
         return await self._db.read(pairings.decided, platform)
 
     async def approve(
-        self, platform: str, code: str, *, by: str, is_at_machine: bool = False, words: Words = ENGLISH
-    ) -> Approval:
+        self, platform: str, code: str, *, by: str, is_at_machine: bool = False, words: Texts = ENGLISH
+    ) -> ApprovedPairing:
         """Let in whoever has this code. Raises NoSuchPairingError, or PairingLockedError when too many were wrong."""
         now = self._clock.now()
 
-        def let_in(tx: Tx, found: Pairing) -> tuple[Approval, list[Outgoing]]:
+        def let_in(tx: Tx, found: Pairing) -> tuple[ApprovedPairing, list[Outgoing]]:
             approval = self._let_in(tx, found, by, is_at_machine=is_at_machine, now=now)
             who = THE_OWNER if is_at_machine else by
             return approval, self._ended_cards(tx, found, who, is_in=True, now=now)
@@ -235,7 +235,7 @@ class Pairings:
         return approval
 
     async def refuse(
-        self, platform: str, code: str, *, by: str, is_at_machine: bool = False, words: Words = ENGLISH
+        self, platform: str, code: str, *, by: str, is_at_machine: bool = False, words: Texts = ENGLISH
     ) -> Pairing:
         """Send away whoever has this code; they are not told, and may ask again when the hour is over.
 
@@ -257,7 +257,7 @@ class Pairings:
         platform: str,
         code: str,
         act: Callable[[Tx, Pairing], tuple[T, list[Outgoing]]],
-        words: Words,
+        words: Texts,
         *,
         is_at_machine: bool,
         now: float,
@@ -286,7 +286,7 @@ class Pairings:
         self._letters.due(outcome[1])
         return outcome[0]
 
-    def _let_in(self, tx: Tx, pairing: Pairing, by: str, *, is_at_machine: bool, now: float) -> Approval:
+    def _let_in(self, tx: Tx, pairing: Pairing, by: str, *, is_at_machine: bool, now: float) -> ApprovedPairing:
         pairings.decide(tx, pairing.platform, pairing.user_id, PairingState.APPROVED, by=by, now=now)
         is_first = is_at_machine and not people.has_owner(tx)
         role = PersonRole.OWNER if is_first else PersonRole.USER
@@ -308,9 +308,9 @@ class Pairings:
         key = f"ob_in_{pairing.platform}_{pairing.user_id}_{pairing.asked_at:.0f}"
         outbox.enqueue(tx, self._letters.rows(welcome, OutboxKind.REPLY, key=key), now=now)
         kept = PersonRole(person.role) if not is_first else role
-        return Approval(pairing, kept, is_first)
+        return ApprovedPairing(pairing, kept, is_first)
 
-    def _no_such_code(self, words: Words, waiting: Sequence[Waiting], now: float) -> str:
+    def _no_such_code(self, words: Texts, waiting: Sequence[PendingPairing], now: float) -> str:
         if not waiting:
             return words.NO_SUCH_CODE
         shown = "; ".join(

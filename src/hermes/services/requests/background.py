@@ -10,7 +10,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.requests.requests import Door
+from hermes.services.requests.requests import Requests
 from hermes.services.requests.subtasks import PLATFORM
 from hermes.services.turns.lanes import Lanes
 from hermes.store import codec
@@ -40,7 +40,7 @@ class Agent:
 
 
 class Background:
-    def __init__(self, db: Database, door: Door, lanes: Lanes) -> None:
+    def __init__(self, db: Database, door: Requests, lanes: Lanes) -> None:
         self._db = db
         self._door = door
         self._lanes = lanes
@@ -67,7 +67,7 @@ class Background:
 
 def origin_of(row: InboxRow) -> str:
     """The lane of the chat on whose behalf this was asked for, '' where it was written in a chat itself."""
-    return _asked(row.kind, row.body)[1].origin
+    return _parse_prompt(row.kind, row.body)[1].origin
 
 
 def _agents(tx: Tx, person_id: str) -> list[Agent]:
@@ -75,7 +75,7 @@ def _agents(tx: Tx, person_id: str) -> list[Agent]:
 
 
 def _agent(working: Working) -> Agent:
-    task, options = _asked(working.kind, working.body)
+    task, options = _parse_prompt(working.kind, working.body)
     return Agent(
         working.turn_id[-4:],
         working.lane,
@@ -87,7 +87,7 @@ def _agent(working: Working) -> Agent:
     )
 
 
-def _asked(kind: str, body: str) -> tuple[str, TurnOptions]:
+def _parse_prompt(kind: str, body: str) -> tuple[str, TurnOptions]:
     try:
         if kind == "request":
             request = codec.load_request(body)

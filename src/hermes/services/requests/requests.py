@@ -29,8 +29,8 @@ from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow, InboxState, Incoming
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import turns
-from hermes.store.turns.begin import Begun
-from hermes.store.turns.end import Cards, Ending
+from hermes.store.turns.begin import BegunTurn
+from hermes.store.turns.end import CardWriter, Ending
 from hermes.store.turns.turns import Turn, TurnState
 
 PLATFORM = "api"
@@ -40,7 +40,7 @@ CLOCK_TICK_SECONDS = 0.001  # a loop may call a timer that much early
 
 
 @dataclass(slots=True)
-class Ticket:
+class RequestHandle:
     """A request that was accepted, and the events of the turn that answers it as they come."""
 
     event_id: str
@@ -145,7 +145,7 @@ class RequestState:
         return "cancelled" if stopped or self.row.reason in (CLIENT_GONE, StopReason.STOPPED.value) else "failed"
 
 
-class Door:
+class Requests:
     def __init__(self, db: Database, clock: Clock, bus: EventBus, lanes: Lanes, redact: Redactor | None = None) -> None:
         self._db = db
         self._clock = clock
@@ -157,13 +157,13 @@ class Door:
     @asynccontextmanager
     async def ask(
         self, request: AgentRequest, *, key: str = "", event_id: str = "", role: PersonRole | None = None
-    ) -> AsyncIterator[Ticket]:
+    ) -> AsyncIterator[RequestHandle]:
         """Store a request and follow it. Leaving the block ends the following, not the turn.
 
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
         ``role`` is that of whoever asks; without one, somebody unknown is a user.
         """
-        ticket = Ticket(event_id or new_id("ev"), str(request.session_key))
+        ticket = RequestHandle(event_id or new_id("ev"), str(request.session_key))
         with self._bus.watch(ticket.saw, ticket.lane):
             ticket.is_new = await self._accept(request, ticket, key, role)
             try:
@@ -185,7 +185,7 @@ class Door:
         await self._db.write(_meet, sender_id, role, now=self._clock.now())
         self._met[sender_id] = role
 
-    async def _accept(self, request: AgentRequest, ticket: Ticket, key: str, role: PersonRole | None) -> bool:
+    async def _accept(self, request: AgentRequest, ticket: RequestHandle, key: str, role: PersonRole | None) -> bool:
         if not request.person_id:
             await self.meet(request.sender_id, role)
         platform = request.session_key.platform
@@ -242,13 +242,13 @@ class Door:
         return await self._db.write(_set_aside_gone, now=self._clock.now())
 
 
-def _accept(tx: Tx, incoming: Incoming, begin: Begin, *, now: float) -> tuple[bool, Begun | None]:
+def _accept(tx: Tx, incoming: Incoming, begin: Begin, *, now: float) -> tuple[bool, BegunTurn | None]:
     """Store the request and begin its turn, if its lane is idle: one transaction."""
     [accepted] = inbox.accept(tx, [incoming], now=now)
     return accepted.is_new, begin(tx, incoming.lane, now=now) if accepted.is_new else None
 
 
-def _give_back(tx: Tx, accepted: tuple[bool, Begun | None]) -> None:
+def _give_back(tx: Tx, accepted: tuple[bool, BegunTurn | None]) -> None:
     give_back(tx, accepted[1])
 
 
@@ -261,7 +261,7 @@ def _state(tx: Tx, event_id: str) -> RequestState | None:
     return RequestState(row, turn, tuple(pending))
 
 
-def _stop(tx: Tx, event_id: str, cards: Cards, *, now: float) -> str:
+def _stop(tx: Tx, event_id: str, cards: CardWriter, *, now: float) -> str:
     """End what nobody has in hand: a row in the queue, or a turn that sleeps. Returns the id of such a turn, or ''."""
     row = inbox.get(tx, event_id)
     if row is None:

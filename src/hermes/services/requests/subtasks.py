@@ -10,11 +10,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from hermes.agent.delegation import Errand, ErrandEnd
+from hermes.agent.delegation import Subtask, SubtaskResult
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.requests.requests import Door, RequestState, Ticket
+from hermes.services.requests.requests import RequestHandle, Requests, RequestState
 from hermes.services.turns.lanes import Lanes
 from hermes.store import codec
 from hermes.store.db import Database, Tx
@@ -33,13 +33,13 @@ BRIEFING = (
 )
 
 
-class Errands:
-    def __init__(self, db: Database, door: Door, lanes: Lanes) -> None:
+class Subtasks:
+    def __init__(self, db: Database, door: Requests, lanes: Lanes) -> None:
         self._db = db
         self._door = door
         self._lanes = lanes
 
-    async def run(self, errands: Sequence[Errand]) -> list[ErrandEnd]:
+    async def run(self, errands: Sequence[Subtask]) -> list[SubtaskResult]:
         """All at once, until each has ended. Cancelled, they are stopped; in a drain they stay, to go on later."""
         try:
             async with asyncio.TaskGroup() as group:
@@ -50,24 +50,24 @@ class Errands:
             raise
         return [task.result() for task in tasks]
 
-    async def _one(self, errand: Errand) -> ErrandEnd:
+    async def _one(self, errand: Subtask) -> SubtaskResult:
         async with self._door.ask(_request(errand), key=_key(errand), event_id=_event_id(errand)) as ticket:
             while True:
                 state = await self._door.state_of(ticket.event_id)
                 if state is None:
-                    return ErrandEnd("failed", "It was not taken.")
+                    return SubtaskResult("failed", "It was not taken.")
                 if state.row.state not in (InboxState.QUEUED, InboxState.TAKEN):
                     return await self._end_of(state)
                 ticket.turn_id = state.row.turn_id or ticket.turn_id
                 await _some_news(ticket)
 
-    async def _end_of(self, state: RequestState) -> ErrandEnd:
+    async def _end_of(self, state: RequestState) -> SubtaskResult:
         if state.turn is None:
-            return ErrandEnd("set_aside", state.row.reason)
+            return SubtaskResult("set_aside", state.row.reason)
         said = await self._db.read(_last_words, state.turn)
-        return ErrandEnd(state.turn.state, said or state.turn.reason or "It ended without a word.")
+        return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
 
-    async def _stop(self, errands: Sequence[Errand]) -> None:
+    async def _stop(self, errands: Sequence[Subtask]) -> None:
         """Shielded by nothing but its own deadline: whoever cancelled us waits for the end of our processes."""
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -76,7 +76,7 @@ class Errands:
             log.warning("Errands are slow to stop", extra={"count": len(errands)})
 
 
-async def _some_news(ticket: Ticket) -> None:
+async def _some_news(ticket: RequestHandle) -> None:
     """Wait until the turn ended, or a while: what the bus did not tell is found in the store."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
@@ -85,15 +85,15 @@ async def _some_news(ticket: Ticket) -> None:
         return
 
 
-def _key(errand: Errand) -> str:
+def _key(errand: Subtask) -> str:
     return f"{PLATFORM}:{errand.key}"
 
 
-def _event_id(errand: Errand) -> str:
+def _event_id(errand: Subtask) -> str:
     return f"ev_{errand.key}"
 
 
-def _request(errand: Errand) -> AgentRequest:
+def _request(errand: Subtask) -> AgentRequest:
     options = TurnOptions(instructions=BRIEFING, origin=str(errand.origin), depth=errand.depth)
     return AgentRequest(
         RequestKind.RUN,

@@ -19,6 +19,6 @@ from __future__ import annotations
 
 from hermes.services.turns.runner import TurnRunner
 from hermes.services.turns.stop import StopReason, TurnControl
-from hermes.services.turns.turn import TurnParts
+from hermes.services.turns.turn import TurnServices
 
-__all__ = ["StopReason", "TurnControl", "TurnParts", "TurnRunner"]
+__all__ = ["StopReason", "TurnControl", "TurnRunner", "TurnServices"]

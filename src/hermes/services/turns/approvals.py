@@ -13,19 +13,19 @@ from hermes.core.keys import Target
 from hermes.core.media import without_files
 from hermes.core.messages import OutboundMessage, Role, ToolCall
 from hermes.core.roles import Action, may
-from hermes.services.events import ApprovalAsked
+from hermes.services.events import ApprovalRequested
 from hermes.services.outbound import approval_cards
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.tool_calls import Calls
-from hermes.services.turns.turn import TurnParts, Work
+from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store import approvals, outbox
 from hermes.store.approvals import Approval, ApprovalState, Question
 from hermes.store.db import Tx
 from hermes.store.ids import new_code, new_id
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import steps, tool_calls
-from hermes.store.turns.tool_calls import Call, CallState, NewCall
+from hermes.store.turns.tool_calls import CallState, NewCall, StoredCall
 
 
 class UnansweredError(Exception):
@@ -36,15 +36,15 @@ class UnansweredError(Exception):
         self.count = count
 
 
-class Questions:
-    def __init__(self, parts: TurnParts, calls: Calls, replies: Replies) -> None:
+class TurnApprovals:
+    def __init__(self, parts: TurnServices, calls: Calls, replies: Replies) -> None:
         self._parts = parts
         self._calls = calls
         self._replies = replies
 
     # Put
 
-    async def judged(self, work: Work, call: ToolCall, position: int) -> NewCall:
+    async def judged(self, work: RunningTurn, call: ToolCall, position: int) -> NewCall:
         """The call as it is stored, with its question where it needs one.
 
         A rule may look at files and reads whatever a model wrote, so it never holds up the loop.
@@ -53,7 +53,7 @@ class Questions:
             return self._new_call(work, call, position)
         return await asyncio.to_thread(self._new_call, work, call, position)
 
-    def _new_call(self, work: Work, call: ToolCall, position: int) -> NewCall:
+    def _new_call(self, work: RunningTurn, call: ToolCall, position: int) -> NewCall:
         row_id = f"{work.turn.id}:{work.steps + 1}:{position}"
         need = self._parts.toolbox.approval(call.name, call.arguments, self._parts.context_of(work, row_id))
         if need is None:
@@ -66,7 +66,7 @@ class Questions:
             question = replace(question, target=own[-1].target, question_id=own[-1].id)
         return NewCall(row_id, call, question, letters)
 
-    def _question(self, work: Work, need: ApprovalNeed, seconds: float) -> Question:
+    def _question(self, work: RunningTurn, need: ApprovalNeed, seconds: float) -> Question:
         return Question(
             new_id("ap"),
             new_code(),
@@ -78,10 +78,10 @@ class Questions:
             need.where,
         )
 
-    def _letters(self, work: Work, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
+    def _letters(self, work: RunningTurn, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
         """The question for the chat it is put into, and for the home channels where only an admin may answer it."""
         is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
-        about = approval_cards.asked(
+        about = approval_cards.render_question(
             work.words,
             name=call.name,
             arguments=call.arguments,
@@ -89,7 +89,7 @@ class Questions:
             where=question.where_run,
         )
 
-        def asked_in(target: Target, copy: int | None = None) -> list[Outgoing]:
+        def question_rows(target: Target, copy: int | None = None) -> list[Outgoing]:
             how = approval_cards.how_to_answer(
                 work.words,
                 question,
@@ -106,32 +106,32 @@ class Questions:
             name = approval_cards.name_of_question(question.id, copy)
             return self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
 
-        rows = asked_in(work.origin.target)
+        rows = question_rows(work.origin.target)
         for copy, target in enumerate(self._home_channels(work) if is_for_admins else ()):
-            rows += asked_in(target, copy)
+            rows += question_rows(target, copy)
         # Asked after its time, a question could only be answered in vain.
         return [replace(row, expires_at=question.expires_at) for row in rows]
 
-    def _home_channels(self, work: Work) -> list[Target]:
+    def _home_channels(self, work: RunningTurn) -> list[Target]:
         channels = home_channels(self._parts.config())
         targets = [
             Target(account.platform, chat, account=account.account) for account, chat in channels.items() if chat
         ]
         return [target for target in targets if target != work.origin.target][: approval_cards.MOST_COPIES]
 
-    def tell(self, work: Work, new_calls: Sequence[NewCall]) -> None:
+    def tell(self, work: RunningTurn, new_calls: Sequence[NewCall]) -> None:
         """Send the questions of these calls, now that they are stored, and tell whoever watches."""
         for new in new_calls:
             asked = new.approval
             if asked is None or not _is_waiting(work, new):
                 continue
             self._parts.letters.due(new.letters)
-            event = ApprovalAsked(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
+            event = ApprovalRequested(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
             self._parts.bus.publish(event)
 
     # Slept on
 
-    async def sleep(self, work: Work) -> bool:
+    async def sleep(self, work: RunningTurn) -> bool:
         """Leave the turn until somebody answers. False: an answer is here already, and the turn goes on."""
         now = self._parts.clock.now()
         work.control.is_ending = True
@@ -147,7 +147,7 @@ class Questions:
         work.calls = await self._parts.db.write(tool_calls.as_they_stand, work.turn.id, work.steps, now=now)
         return False
 
-    async def _last_of_preview(self, work: Work) -> list[Outgoing]:
+    async def _last_of_preview(self, work: RunningTurn) -> list[Outgoing]:
         """A question ends the message that was growing: it keeps what was said, and the answer comes below."""
         preview = await self._replies.close_preview(work)
         if not preview:
@@ -157,7 +157,7 @@ class Questions:
 
     # Answered with no, or not at all
 
-    async def close_refused(self, work: Work, index: int) -> None:
+    async def close_refused(self, work: RunningTurn, index: int) -> None:
         """Answer a call that does not run, in words that tell the model whether to try again."""
         approval = await self._parts.db.read(approvals.get, work.calls[index].approval_id)
         if approval is not None and approval.state == ApprovalState.EXPIRED:
@@ -165,7 +165,7 @@ class Questions:
             return
         await self._calls.record(work, index, outcome="refused", result=_refusal(approval))
 
-    async def _close_expired(self, work: Work, index: int, approval: Approval) -> None:
+    async def _close_expired(self, work: RunningTurn, index: int, approval: Approval) -> None:
         """Tell the person and the model that nobody answered."""
         text = rules.QUESTION_EXPIRED.format(span=ENGLISH.span(approval.expires_at - approval.created_at))
 
@@ -180,7 +180,7 @@ class Questions:
         output = ToolOutput(text, effect=tell, after=due)
         await self._calls.record(work, index, outcome="refused", result=text, output=output)
 
-    async def stop_asking(self, work: Work) -> None:
+    async def stop_asking(self, work: RunningTurn) -> None:
         """Raise when what nobody answers has been asked often enough."""
         limit = self._parts.config().approvals.identical_timeouts
         refused = [call for call in work.calls if call.outcome == "refused" and call.approval_id]
@@ -190,7 +190,7 @@ class Questions:
                 raise UnansweredError(count)
 
 
-def _is_waiting(work: Work, new: NewCall) -> bool:
+def _is_waiting(work: RunningTurn, new: NewCall) -> bool:
     """Not where a standing grant answered in a person's place."""
     return any(call.id == new.id and call.state == CallState.WAITING for call in work.calls)
 
@@ -201,7 +201,7 @@ def _refusal(approval: Approval | None) -> str:
     return rules.QUESTION_CANCELLED.format(reason=approval.reason if approval else "unknown")
 
 
-def _timeouts(tx: Tx, turn_id: str, call: Call) -> int:
+def _timeouts(tx: Tx, turn_id: str, call: StoredCall) -> int:
     """How often this was asked in vain; 0 where somebody said no."""
     approval = approvals.get(tx, call.approval_id)
     if approval is None or approval.state != ApprovalState.EXPIRED:

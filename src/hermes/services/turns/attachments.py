@@ -14,16 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from hermes.agent.speech.stt import Ears
+from hermes.agent.speech.stt import Transcriber
 from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.agent.vision import LARGEST_SHOWN, kind_of
 from hermes.agent.web import documents
-from hermes.agent.web.reader import Reader
+from hermes.agent.web.reader import DocumentReader
 from hermes.agent.web.untrusted import framed
 from hermes.agent.workspace.files import place_of
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RejectedError, ToolError
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, ChatMessage, Image, Role
 from hermes.core.ports import Adapter, FetchesFiles
@@ -39,7 +39,7 @@ MOST_PICTURES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class PreparedMessage:
     """What the model is told about the files, and what the person is told of those that could not be had."""
 
     message: ChatMessage
@@ -52,7 +52,7 @@ class _Tale:
 
     ctx: ToolContext
     sees: bool
-    words: Words
+    words: Texts
     lines: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
@@ -60,14 +60,16 @@ class _Tale:
 
 
 class Attachments:
-    def __init__(self, adapter_of: Callable[[Target], Adapter | None], ears: Ears, reader: Reader) -> None:
+    def __init__(
+        self, adapter_of: Callable[[Target], Adapter | None], ears: Transcriber, reader: DocumentReader
+    ) -> None:
         self._adapter_of = adapter_of
         self._ears = ears
         self._reader = reader
 
     async def fetch(
-        self, target: Target, attachments: Sequence[Attachment], ctx: ToolContext, words: Words, *, sees: bool = False
-    ) -> Arrival:
+        self, target: Target, attachments: Sequence[Attachment], ctx: ToolContext, words: Texts, *, sees: bool = False
+    ) -> PreparedMessage:
         """Download what can be had. The message tells the model where each file is, or why it is not there.
 
         Fetched outside the workspace and taken in by the guarded way: what a person's own processes do in there, such
@@ -83,7 +85,7 @@ class Attachments:
         for attachment in attachments[MOST_FILES:]:
             _failed(tale, safe_name(attachment), words.FILES_TOO_MANY_TO_GET.format(most=MOST_FILES))
         message = ChatMessage(Role.USER, "\n".join([MARK, *tale.lines]), images=tuple(tale.images))
-        return Arrival(message, tale.troubles)
+        return PreparedMessage(message, tale.troubles)
 
     async def _one(self, target: Target, attachment: Attachment, folder: Path, tale: _Tale) -> None:
         name = safe_name(attachment)
@@ -106,7 +108,7 @@ class Attachments:
             case AttachmentKind.DOCUMENT if documents.is_document(path.name, attachment.mime):
                 await self._read(path, attachment, where, tale)
 
-    async def _fetched(self, target: Target, attachment: Attachment, folder: Path, words: Words) -> Path:
+    async def _fetched(self, target: Target, attachment: Attachment, folder: Path, words: Texts) -> Path:
         adapter = self._adapter_of(target)
         fetcher: object = adapter
         if adapter is None or not isinstance(fetcher, FetchesFiles):

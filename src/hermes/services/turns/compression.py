@@ -18,7 +18,7 @@ from hermes.agent.toolkit.search import names_found
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, ModelError, StoreIsDownError
-from hermes.core.i18n.catalogue import Said
+from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage
 from hermes.core.ports import Clock, Model, ModelRequest
@@ -60,7 +60,7 @@ class Compressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class FinishedTurn:
     """A session as a turn left it. ``model`` is the one that was asked for ('' the default)."""
 
     key: SessionKey
@@ -110,7 +110,7 @@ class Compression:
     def window(self, model: str) -> int:
         return self._config().context_window(model)
 
-    def grown(self, talk: Talk) -> None:
+    def grown(self, talk: FinishedTurn) -> None:
         """A turn has ended with this talk: begin to make it shorter, if it has grown so long."""
         settings = self._config().compression
         if not settings.enabled or talk.session_id in self._running or len(self._running) >= MOST_AT_ONCE:
@@ -156,9 +156,9 @@ class Compression:
 
         task = asyncio.create_task(tell(), name="tell of a compression")
         self._telling.add(task)
-        task.add_done_callback(self._told)
+        task.add_done_callback(self._log_failure)
 
-    def _told(self, task: asyncio.Task[None]) -> None:
+    def _log_failure(self, task: asyncio.Task[None]) -> None:
         self._telling.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("Could not tell of a compression", extra={"reason": str(error)})
@@ -196,13 +196,13 @@ class Compression:
     async def _compress(self, key: SessionKey, session_id: str, window: int, *, is_wanted: bool) -> Compressed:
         newest = None if is_wanted else await self._db.read(revisions.newest, session_id)
         if newest is not None and newest.undone_at is not None:
-            raise StillUndoneError(Said(lambda words: words.COMPRESS_UNDONE))
+            raise StillUndoneError(LocalizedText(lambda words: words.COMPRESS_UNDONE))
         talk = await self._db.read(transcripts.context, session_id)
         made, up_to = await self._summarise(key, talk, window)
         shorter = Shorter(talk, up_to, made.summary, self._config().compression.model)
         revision = await self._db.write(undo.compress, session_id, shorter, now=self._clock.now())
         if not revision:
-            raise NothingToDoError(Said(lambda words: words.COMPRESS_WENT_ON))
+            raise NothingToDoError(LocalizedText(lambda words: words.COMPRESS_WENT_ON))
         return Compressed(made.lines, made.characters, made.summary, revision)
 
     async def _preview(self, key: SessionKey, session_id: str) -> Compressed:
@@ -216,14 +216,14 @@ class Compression:
         older = history[:count]
         size = compression.characters(older) + len(talk.summary)
         if not count or size < compression.SMALLEST_GAIN:
-            raise NothingToDoError(Said(lambda words: words.COMPRESS_TOO_LITTLE))
+            raise NothingToDoError(LocalizedText(lambda words: words.COMPRESS_TOO_LITTLE))
         route = self._config().compression.model
         most = int(self.window(route.partition("/")[2]) * BYTES_PER_TOKEN * PROMPT_SHARE)
         asked = compression.request(older, talk.summary, most=most)
         request = ModelRequest(asked, max_tokens=MOST_TOKENS, deadline_seconds=CALL_SECONDS)
         reply = await ask_model(self._model(route, key), request, lambda _: None, lambda _: None)
         found = names_found([*([summary_message(talk.summary)] if talk.summary else []), *older])
-        summary = compression.as_kept(reply.text, found)
+        summary = compression.stored_summary(reply.text, found)
         if not reply.text.strip() or not compression.is_gain(older, talk.summary, summary):
-            raise NothingToDoError(Said(lambda words: words.COMPRESS_NO_GAIN))
+            raise NothingToDoError(LocalizedText(lambda words: words.COMPRESS_NO_GAIN))
         return Compressed(count, size, summary), talk.seqs[count - 1]

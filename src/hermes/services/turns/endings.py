@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes.agent.messaging import Parcel
+from hermes.agent.messaging import OutgoingFiles
 from hermes.agent.prompt import unanswered
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError
-from hermes.core.i18n.catalogue import told
+from hermes.core.i18n.catalogue import localize
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
 from hermes.core.requests import TurnResult
 from hermes.services.events import TurnEnded
-from hermes.services.outbound.media import Mail
-from hermes.services.outbound.rate_limits import Place
-from hermes.services.turns.compression import Talk
+from hermes.services.outbound.media import ComposedReply
+from hermes.services.outbound.rate_limits import Slot
+from hermes.services.turns.compression import FinishedTurn
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.stop import StopReason
-from hermes.services.turns.turn import TurnParts, Work
+from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store import outbox, outbox_files
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
@@ -32,7 +32,7 @@ NO_REPLY = ModelReply("")
 
 
 @dataclass(slots=True)
-class _End:
+class _TurnEnd:
     """An end that is about to be written. Only the call that makes it touches it.
 
     ``text`` is what the person reads, ``messages`` what joins the transcript, ``reason`` what `hermes trace` shows.
@@ -44,7 +44,7 @@ class _End:
     messages: Sequence[ChatMessage] = ()
     reply: ModelReply = NO_REPLY
     error_kind: str = ""
-    aloud: Parcel | None = None
+    aloud: OutgoingFiles | None = None
 
     @property
     def is_done(self) -> bool:
@@ -54,51 +54,53 @@ class _End:
 class Endings:
     """Each of these is True when the lane sleeps afterwards, False when more waits in it."""
 
-    def __init__(self, parts: TurnParts, replies: Replies) -> None:
+    def __init__(self, parts: TurnServices, replies: Replies) -> None:
         self._parts = parts
         self._replies = replies
 
-    async def answered(self, work: Work, reply: ModelReply) -> bool:
+    async def answered(self, work: RunningTurn, reply: ModelReply) -> bool:
         text = reply.text.strip()
         if not text and not reply.tool_calls:
             text = work.words.EMPTY_REPLY
-        shown = _shown(work, reply, text)
+        shown = _reply_text(work, reply, text)
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
         said = [] if is_stored else [answer]
-        aloud = await self._replies.said_aloud(work, text)
-        return await self._end(work, _End(TurnState.DONE, "", shown, said, reply, aloud=aloud))
+        aloud = await self._replies.speak(work, text)
+        return await self._end(work, _TurnEnd(TurnState.DONE, "", shown, said, reply, aloud=aloud))
 
-    async def failed(self, work: Work, reason: str, text: str) -> bool:
-        return await self._end(work, _End(TurnState.FAILED, reason, text))
+    async def failed(self, work: RunningTurn, reason: str, text: str) -> bool:
+        return await self._end(work, _TurnEnd(TurnState.FAILED, reason, text))
 
-    async def set_aside(self, work: Work, reason: str, text: str) -> bool:
+    async def set_aside(self, work: RunningTurn, reason: str, text: str) -> bool:
         """It is not tried again, and whoever wrote is told."""
-        return await self._end(work, _End(TurnState.SET_ASIDE, reason, text))
+        return await self._end(work, _TurnEnd(TurnState.SET_ASIDE, reason, text))
 
-    async def model_failed(self, work: Work, error: ModelError) -> bool:
+    async def model_failed(self, work: RunningTurn, error: ModelError) -> bool:
         """What a person has begun to read stays, with the reason why there is no more of it."""
         kind, partial = error.kind.value, error.partial.strip()
-        text = told(error, work.words)
+        text = localize(error, work.words)
         if partial:
             text = f"{partial} …\n\n{text}"
         reason = f"model {kind}: {error}"
-        return await self._end(work, _End(TurnState.FAILED, reason, text, _half_said(work, partial), error_kind=kind))
+        return await self._end(
+            work, _TurnEnd(TurnState.FAILED, reason, text, _interrupted_words(work, partial), error_kind=kind)
+        )
 
-    async def interrupted(self, work: Work, reason: StopReason) -> bool:
+    async def interrupted(self, work: RunningTurn, reason: StopReason) -> bool:
         """Ended on purpose: no answer goes out; what was said so far is kept, and marked as unfinished."""
         state = TurnState.INTERRUPTED if reason is StopReason.INTERRUPTED else TurnState.STOPPED
-        said = _half_said(work, work.partial.strip())
-        return await self._end(work, _End(state, reason.value, messages=said))
+        said = _interrupted_words(work, work.partial.strip())
+        return await self._end(work, _TurnEnd(state, reason.value, messages=said))
 
-    async def _end(self, work: Work, end: _End) -> bool:
+    async def _end(self, work: RunningTurn, end: _TurnEnd) -> bool:
         work.control.is_ending = True
         # Providers repeat the key that they refuse, and errors what they were made of.
         end.reason, end.text = self._parts.toolbox.hide(end.reason), self._parts.toolbox.hide(end.text)
         preview = await self._replies.close_preview(work)
         if preview and not end.text:
             end.text = f"{work.partial.strip()} {work.words.INTERRUPTED_MARK}".strip()
-        mail = await self._replies.mail(work, end.text, preview, is_answer=end.is_done) if end.text else Mail()
+        mail = await self._replies.mail(work, end.text, preview, is_answer=end.is_done) if end.text else ComposedReply()
         if end.aloud is not None:
             mail = replace(mail, rows=[*mail.rows, *end.aloud.rows], files=[*mail.files, *end.aloud.files])
         end.messages = [*end.messages, *mail.note]
@@ -110,7 +112,7 @@ class Endings:
         self._tell(work, end)
         return sleeps
 
-    def _stored(self, end: _End, mail: Mail) -> Ending:
+    def _stored(self, end: _TurnEnd, mail: ComposedReply) -> Ending:
         return Ending(
             end.state,
             InboxState.ANSWERED if end.is_done else InboxState.SET_ASIDE,
@@ -123,44 +125,44 @@ class Endings:
         )
 
     def _write(
-        self, tx: Tx, work: Work, ending: Ending, mail: Mail, place: Place | None, *, now: float
-    ) -> tuple[bool, outbox.Begun | None]:
+        self, tx: Tx, work: RunningTurn, ending: Ending, mail: ComposedReply, place: Slot | None, *, now: float
+    ) -> tuple[bool, outbox.BegunDelivery | None]:
         """The end of the turn and the beginning of its delivery, in one transaction."""
         outbox_files.note(tx, mail.files)
         sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
         return sleeps, self._parts.letters.begin_within(tx, ending.replies, place, now=now)
 
-    def _tell(self, work: Work, end: _End) -> None:
+    def _tell(self, work: RunningTurn, end: _TurnEnd) -> None:
         """Tell whoever waits for the turn; and whoever makes a long talk shorter, if it may become one."""
         result = _result(work, end)
         self._parts.bus.publish(TurnEnded(work.turn.lane, work.turn.id, end.state.value, end.text, end.reason, result))
         if work.goes_on:
             history = [*work.history, *end.messages]
             name = work.options.model or work.begun.choices.model
-            talk = Talk(work.key, work.turn.session_id, history, work.begun.summary, name, work.was_too_long)
+            talk = FinishedTurn(work.key, work.turn.session_id, history, work.begun.summary, name, work.was_too_long)
             self._parts.grown(talk)
 
 
-def _shown(work: Work, reply: ModelReply, text: str) -> str:
+def _reply_text(work: RunningTurn, reply: ModelReply, text: str) -> str:
     """The answer as it is told. One that was asked for in a form is told bare, and words beside a call are none."""
     if work.options.format is not None:
         return "" if reply.tool_calls else text
     return "\n\n".join([*work.notices, text, *_cut_off(work, reply, text)]).strip()
 
 
-def _cut_off(work: Work, reply: ModelReply, text: str) -> list[str]:
+def _cut_off(work: RunningTurn, reply: ModelReply, text: str) -> list[str]:
     """Whoever reads half an answer is told so. A client of the API has it in the reply's finish_reason."""
     why = {"length": work.words.CUT_OFF_LENGTH, "content_filter": work.words.CUT_OFF_FILTER}.get(reply.finish_reason)
     is_told = work.key.platform in DOORS or text.endswith("…")
     return [why] if why and not is_told else []
 
 
-def _half_said(work: Work, partial: str) -> list[ChatMessage]:
+def _interrupted_words(work: RunningTurn, partial: str) -> list[ChatMessage]:
     """What the model reads next time of words that it did not finish."""
     return [ChatMessage(Role.ASSISTANT, f"{partial} {work.words.INTERRUPTED_MARK}")] if partial else []
 
 
-def _result(work: Work, end: _End) -> TurnResult:
+def _result(work: RunningTurn, end: _TurnEnd) -> TurnResult:
     return TurnResult(
         work.turn.id,
         end.state.value,

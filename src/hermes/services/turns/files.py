@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from hermes.core.messages import OutboundMessage
 from hermes.services.turns import attachments
 from hermes.services.turns.model_calls import shows_pictures
-from hermes.services.turns.turn import TurnParts, Work
+from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store.outbox import OutboxKind, Outgoing
-from hermes.store.outbox_files import Lost
+from hermes.store.outbox_files import LostFile
 from hermes.store.turns import steps
 
 
 class Files:
-    def __init__(self, parts: TurnParts) -> None:
+    def __init__(self, parts: TurnServices) -> None:
         self._parts = parts
 
-    async def tell_lost(self, work: Work) -> None:
+    async def tell_lost(self, work: RunningTurn) -> None:
         """Files of earlier answers that never arrived: the model believes they did."""
         if not work.begun.has_lost_files:
             return
@@ -31,13 +31,13 @@ class Files:
         self._parts.letters.due(rows)
         work.history += told
 
-    def _about_lost(self, work: Work, lost: Sequence[Lost]) -> list[Outgoing]:
+    def _about_lost(self, work: RunningTurn, lost: Sequence[LostFile]) -> list[Outgoing]:
         if not lost:
             return []
         lines = [work.words.FILE_NOT_TAKEN.format(name=file.name, reason=file.reason) for file in lost]
         return self._letter(work, OutboundMessage(work.key.target, "\n".join(lines)), "lost")
 
-    async def fetch(self, work: Work) -> None:
+    async def fetch(self, work: RunningTurn) -> None:
         """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""
         prompt = work.begun.prompt
         files = prompt.attachments if prompt is not None and work.steps == 0 else ()
@@ -59,13 +59,13 @@ class Files:
         self._parts.letters.due(told)
         work.history.append(arrival.message)
 
-    def _about_troubles(self, work: Work, troubles: Sequence[str]) -> list[Outgoing]:
+    def _about_troubles(self, work: RunningTurn, troubles: Sequence[str]) -> list[Outgoing]:
         if not troubles:
             return []
         message = OutboundMessage(work.key.target, "\n".join(troubles), reply_to=work.turn.reply_to)
         return self._letter(work, message, "files")
 
-    def _letter(self, work: Work, message: OutboundMessage, name: str) -> list[Outgoing]:
+    def _letter(self, work: RunningTurn, message: OutboundMessage, name: str) -> list[Outgoing]:
         """Named after the turn, so that one which is taken up again does not tell it twice."""
         key = f"ob_{work.turn.id}.{name}"
         return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=key)

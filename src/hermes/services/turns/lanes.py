@@ -20,7 +20,7 @@ from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS, BusyMode, rows_of_next_prompt
 from hermes.core.ports import Clock
 from hermes.core.session_reset import ResetMode, renewal, renewal_reason
-from hermes.services.outbound.rows import Letters
+from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.stale_claims import Orphans
 from hermes.services.time_zone import zone_of
 from hermes.services.turns import StopReason, TurnControl, TurnRunner
@@ -33,9 +33,9 @@ from hermes.store.sessions import transcripts
 from hermes.store.turns import begin as turn_begin
 from hermes.store.turns import end as turn_end
 from hermes.store.turns import turns
-from hermes.store.turns.begin import BeginRules, Begun, Pick
-from hermes.store.turns.end import Cards, Ending
-from hermes.store.turns.lanes import Lost
+from hermes.store.turns.begin import BeginRules, BegunTurn, Pick
+from hermes.store.turns.end import CardWriter, Ending
+from hermes.store.turns.lanes import LostClaim
 from hermes.store.turns.prompts import Prompt
 from hermes.store.turns.turns import TurnState
 
@@ -58,7 +58,7 @@ class _Active:
     # Turns asked to end before their begin, already stored, had come back to us.
     ends_early: dict[str, StopReason] = field(default_factory=dict)
     # Begun by the transaction that queued its message.
-    handed: Begun | None = None
+    handed: BegunTurn | None = None
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_about(self, turn_id: str) -> bool:
@@ -86,7 +86,7 @@ class Lanes:
         config: Callable[[], Config],
         clock: Clock,
         owner: str,
-        letters: Letters,
+        letters: OutboxWriter,
     ) -> None:
         self._db = db
         self._letters = letters
@@ -105,7 +105,7 @@ class Lanes:
         return self._is_draining
 
     @property
-    def cards(self) -> Cards:
+    def cards(self) -> CardWriter:
         return self._runner.cards
 
     def wake(self, lane: str) -> None:
@@ -113,7 +113,7 @@ class Lanes:
         if not self._is_draining:
             self._start(lane)
 
-    def begin_within(self, tx: Tx, lane: str, *, now: float) -> Begun | None:
+    def begin_within(self, tx: Tx, lane: str, *, now: float) -> BegunTurn | None:
         """In the transaction that queues something in an idle lane: claim it and begin its turn, for ``adopt``.
 
         It saves a commit with every message. It runs in the store's thread, maybe twice, and changes nothing here.
@@ -130,11 +130,11 @@ class Lanes:
             session_id=new_id("s"),
         )
 
-    def adopt(self, begun: Begun) -> None:
+    def adopt(self, begun: BegunTurn) -> None:
         """Go on with what ``begin_within`` began, now that it is committed."""
         self._start(begun.claim.key, begun)
 
-    def _start(self, lane: str, handed: Begun | None = None) -> None:
+    def _start(self, lane: str, handed: BegunTurn | None = None) -> None:
         active = self._active.get(lane)
         if active is None:
             active = self._active[lane] = _Active()
@@ -232,7 +232,7 @@ class Lanes:
             active.end_turn()
 
     async def _serve_until_asleep(self, lane: str, active: _Active) -> None:
-        begun: Begun | None = None
+        begun: BegunTurn | None = None
         try:
             begun, active.handed = active.handed, None
             if begun is None:
@@ -241,7 +241,7 @@ class Lanes:
                 if await self._carry(begun, active) or self._is_draining:
                     return
                 begun = await self._begin_next(begun)
-        except Lost:
+        except LostClaim:
             log.warning("Lane was taken over", extra={"lane": lane})
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"lane": lane, "reason": str(error)})
@@ -252,7 +252,7 @@ class Lanes:
             if begun is not None:
                 await self._db.write(claims.abandon, "lanes", begun.claim, now=self._clock.now())
 
-    async def _take(self, lane: str) -> Begun | None:
+    async def _take(self, lane: str) -> BegunTurn | None:
         return await self._db.claim(
             turn_begin.take,
             lane,
@@ -264,7 +264,7 @@ class Lanes:
             if_gone=give_back,
         )
 
-    async def _begin_next(self, begun: Begun) -> Begun | None:
+    async def _begin_next(self, begun: BegunTurn) -> BegunTurn | None:
         return await self._db.claim(
             turn_begin.begin_next,
             begun.claim,
@@ -275,7 +275,7 @@ class Lanes:
             if_gone=give_back,
         )
 
-    async def _carry(self, begun: Begun, active: _Active) -> bool:
+    async def _carry(self, begun: BegunTurn, active: _Active) -> bool:
         """Run one turn. True when the lane sleeps afterwards."""
         early = active.ends_early.pop(begun.turn.id, None)
         active.turn_id, active.control = begun.turn.id, TurnControl(early)
@@ -284,7 +284,7 @@ class Lanes:
         except asyncio.CancelledError:
             await self._leave(begun)
             raise
-        except (StoreIsDownError, Lost) as error:
+        except (StoreIsDownError, LostClaim) as error:
             await self._leave_later(begun, error)
             raise
         except Exception as error:
@@ -293,13 +293,13 @@ class Lanes:
         finally:
             active.end_turn()
 
-    async def _leave(self, begun: Begun) -> None:
+    async def _leave(self, begun: BegunTurn) -> None:
         """A clean stop: the next process, or we ourselves, go on with the turn; it does not count as a death."""
         await self._db.write(turn_end.abandon, begun.claim, begun.turn.id, now=self._clock.now())
 
-    async def _leave_later(self, begun: Begun, error: Exception) -> None:
+    async def _leave_later(self, begun: BegunTurn, error: Exception) -> None:
         """The store failed in mid-turn: give the turn back as soon as it answers, so that it is taken up again."""
-        if isinstance(error, Lost):
+        if isinstance(error, LostClaim):
             return
         for pause in (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 10.0, 10.0):
             await asyncio.sleep(pause)
@@ -341,7 +341,7 @@ class Lanes:
         return self._config().busy_mode_for(key, chosen)
 
 
-def give_back(tx: Tx, begun: Begun | None) -> None:
+def give_back(tx: Tx, begun: BegunTurn | None) -> None:
     """The caller of a claim is gone: nobody will carry this turn, so the lane is free again."""
     if begun is not None:
         turn_end.abandon(tx, begun.claim, begun.turn.id, now=0.0)

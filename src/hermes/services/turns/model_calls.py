@@ -18,13 +18,13 @@ from hermes.config import Config
 from hermes.core import turn as rules
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ModelError, ModelErrorKind
-from hermes.core.i18n.catalogue import told
+from hermes.core.i18n.catalogue import localize
 from hermes.core.lane import DOORS, BusyMode
 from hermes.core.messages import ChatMessage, Role, ToolSpec, Usage
 from hermes.core.ports import Model, ModelReply, ModelRequest
 from hermes.services.events import TextArrived
 from hermes.services.models import route_of
-from hermes.services.turns.turn import TurnParts, Work
+from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store.ids import new_id
 from hermes.store.turns import steps
 
@@ -45,11 +45,11 @@ class _Form:
     most: int
 
 
-class Asking:
-    def __init__(self, parts: TurnParts) -> None:
+class ModelCalls:
+    def __init__(self, parts: TurnServices) -> None:
         self._parts = parts
 
-    async def ask(self, work: Work, *, wants_summary: bool) -> ModelReply:
+    async def ask(self, work: RunningTurn, *, wants_summary: bool) -> ModelReply:
         """The model's next words. ``wants_summary``: it is offered no more tools and asked to come to an end."""
         await self._take_steering(work)
         form = self._form(work, wants_summary=wants_summary)
@@ -61,7 +61,7 @@ class Asking:
                 raise
             return await self._ask_with_less(work, form, error)
 
-    async def _ask_with_less(self, work: Work, form: _Form, error: ModelError) -> ModelReply:
+    async def _ask_with_less(self, work: RunningTurn, form: _Form, error: ModelError) -> ModelReply:
         half = newest_half(work.history)
         sees = shows_pictures(self._parts.config(), work)
         for shorter in (half, with_short_results(half or work.history)):
@@ -76,7 +76,7 @@ class Asking:
                 error = again
         raise error
 
-    async def _take_steering(self, work: Work) -> None:
+    async def _take_steering(self, work: RunningTurn) -> None:
         """In steer mode, or by /steer, what was written meanwhile joins in before the model speaks again."""
         if work.steps == 0:
             return
@@ -95,7 +95,7 @@ class Asking:
         if added is not None:
             work.history.append(added)
 
-    def _form(self, work: Work, *, wants_summary: bool) -> _Form:
+    def _form(self, work: RunningTurn, *, wants_summary: bool) -> _Form:
         config, options, choices = self._parts.config(), work.options, work.begun.choices
         model = self._parts.model(work.origin, options.model, choices.model)
         tools = () if wants_summary or not model.has_tools else self._offered(work)
@@ -109,7 +109,7 @@ class Asking:
             int(config.context_window(named) * BYTES_PER_TOKEN * PROMPT_SHARE),
         )
 
-    def _offered(self, work: Work) -> tuple[ToolSpec, ...]:
+    def _offered(self, work: RunningTurn) -> tuple[ToolSpec, ...]:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""
         before = [summary_message(work.begun.summary)] if work.begun.summary else []
         ours = self._parts.toolbox.offered(work.origin, work.role, [*before, *work.history])
@@ -118,7 +118,7 @@ class Asking:
         theirs = {tool.name for tool in work.options.tools}
         return (*(tool for tool in ours if tool.name not in theirs), *work.options.tools)
 
-    async def _seen_or_not(self, work: Work, form: _Form) -> ModelReply:
+    async def _seen_or_not(self, work: RunningTurn, form: _Form) -> ModelReply:
         """Ask, and once more without the pictures where the model turns out to be blind."""
         came_by_chat = work.key.platform not in DOORS and any(message.images for message in work.history)
         if not came_by_chat:
@@ -131,7 +131,7 @@ class Asking:
                     raise
         return await self._send(work, form, without_pictures(work.history))
 
-    async def _send(self, work: Work, form: _Form, history: Sequence[ChatMessage]) -> ModelReply:
+    async def _send(self, work: RunningTurn, form: _Form, history: Sequence[ChatMessage]) -> ModelReply:
         options = work.options
         prompt = self._parts.prompts.messages(
             form.scene,
@@ -156,17 +156,17 @@ class Asking:
         work.spent = _plus(work.spent, reply.usage)
         return reply
 
-    def _arrived(self, work: Work, text: str) -> None:
+    def _arrived(self, work: RunningTurn, text: str) -> None:
         work.partial += text
         self._parts.bus.publish(TextArrived(work.turn.lane, work.turn.id, text))
 
-    def _held_back(self, work: Work, text: str) -> None:
+    def _held_back(self, work: RunningTurn, text: str) -> None:
         """Whoever asked for a form reads the answer and nothing else: words before a call would break it."""
         work.partial += text
 
 
-def _noticed(work: Work, text: str) -> None:
-    notice = told(text, work.words)
+def _noticed(work: RunningTurn, text: str) -> None:
+    notice = localize(text, work.words)
     if notice not in work.notices:  # a fallback says so with every call; a person hears it once
         work.notices.append(notice)
 
@@ -179,7 +179,7 @@ def _plus(one: Usage, other: Usage) -> Usage:
     )
 
 
-def shows_pictures(config: Config, work: Work) -> bool:
+def shows_pictures(config: Config, work: RunningTurn) -> bool:
     """Whether pictures are shown to the model of this turn."""
     name = work.options.model or work.begun.choices.model or config.model.default
     return config.vision.show == "always" or (config.vision.show == "auto" and can_see(name))
@@ -199,13 +199,13 @@ def with_fresh_ids(reply: ModelReply, history: Sequence[ChatMessage]) -> ModelRe
 # The client's own tools
 
 
-def has_ours(work: Work, reply: ModelReply) -> bool:
+def has_ours(work: RunningTurn, reply: ModelReply) -> bool:
     """Whether the model asks for a tool of ours; what else it asks for is the client's to run."""
     theirs = {tool.name for tool in work.options.tools} if reply.tool_calls else ()
     return any(call.name not in theirs for call in reply.tool_calls)
 
 
-def calls_of_client(work: Work) -> ModelReply | None:
+def calls_of_client(work: RunningTurn) -> ModelReply | None:
     """In a batch of both kinds ours have run by now; what is left without a result is the client's to run."""
     left = unanswered(work.history) if work.calls and work.options.tools else ()
     if not left:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hermes.agent.messaging import Parcel
+from hermes.agent.messaging import OutgoingFiles
 from hermes.core.lane import DOORS
 from hermes.core.messages import AttachmentKind, OutboundMessage
-from hermes.services.outbound.media import Mail
-from hermes.services.turns.turn import TurnParts, Work
+from hermes.services.outbound.media import ComposedReply
+from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store import outbox
 from hermes.store.outbox import OutboxKind, Outgoing
 
@@ -14,25 +14,25 @@ SPEAKS = "text_to_speech"
 
 
 class Replies:
-    def __init__(self, parts: TurnParts) -> None:
+    def __init__(self, parts: TurnServices) -> None:
         self._parts = parts
 
-    async def close_preview(self, work: Work) -> str:
+    async def close_preview(self, work: RunningTurn) -> str:
         """End what the turn was showing; the outbox id of it, or ''. After a crash the outbox remembers it."""
         shown = await self._parts.previews.close(work.turn.id)
         if not shown and work.begun.is_resumed:
             return await self._parts.db.read(outbox.preview_of_turn, work.turn.id)
         return shown
 
-    def rows(self, work: Work, text: str, preview: str) -> list[Outgoing]:
+    def rows(self, work: RunningTurn, text: str, preview: str) -> list[Outgoing]:
         """A text of ours, in the place of the preview if there is one."""
         message = self._message(work, text)
         return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
 
-    async def mail(self, work: Work, text: str, preview: str, *, is_answer: bool) -> Mail:
+    async def mail(self, work: RunningTurn, text: str, preview: str, *, is_answer: bool) -> ComposedReply:
         """What goes out at the end. Only the agent's own last words can bring files along."""
         if not is_answer:
-            return Mail(self.rows(work, text, preview))
+            return ComposedReply(self.rows(work, text, preview))
         return await self._parts.media.compose(
             self._message(work, text),
             lambda: self._parts.context_of(work),
@@ -42,11 +42,11 @@ class Replies:
             preview=preview,
         )
 
-    def _message(self, work: Work, text: str) -> OutboundMessage:
+    def _message(self, work: RunningTurn, text: str) -> OutboundMessage:
         whole = f"{work.header}\n\n{text}" if work.header else text
         return OutboundMessage(work.answered_in, whole, reply_to=work.turn.reply_to)
 
-    async def said_aloud(self, work: Work, text: str) -> Parcel | None:
+    async def speak(self, work: RunningTurn, text: str) -> OutgoingFiles | None:
         """The answer as a voice message too, where the chat wants that for voice messages and one came."""
         prompt = work.begun.prompt
         is_spoken_to = prompt is not None and any(file.kind is AttachmentKind.VOICE for file in prompt.attachments)

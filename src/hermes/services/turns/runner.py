@@ -8,42 +8,42 @@ from dataclasses import replace
 from hermes.core import turn as rules
 from hermes.core.errors import ModelError, StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
 from hermes.services.events import SegmentEnded, TurnStarted
-from hermes.services.outbound.approval_cards import Cards
-from hermes.services.turns.approvals import Questions, UnansweredError
+from hermes.services.outbound.approval_cards import ApprovalCards
+from hermes.services.turns.approvals import TurnApprovals, UnansweredError
 from hermes.services.turns.endings import Endings
 from hermes.services.turns.files import Files
-from hermes.services.turns.model_calls import Asking, calls_of_client, has_ours, with_fresh_ids
+from hermes.services.turns.model_calls import ModelCalls, calls_of_client, has_ours, with_fresh_ids
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.stop import StopReason, TurnControl
-from hermes.services.turns.tool_calls import Calls, LoopingError, question_asked
-from hermes.services.turns.turn import TurnParts, Work, calls_of_this_turn
+from hermes.services.turns.tool_calls import Calls, LoopingError, closing_question
+from hermes.services.turns.turn import RunningTurn, TurnServices, calls_of_this_turn
 from hermes.store.turns import steps
-from hermes.store.turns.begin import Begun
-from hermes.store.turns.lanes import Lost
+from hermes.store.turns.begin import BegunTurn
+from hermes.store.turns.lanes import LostClaim
 
 
 class TurnRunner:
-    def __init__(self, parts: TurnParts) -> None:
+    def __init__(self, parts: TurnServices) -> None:
         self._parts = parts
         replies = Replies(parts)
         self._files = Files(parts)
-        self._asking = Asking(parts)
+        self._asking = ModelCalls(parts)
         self._calls = Calls(parts)
-        self._questions = Questions(parts, self._calls, replies)
+        self._questions = TurnApprovals(parts, self._calls, replies)
         self._endings = Endings(parts, replies)
 
     @property
-    def cards(self) -> Cards:
+    def cards(self) -> ApprovalCards:
         """What is shown in place of the questions of a turn that ends while it sleeps."""
         return self._parts.cards
 
-    async def run(self, begun: Begun, control: TurnControl) -> bool:
+    async def run(self, begun: BegunTurn, control: TurnControl) -> bool:
         """Carry the turn to its end, or to an approval it waits for. True when the lane sleeps now.
 
         A reason in ``control`` at the start, or with a cancellation, ends the turn cleanly; any other cancellation
@@ -64,20 +64,20 @@ class TurnRunner:
                 raise
             _stay()
             return await self._endings.interrupted(work, control.reason)
-        except (StoreIsDownError, Lost):
+        except (StoreIsDownError, LostClaim):
             self._parts.previews.leave(work.turn.id)
             raise
 
-    async def fail(self, begun: Begun, control: TurnControl, error: Exception) -> bool:
+    async def fail(self, begun: BegunTurn, control: TurnControl, error: Exception) -> bool:
         """End a turn that broke our own code, in words, so that its lane goes on."""
-        work = Work(begun, SessionKey.parse(begun.turn.lane), [], [], control, self._words(begun))
+        work = RunningTurn(begun, SessionKey.parse(begun.turn.lane), [], [], control, self._words(begun))
         text = work.words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
         return await self._endings.failed(work, f"{type(error).__name__}: {error}", text)
 
-    def _taken_up(self, begun: Begun, control: TurnControl) -> Work:
+    def _taken_up(self, begun: BegunTurn, control: TurnControl) -> RunningTurn:
         """The turn in hand; whoever watches hears of it, and what was stored with its begin is sent."""
         key = SessionKey.parse(begun.turn.lane)
-        work = Work(begun, key, list(begun.history), list(begun.calls), control, self._words(begun))
+        work = RunningTurn(begun, key, list(begun.history), list(begun.calls), control, self._words(begun))
         work.made = calls_of_this_turn(begun.history)
         self._parts.bus.publish(
             TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids, begun.choices.tool_progress)
@@ -85,11 +85,11 @@ class TurnRunner:
         self._parts.letters.due(begun.letters)
         return work
 
-    def _words(self, begun: Begun) -> Words:
+    def _words(self, begun: BegunTurn) -> Texts:
         said = begun.prompt.message.text if begun.prompt is not None else ""
         return words_of(pick(self._parts.config().language, begun.language, text=said))
 
-    async def _guarded(self, work: Work) -> bool:
+    async def _guarded(self, work: RunningTurn) -> bool:
         """Carry it within its limits; whatever it meets there ends it in words."""
         if work.turn.attempts > rules.MAX_DEATHS:
             text = work.words.SET_ASIDE_AFTER_DEATHS.format(deaths=rules.MAX_DEATHS, turn_id=work.turn.id)
@@ -112,7 +112,7 @@ class TurnRunner:
         # The end is written outside the time limit, which could otherwise cut it in two.
         return True if reply is None else await self._endings.answered(work, reply)
 
-    async def _carry(self, work: Work) -> ModelReply | None:
+    async def _carry(self, work: RunningTurn) -> ModelReply | None:
         """Step by step to the last words; None when the turn sleeps on an approval."""
         await self._parts.toolbox.ready()
         await self._files.tell_lost(work)
@@ -130,7 +130,7 @@ class TurnRunner:
                     if await self._questions.sleep(work):
                         return None
                 case rules.CallModel(wants_summary):
-                    if asked := question_asked(work):
+                    if asked := closing_question(work):
                         return asked
                     await self._questions.stop_asking(work)
                     if theirs := calls_of_client(work):
@@ -142,11 +142,11 @@ class TurnRunner:
                         return reply
                     await self._add_step(work, reply)
 
-    def _next_action(self, work: Work, limit: int) -> rules.Action:
+    def _next_action(self, work: RunningTurn, limit: int) -> rules.Action:
         repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
         return rules.next_action(work.calls, repeatable, steps=work.steps, max_steps=limit)
 
-    async def _add_step(self, work: Work, reply: ModelReply) -> None:
+    async def _add_step(self, work: RunningTurn, reply: ModelReply) -> None:
         """Store what the model said with the calls it asks for, each judged by its rule, and put their questions."""
         message = ChatMessage(Role.ASSISTANT, reply.text, tool_calls=reply.tool_calls, thought=reply.thought)
         theirs = {tool.name for tool in work.options.tools}

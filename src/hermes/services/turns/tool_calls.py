@@ -10,11 +10,11 @@ from hermes.core.errors import ToolError
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
 from hermes.services.events import ToolEnded, ToolStarted
-from hermes.services.turns.turn import TurnParts, Work
+from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store import approvals
 from hermes.store.approvals import ApprovalState
 from hermes.store.turns import tool_calls
-from hermes.store.turns.tool_calls import Call, CallState
+from hermes.store.turns.tool_calls import CallState, StoredCall
 
 NO_OUTPUT = ToolOutput("")
 ASKED = "asked"
@@ -30,10 +30,10 @@ class LoopingError(Exception):
 
 
 class Calls:
-    def __init__(self, parts: TurnParts) -> None:
+    def __init__(self, parts: TurnServices) -> None:
         self._parts = parts
 
-    async def run(self, work: Work, index: int) -> None:
+    async def run(self, work: RunningTurn, index: int) -> None:
         """Run one call and record its result; the same call again and again is warned of, and then ends the turn."""
         call = work.calls[index]
         count = rules.identical_in_a_row(work.made, call.name, call.arguments) + 1
@@ -53,12 +53,12 @@ class Calls:
         await self.record(work, index, outcome=outcome, result=output.text, output=output)
         self._parts.bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, output.text))
 
-    async def _warn_of_repeating(self, work: Work, index: int, count: int) -> None:
+    async def _warn_of_repeating(self, work: RunningTurn, index: int, count: int) -> None:
         await self.record(work, index, outcome="repeated", result=rules.SAME_CALL_AGAIN.format(count=count))
         if count - self._parts.config().agent.identical_call_limit >= rules.WARNED_CALLS:
             raise LoopingError(count)
 
-    async def _agreed(self, call: Call) -> ApprovalNeed | None:
+    async def _agreed(self, call: StoredCall) -> ApprovalNeed | None:
         """What somebody said yes to before this call."""
         approval = await self._parts.db.read(approvals.get, call.approval_id) if call.approval_id else None
         if approval is None or approval.state != ApprovalState.ALLOWED:
@@ -66,7 +66,7 @@ class Calls:
         return ApprovalNeed(approval.question, bool(approval.touches_host), approval.subject, approval.where_run)
 
     async def record(
-        self, work: Work, index: int, *, outcome: str, result: str, output: ToolOutput = NO_OUTPUT
+        self, work: RunningTurn, index: int, *, outcome: str, result: str, output: ToolOutput = NO_OUTPUT
     ) -> None:
         """Write a result; what the tool changes in our own store is written with it, in one transaction."""
         call = work.calls[index]
@@ -88,7 +88,7 @@ class Calls:
         work.history.append(told)
 
 
-def question_asked(work: Work) -> ModelReply | None:
+def closing_question(work: RunningTurn) -> ModelReply | None:
     """The question with which this turn ends, if one of its newest calls asked one."""
     question = next((call.result for call in work.calls if call.outcome == ASKED), "")
     return ModelReply(question) if question else None

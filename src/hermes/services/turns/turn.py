@@ -11,7 +11,7 @@ from hermes.agent.toolkit.toolbox import Toolbox, ToolContext
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import ENGLISH
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage, Role, Usage
 from hermes.core.people import PersonRole
@@ -19,18 +19,18 @@ from hermes.core.ports import Clock, Model
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line
 from hermes.services.events import EventBus
-from hermes.services.outbound.approval_cards import Cards
+from hermes.services.outbound.approval_cards import ApprovalCards
 from hermes.services.outbound.media import Media
-from hermes.services.outbound.rows import Letters
-from hermes.services.outbound.voice_reply import Aloud
+from hermes.services.outbound.rows import OutboxWriter
+from hermes.services.outbound.voice_reply import VoiceReply
 from hermes.services.processes import birth_of
 from hermes.services.turns.attachments import Attachments
-from hermes.services.turns.compression import Talk
+from hermes.services.turns.compression import FinishedTurn
 from hermes.services.turns.stop import TurnControl
 from hermes.store.db import Database
 from hermes.store.turns import tool_calls
-from hermes.store.turns.begin import Begun
-from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.begin import BegunTurn
+from hermes.store.turns.tool_calls import StoredCall
 from hermes.store.turns.turns import NO_USAGE, Turn
 
 NO_OPTIONS = TurnOptions()
@@ -38,19 +38,19 @@ TASK_SHOWN = 60
 
 
 @dataclass(slots=True)
-class Work:
+class RunningTurn:
     """A turn in hand. Only the task that runs it touches this.
 
     ``history`` and ``calls`` go along with what is stored. ``partial`` is what the model has said of a reply that is
     not whole yet, ``made`` the calls since the last user message, ``notices`` what is told above the answer.
     """
 
-    begun: Begun
+    begun: BegunTurn
     key: SessionKey
     history: list[ChatMessage]
-    calls: list[Call]
+    calls: list[StoredCall]
     control: TurnControl = field(default_factory=TurnControl)
-    words: Words = ENGLISH
+    words: Texts = ENGLISH
     partial: str = ""
     was_too_long: bool = False  # a model said so, whatever was estimated
     notices: list[str] = field(default_factory=list)
@@ -126,13 +126,13 @@ class Previews(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TurnParts:
+class TurnServices:
     """What turns need, put together once by wiring."""
 
     db: Database
     clock: Clock
     bus: EventBus
-    letters: Letters
+    letters: OutboxWriter
     previews: Previews
     config: Callable[[], Config]
     model: Callable[[SessionKey, str, str], Model]
@@ -140,12 +140,12 @@ class TurnParts:
     prompts: PromptBuilder
     context: Callable[[SessionKey, str, str, str], ToolContext]
     attachments: Attachments
-    cards: Cards
-    grown: Callable[[Talk], None]
+    cards: ApprovalCards
+    grown: Callable[[FinishedTurn], None]
     media: Media
-    aloud: Aloud
+    aloud: VoiceReply
 
-    def context_of(self, work: Work, row_id: str = "") -> ToolContext:
+    def context_of(self, work: RunningTurn, row_id: str = "") -> ToolContext:
         """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made."""
         context = self.context(work.key, work.turn.person_id, work.begun.role, work.options.folder)
 

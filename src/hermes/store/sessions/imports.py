@@ -40,23 +40,23 @@ class ImportedSession:
     lines: Sequence[ImportedLine]
 
 
-class Outcome(StrEnum):
+class ImportOutcome(StrEnum):
     NEW = "new"
     LONGER = "longer"  # it was here, and has more lines where it came from by now
     SAME = "same"
     OURS = "ours"  # it went on here since, so nothing is added to it
 
 
-def bring_in(tx: Tx, session: ImportedSession, *, batch: str) -> tuple[Outcome, int]:
+def bring_in(tx: Tx, session: ImportedSession, *, batch: str) -> tuple[ImportOutcome, int]:
     """Store a session, or what it has more than before. Says what became of it, and how many lines were added.
 
     A chat that is in a session of its own by now stays in it; the imported one can be taken up.
     """
     known = transcripts.get(tx, session.id)
     if known is not None and known.seq >= len(session.lines):
-        return Outcome.SAME, 0
+        return ImportOutcome.SAME, 0
     if known is not None and is_used(tx, session.id):
-        return Outcome.OURS, 0
+        return ImportOutcome.OURS, 0
     if known is None:
         _begin(tx, session, batch)
     have = known.seq if known is not None else 0
@@ -78,7 +78,7 @@ def bring_in(tx: Tx, session: ImportedSession, *, batch: str) -> tuple[Outcome, 
         seq=len(session.lines),
         at=session.lines[-1].at,
     )
-    return Outcome.NEW if known is None else Outcome.LONGER, len(session.lines) - have
+    return ImportOutcome.NEW if known is None else ImportOutcome.LONGER, len(session.lines) - have
 
 
 def _begin(tx: Tx, session: ImportedSession, batch: str) -> None:

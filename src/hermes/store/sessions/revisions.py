@@ -73,7 +73,7 @@ def put(tx: Tx, session_id: str, revision: Revision) -> None:
     )
 
 
-def told_by(lines: Iterable[tuple[int, str, str, float]]) -> list[Revision]:
+def revisions_of(lines: Iterable[tuple[int, str, str, float]]) -> list[Revision]:
     """The revisions that these lines (seq, kind, body, at) tell of. A line that cannot be read is passed over."""
     found: dict[int, Revision] = {}
     for seq, kind, body, at in lines:
@@ -97,7 +97,7 @@ def make_again(tx: Tx, session_id: str) -> None:
         lambda seq, kind, body, at: (int(seq), str(kind), str(body), float(at)),
         id=session_id,
     )
-    for revision in told_by(lines):
+    for revision in revisions_of(lines):
         put(tx, session_id, revision)
 
 

@@ -34,7 +34,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     seq: int
     turn_id: str
     kind: str
@@ -260,22 +260,22 @@ def _summary(tx: Tx, session_id: str, revision: int) -> str:
     return str(found or "")
 
 
-def lines(tx: Tx, session_id: str, *, after: int = 0, limit: int = 1000) -> list[Line]:
+def lines(tx: Tx, session_id: str, *, after: int = 0, limit: int = 1000) -> list[TranscriptLine]:
     return tx.all(
         """
         SELECT seq, turn_id, kind, body, at FROM transcript
         WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit
         """,
-        Line,
+        TranscriptLine,
         id=session_id,
         after=after,
         limit=limit,
     )
 
 
-def of_turn(tx: Tx, session_id: str, turn_id: str, *, since: float) -> list[Line]:
+def of_turn(tx: Tx, session_id: str, turn_id: str, *, since: float) -> list[TranscriptLine]:
     """The lines of one turn, in order. ``since`` is when it began: the session before that is not looked at."""
-    found: list[Line] = []
+    found: list[TranscriptLine] = []
     for page in _backwards(tx, session_id, PAGE_ROWS):
         found += [line for line in page if line.turn_id == turn_id]
         if page[-1].at < since:
@@ -283,9 +283,9 @@ def of_turn(tx: Tx, session_id: str, turn_id: str, *, since: float) -> list[Line
     return found[::-1]
 
 
-def lines_of_turn(tx: Tx, session_id: str, turn_id: str) -> list[Line]:
+def lines_of_turn(tx: Tx, session_id: str, turn_id: str) -> list[TranscriptLine]:
     """What one turn added, oldest first. Looked for from the end, so the newest turns of a long session cost little."""
-    found: list[Line] = []
+    found: list[TranscriptLine] = []
     for page in _backwards(tx, session_id, TURN_ROWS):
         found += [line for line in page if line.turn_id == turn_id]
         if found and page[-1].turn_id != turn_id:
@@ -293,7 +293,7 @@ def lines_of_turn(tx: Tx, session_id: str, turn_id: str) -> list[Line]:
     return found[::-1]
 
 
-def _backwards(tx: Tx, session_id: str, limit: int) -> Iterator[list[Line]]:
+def _backwards(tx: Tx, session_id: str, limit: int) -> Iterator[list[TranscriptLine]]:
     """The lines of a session from its end, a page at a time; none of the pages is empty."""
     before = LAST_SEQ
     while page := tx.all(
@@ -301,7 +301,7 @@ def _backwards(tx: Tx, session_id: str, limit: int) -> Iterator[list[Line]]:
         SELECT seq, turn_id, kind, body, at FROM transcript
         WHERE session_id = :id AND seq < :before ORDER BY seq DESC LIMIT :limit
         """,
-        Line,
+        TranscriptLine,
         id=session_id,
         before=before,
         limit=limit,
@@ -313,7 +313,7 @@ def _backwards(tx: Tx, session_id: str, limit: int) -> Iterator[list[Line]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SessionFilter:
     """Which sessions a list shows; an empty field does not matter. ``beginning`` and ``ending`` are of the key."""
 
     key: str = ""
@@ -321,7 +321,7 @@ class Wanted:
     ending: str = ""
 
 
-def page(tx: Tx, wanted: Wanted, *, before: tuple[float, str], limit: int) -> list[Session]:
+def page(tx: Tx, wanted: SessionFilter, *, before: tuple[float, str], limit: int) -> list[Session]:
     """The newest that come after ``before`` (time of the last use, id) in a list that is newest first."""
     return tx.all(
         f"""

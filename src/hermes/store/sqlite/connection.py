@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes.store import home, migrate
-from hermes.store.db import Limits, Trouble
+from hermes.store.db import StoreLimits, Trouble
 from hermes.store.sqlite import backup, recovery, schema_repair
 from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.file import DamagedError, Location, beside, error_code
-from hermes.store.sqlite.sidecar import Keeper
+from hermes.store.sqlite.sidecar import SidecarWriter
 
 log = logging.getLogger(__name__)
 
 
-class Reader:
+class ReaderConnection:
     """A thread's own connection; the lock is held while it is used, so that the writer can close it."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Reader:
             self.connection = None
 
 
-class OpenFile:
+class SqliteConnection:
     """The open file: its writer's connection, and all it takes to get one again."""
 
     def __init__(
@@ -40,7 +40,7 @@ class OpenFile:
         location: Location,
         steps: Sequence[migrate.Migration],
         clock: Callable[[], float],
-        limits: Limits,
+        limits: StoreLimits,
         tell: Callable[[Trouble], None],
     ) -> None:
         self._steps = steps
@@ -53,8 +53,8 @@ class OpenFile:
         self.location = location
         self.path = location.path
         self.name = location.path.name
-        self.keeper = Keeper(location.path.parent)
-        self.readers = [Reader() for _ in range(limits.readers)]
+        self.keeper = SidecarWriter(location.path.parent)
+        self.readers = [ReaderConnection() for _ in range(limits.readers)]
         self.has_wal = True
         self.connection: sqlite3.Connection | None = None
         self.identity: tuple[int, int] | None = None
@@ -113,7 +113,7 @@ class OpenFile:
             if added := schema_repair.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
                 self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
             schema = connection.execute("PRAGMA schema_version").fetchone()[0]
-            if not has_head or schema != sqlite_file.kept_schema_version(self.location):
+            if not has_head or schema != sqlite_file.stored_schema_version(self.location):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 connection.close()
                 sqlite_file.keep_head(self.location)

@@ -14,9 +14,9 @@ from typing import Any
 
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.store import migrate
-from hermes.store.db import SQLITE, Database, Job, Limits, OnTrouble, Pause, Trouble, Tx
+from hermes.store.db import SQLITE, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 from hermes.store.sqlite import file as sqlite_file
-from hermes.store.sqlite.connection import OpenFile, Reader
+from hermes.store.sqlite.connection import ReaderConnection, SqliteConnection
 from hermes.store.sqlite.file import Location, error_code
 
 KEEP_AFTER_SECONDS = 0.5
@@ -57,11 +57,11 @@ class SqliteDatabase(Database):
         *,
         clock: Callable[[], float],
         on_trouble: OnTrouble | None,
-        limits: Limits,
+        limits: StoreLimits,
     ) -> None:
         super().__init__(loop, on_trouble)
         self._limits = limits
-        self._file = OpenFile(location, steps, clock, limits, self._tell)
+        self._file = SqliteConnection(location, steps, clock, limits, self._tell)
         self._pause = Pause.from_environment()
         self._writes: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -339,7 +339,7 @@ class SqliteDatabase(Database):
 
     # The readers' threads
 
-    def _read_forever(self, reader: Reader) -> None:
+    def _read_forever(self, reader: ReaderConnection) -> None:
         while (job := self._reads.get()) is not _STOP:
             has_mended = False
             for _ in range(3):
@@ -359,7 +359,7 @@ class SqliteDatabase(Database):
             self._release_later((job,))
             del job
 
-    def _read(self, reader: Reader, job: Job[Any]) -> bool:
+    def _read(self, reader: ReaderConnection, job: Job[Any]) -> bool:
         """Run a job; returns whether the file was sound, so that the outcome stands."""
         job.error = None
         if self._file.connection is None or not self._file.is_same():
@@ -390,7 +390,7 @@ class SqliteDatabase(Database):
 class _Healing:
     """A recovery under way in a thread of its own, so that the writer can say how long it will wait."""
 
-    def __init__(self, file: OpenFile) -> None:
+    def __init__(self, file: SqliteConnection) -> None:
         self.error: GatewayError | sqlite3.Error | OSError | None = None
         self._file = file
         self._thread = threading.Thread(target=self._run, name="store-recovery", daemon=True)
@@ -456,7 +456,7 @@ async def open_sqlite(
     migrations: str | Path,
     clock: Callable[[], float],
     on_trouble: OnTrouble | None,
-    limits: Limits,
+    limits: StoreLimits,
 ) -> SqliteDatabase:
     database = SqliteDatabase(
         Location.parse(text),

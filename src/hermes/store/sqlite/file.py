@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ForeignHomeError
 from hermes.store import home, migrate
-from hermes.store.db import SQLITE, Limits, Tx
+from hermes.store.db import SQLITE, StoreLimits, Tx
 from hermes.store.sqlite import wal
 
 APPLICATION_ID = 0x48524D53
@@ -52,7 +52,7 @@ class Location:
         """Where page 1 is kept, for the day the file's own is gone."""
         return beside(self.path, ".head")
 
-    def connect(self, limits: Limits) -> sqlite3.Connection:
+    def connect(self, limits: StoreLimits) -> sqlite3.Connection:
         connection = self.connect_bare(limits)
         try:
             connection.execute("PRAGMA synchronous = FULL")
@@ -63,7 +63,7 @@ class Location:
             raise
         return connection
 
-    def connect_bare(self, limits: Limits) -> sqlite3.Connection:
+    def connect_bare(self, limits: StoreLimits) -> sqlite3.Connection:
         """A connection that has not looked at the file yet."""
         uri = f"file:{quote(str(self.path.absolute()))}" + (f"?vfs={self.vfs}" if self.vfs else "")
         return sqlite3.connect(
@@ -202,7 +202,7 @@ def is_head_current(location: Location) -> bool:
     return kept[40:44] == page[40:44] and kept[100:] == page[100:]
 
 
-def kept_schema_version(location: Location) -> int:
+def stored_schema_version(location: Location) -> int:
     try:
         return int.from_bytes(location.head.read_bytes()[40:44], "big")
     except FileNotFoundError:
@@ -224,7 +224,7 @@ NO_LOG_HERE = frozenset({sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR, sqlite3.
 """What SQLite answers where the shared memory of a write-ahead log cannot be had, as on network filesystems."""
 
 
-def leave_log(location: Location, limits: Limits) -> None:
+def leave_log(location: Location, limits: StoreLimits) -> None:
     """Take a file off its write-ahead log where that cannot be shared: one process alone can do without sharing."""
     with contextlib.closing(location.connect_bare(limits)) as connection:
         connection.execute("PRAGMA locking_mode = exclusive")

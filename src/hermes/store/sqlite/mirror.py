@@ -137,7 +137,7 @@ def _columns(tx: Tx, table: str) -> _Columns:
 
 
 @dataclass(slots=True)
-class Kept:
+class MirroredTables:
     """What the file tells: the tables it covers, be they empty, and their rows."""
 
     tables: set[str] = field(default_factory=set)
@@ -147,9 +147,9 @@ class Kept:
         return [row for (name, *_), row in self.rows.items() if name == table]
 
 
-def read(folder: Path) -> Kept:
+def read(folder: Path) -> MirroredTables:
     """Read the file back; a line that cannot be read is passed over."""
-    kept = Kept()
+    kept = MirroredTables()
     broken = 0
     try:
         with (folder / NAME).open("rb") as file:
@@ -167,7 +167,7 @@ def read(folder: Path) -> Kept:
     return kept
 
 
-def _take(kept: Kept, line: dict[str, Any]) -> None:
+def _take(kept: MirroredTables, line: dict[str, Any]) -> None:
     if "tables" in line:
         kept.tables.update(name for name in line["tables"] if name in MIRRORED)
         return

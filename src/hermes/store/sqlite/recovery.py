@@ -135,7 +135,7 @@ def _mend_header(copy: Path, head: Path) -> None:
         header = file.read(100)
         if header[:16] == MAGIC and _is_readable(copy):
             return
-        page = bytearray(_kept_page(head) or _blank_header())
+        page = bytearray(_stored_first_page(head) or _blank_header())
         size = int.from_bytes(page[16:18], "big")
         size = 65536 if size == 1 else size
         file.seek(0, 2)
@@ -145,7 +145,7 @@ def _mend_header(copy: Path, head: Path) -> None:
         file.write(page)
 
 
-def _kept_page(head: Path) -> bytes:
+def _stored_first_page(head: Path) -> bytes:
     """The first page as it was kept; nothing where what damaged the file has damaged that too."""
     page = head.read_bytes() if head.exists() else b""
     return page if page.startswith(MAGIC) and len(page) >= LEAST_PAGE else b""

@@ -40,7 +40,7 @@ class IndexedLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class IndexHit:
     session_id: str
     seq: int
     role: str
@@ -137,7 +137,7 @@ def forget(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
         db.execute("DELETE FROM progress WHERE session_id = ?", (session_id,))
 
 
-def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, after: int = 0) -> list[Hit]:
+def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, after: int = 0) -> list[IndexHit]:
     """Lines of this person's turns that hold every word of the query, the best match first."""
     words = query.split()
     indexed = [word for word in words if len(word) >= SHORTEST_INDEXED]
@@ -156,4 +156,4 @@ def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, afte
         f"ORDER BY {order} LIMIT ? OFFSET ?",
         (*values, limit, after),
     )
-    return [Hit(str(session), int(seq), str(role), float(at), str(text)) for session, seq, role, at, text in rows]
+    return [IndexHit(str(session), int(seq), str(role), float(at), str(text)) for session, seq, role, at, text in rows]

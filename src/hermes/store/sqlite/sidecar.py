@@ -28,7 +28,7 @@ _AT_START = 200
 """Sessions whose files may lack their last lines after a kill: the most recent ones."""
 
 
-class Keeper:
+class SidecarWriter:
     def __init__(self, folder: Path) -> None:
         self._mirror = Mirror(folder)
         self._journal = Journal(folder / "sessions")

@@ -50,7 +50,7 @@ class Rebuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _FileEnd:
     """Where a file ends that we have written: as long as size and time are these, nobody else has touched it."""
 
     size: int
@@ -63,7 +63,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ends: dict[str, _End] = {}  # of the files that were written last
+        self._ends: dict[str, _FileEnd] = {}  # of the files that were written last
 
     def path(self, session_id: str) -> Path | None:
         """Where a session's file is; None for an id that is no file name."""
@@ -89,25 +89,25 @@ class Journal:
                 size += _write_at(descriptor, size, b"".join([head, *map(_dump, rows)]))
                 head, last, count = b"", rows[-1]["seq"], count + len(rows)
             size += _write_at(descriptor, size, head)
-            self._note_end(session_id, _End(size, os.fstat(descriptor).st_mtime_ns, last))
+            self._note_end(session_id, _FileEnd(size, os.fstat(descriptor).st_mtime_ns, last))
             return count
         finally:
             os.close(descriptor)
 
-    def _end_of(self, session_id: str, descriptor: int) -> _End:
+    def _end_of(self, session_id: str, descriptor: int) -> _FileEnd:
         """Where the file goes on. Read from it, unless it is new or as we left it; a torn line is cut off."""
         found = os.fstat(descriptor)
         if not found.st_size:  # most are new, since every API request has a session of its own
-            return _End(0, 0, 0)
+            return _FileEnd(0, 0, 0)
         known = self._ends.get(session_id)
         if known is not None and (known.size, known.written_at) == (found.st_size, found.st_mtime_ns):
             return known
         with open(descriptor, "r+b", closefd=False) as file:
             size, last = _last_whole_line(file)
             file.truncate(size)
-        return _End(size, 0, last)
+        return _FileEnd(size, 0, last)
 
-    def _note_end(self, session_id: str, end: _End) -> None:
+    def _note_end(self, session_id: str, end: _FileEnd) -> None:
         self._ends.pop(session_id, None)  # so that it counts among the last
         self._ends[session_id] = end
         if len(self._ends) > _ENDS_KEPT:
@@ -292,7 +292,7 @@ def _restore_revisions(target: sqlite3.Connection) -> None:
     for session_id, lines in groupby(rows, key=lambda row: row[0]):
         target.executemany(
             f"INSERT OR IGNORE INTO revisions (session_id, {revisions.COLUMNS}) VALUES (:session_id, {names})",
-            [{"session_id": session_id, **asdict(made)} for made in revisions.told_by(line[1:] for line in lines)],
+            [{"session_id": session_id, **asdict(made)} for made in revisions.revisions_of(line[1:] for line in lines)],
         )
 
 

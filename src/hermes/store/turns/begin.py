@@ -13,7 +13,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.languages import guess
 from hermes.core.messages import ChatMessage
 from hermes.store import approvals, claims, inbox, outbox, people
-from hermes.store.chat_settings import NO_CHOICES, Choices
+from hermes.store.chat_settings import NO_CHOICES, ChatSettings
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow
@@ -24,7 +24,7 @@ from hermes.store.sessions.transcripts import Context, Session
 from hermes.store.turns import lanes, prompts, tool_calls, turns
 from hermes.store.turns.lanes import HeldLane
 from hermes.store.turns.prompts import Compose, Prompt
-from hermes.store.turns.tool_calls import Call
+from hermes.store.turns.tool_calls import StoredCall
 from hermes.store.turns.turns import NOBODY, Turn, TurnState
 
 HISTORY_STEP = 50
@@ -57,7 +57,7 @@ class BeginRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BegunTurn:
     """A turn in hand: its row, the transcript so far and the calls of its last step.
 
     ``summary`` stands for the lines before ``history``; ``letters`` were stored with its begin and are to be sent.
@@ -66,7 +66,7 @@ class Begun:
     claim: Claim
     turn: Turn
     history: list[ChatMessage]
-    calls: list[Call]
+    calls: list[StoredCall]
     is_resumed: bool
     renewed: str = ""
     prompt: Prompt | None = None
@@ -74,14 +74,14 @@ class Begun:
     role: str = ""
     person_name: str = ""
     summary: str = ""
-    choices: Choices = NO_CHOICES
+    choices: ChatSettings = NO_CHOICES
     has_lost_files: bool = False
     letters: Sequence[Outgoing] = ()
     language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Queued:
+class _QueuedPrompt:
     """A prompt that waits for its turn, and the rows it is made of."""
 
     prompt: Prompt
@@ -100,7 +100,7 @@ _LOOK_AGAIN = None
 
 def take(
     tx: Tx, lane: str, *, owner: str, now: float, rules: BeginRules, turn_id: str, session_id: str
-) -> Begun | None:
+) -> BegunTurn | None:
     """Claim a lane and begin or resume its turn, in one transaction. None: it is not free, or nothing is due."""
     claimed = lanes.claim(tx, lane, owner=owner, now=now)
     if claimed is None:
@@ -118,7 +118,7 @@ def begin_next(
     turn_id: str,
     session_id: str,
     seen: HeldLane | None = None,
-) -> Begun | None:
+) -> BegunTurn | None:
     """Resume the lane's open turn, else begin one from the queue, else let the lane sleep (None).
 
     ``seen`` is the lane's row, where the claim of this same transaction has just read it.
@@ -127,9 +127,9 @@ def begin_next(
         lane, seen = seen or lanes.must_hold(tx, held), None
         look = _resume if lane.turn_id else _look_into_queue
         found = look(tx, held, lane, rules, now)
-        if isinstance(found, Begun):
+        if isinstance(found, BegunTurn):
             return found
-        if isinstance(found, _Queued):
+        if isinstance(found, _QueuedPrompt):
             return _begin(tx, held, lane, found, rules, turn_id, session_id, now)
         # Where it cannot be released, something arrived between the two statements: look instead of sleeping on it.
         if found is not _LOOK_AGAIN and claims.release(tx, "lanes", held, seen=lane.seq, next_at=found.until):
@@ -139,24 +139,26 @@ def begin_next(
 # From the queue
 
 
-def _look_into_queue(tx: Tx, held: Claim, lane: HeldLane, rules: BeginRules, now: float) -> _Queued | _Nothing | None:
+def _look_into_queue(
+    tx: Tx, held: Claim, lane: HeldLane, rules: BeginRules, now: float
+) -> _QueuedPrompt | _Nothing | None:
     pick = rules.pick(inbox.queued(tx, held.key), lane.busy_mode, now)
     if not pick.rows:
         return _Nothing(pick.look_again_at)
     prompt = prompts.composed(tx, rules.compose, [prompts.as_allowed(tx, row) for row in pick.rows], now)
-    return _LOOK_AGAIN if prompt is None else _Queued(prompt, pick.rows)
+    return _LOOK_AGAIN if prompt is None else _QueuedPrompt(prompt, pick.rows)
 
 
 def _begin(
     tx: Tx,
     held: Claim,
     lane: HeldLane,
-    queued: _Queued,
+    queued: _QueuedPrompt,
     rules: BeginRules,
     turn_id: str,
     session_id: str,
     now: float,
-) -> Begun:
+) -> BegunTurn:
     prompt = queued.prompt
     known, renewed, letters = _session(tx, lane.session_id, prompt, rules, now)
     person = _writer(tx, prompt)
@@ -172,7 +174,7 @@ def _begin(
     lanes.enter(tx, held.key, turn_id=turn_id, session_id=turn.session_id)
     prompts.take(tx, turn_id, queued.rows)
     talk = _join(tx, turn, prompt, is_new=not known, now=now)
-    return Begun(
+    return BegunTurn(
         held,
         turn,
         talk.messages,
@@ -245,7 +247,7 @@ def _context(tx: Tx, session_id: str, prompt: Prompt | None) -> Context:
 # Where it was left
 
 
-def _resume(tx: Tx, held: Claim, lane: HeldLane, rules: BeginRules, now: float) -> Begun | _Nothing | None:
+def _resume(tx: Tx, held: Claim, lane: HeldLane, rules: BeginRules, now: float) -> BegunTurn | _Nothing | None:
     """Go on with the lane's turn, unless it waits for an approval."""
     turn = turns.get(tx, lane.turn_id)
     if turn is None:
@@ -269,12 +271,14 @@ def _attempted(tx: Tx, turn: Turn) -> Turn:
     return replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
 
 
-def _go_on(tx: Tx, held: Claim, lane: HeldLane, turn: Turn, calls: list[Call], rules: BeginRules, now: float) -> Begun:
+def _go_on(
+    tx: Tx, held: Claim, lane: HeldLane, turn: Turn, calls: list[StoredCall], rules: BeginRules, now: float
+) -> BegunTurn:
     rows = inbox.of_turn(tx, turn.id)
     prompt = prompts.composed(tx, rules.compose, rows, now)
     talk = _context(tx, turn.session_id, prompt)
     person = turns.person_of(tx, turn)
-    return Begun(
+    return BegunTurn(
         held,
         turn,
         talk.messages,

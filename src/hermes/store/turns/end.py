@@ -17,7 +17,7 @@ from hermes.store.turns import lanes, tool_calls, turns
 from hermes.store.turns.turns import NO_USAGE, Turn, TurnState
 
 
-class Cards(Protocol):
+class CardWriter(Protocol):
     """Writes what is shown in place of a question that has ended: its outbox rows, or none."""
 
     def __call__(self, tx: Tx, approval: approvals.Approval, /, *, now: float) -> Sequence[Outgoing]: ...
@@ -38,7 +38,7 @@ class Ending:
     replies: Sequence[Outgoing] = ()
     usage: Usage = NO_USAGE
     model: str = ""
-    cards: Cards = no_cards
+    cards: CardWriter = no_cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def finish(tx: Tx, held: Claim, turn: Turn, ending: Ending, *, now: float) -> bo
     """
     lane = tx.one(_ENDING_LANE, _EndingLane, key=held.key, token=held.token)
     if lane is None:
-        raise lanes.Lost(held.key)
+        raise lanes.LostClaim(held.key)
     if lane.turn_id == turn.id:
         _end(tx, turn, ending, now, has_steps=bool(lane.steps or turn.steps))
     if tx.run(_SLEEP, lane=held.key, token=held.token, seen=lane.seq, id=turn.id):

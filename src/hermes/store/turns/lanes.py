@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
 from hermes.store import claims
-from hermes.store.chat_settings import Choices
+from hermes.store.chat_settings import ChatSettings
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
 
 
-class Lost(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
+class LostClaim(Exception):  # noqa: N818 - a fact, not an error: the lane has another owner
     """The claim shown is not the newest: whoever calls must stop at once."""
 
 
@@ -32,8 +32,8 @@ class HeldLane:
     files_lost: int
 
     @property
-    def choices(self) -> Choices:
-        return Choices(self.model, self.reasoning, self.voice, self.tool_progress, self.personality)
+    def choices(self) -> ChatSettings:
+        return ChatSettings(self.model, self.reasoning, self.voice, self.tool_progress, self.personality)
 
 
 _COLUMNS = "seq, turn_id, session_id, busy_mode, model, reasoning, voice, tool_progress, personality, files_lost"
@@ -48,10 +48,10 @@ def claim(tx: Tx, key: str, *, owner: str, now: float) -> tuple[Claim, HeldLane]
 
 
 def must_hold(tx: Tx, held: Claim) -> HeldLane:
-    """The lane's row, for whoever still holds it. Anybody else gets ``Lost``, before anything is written."""
+    """The lane's row, for whoever still holds it. Anybody else gets ``LostClaim``, before anything is written."""
     lane = tx.one(_HELD, HeldLane, key=held.key, token=held.token)
     if lane is None:
-        raise Lost(held.key)
+        raise LostClaim(held.key)
     return lane
 
 

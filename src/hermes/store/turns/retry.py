@@ -18,7 +18,7 @@ Again = Callable[[InboxRow | None, str], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RetryOrigin:
     """Where it is asked again, and who asks."""
 
     lane: str
@@ -45,7 +45,7 @@ def event_after(command_id: str, position: int = 0) -> str:
     return f"{command_id}.{position}"
 
 
-def retry(tx: Tx, session_id: str, place: Place, again: Again, *, asked: str, now: float) -> Retried:
+def retry(tx: Tx, session_id: str, place: RetryOrigin, again: Again, *, asked: str, now: float) -> Retried:
     """Take the newest exchange back and queue what began it, in one transaction and once for each ``asked``.
 
     Only whoever asked it may ask it again: the new turn is theirs, with all that they may do.
@@ -71,7 +71,7 @@ def _is_theirs(tx: Tx, session_id: str, turn_id: str, person_id: str) -> bool:
 
 
 def _event(
-    place: Place, row: InboxRow | None, said: str, again: Again, asked: str, position: int, now: float
+    place: RetryOrigin, row: InboxRow | None, said: str, again: Again, asked: str, position: int, now: float
 ) -> Incoming:
     kind, body = again(row, said)
     event_id = event_after(asked, position)

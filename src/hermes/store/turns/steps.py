@@ -14,7 +14,7 @@ from hermes.store.outbox_files import UNDELIVERED
 from hermes.store.sessions import transcripts
 from hermes.store.turns import lanes, prompts, tool_calls
 from hermes.store.turns.prompts import Compose
-from hermes.store.turns.tool_calls import Call, CallState, NewCall
+from hermes.store.turns.tool_calls import CallState, NewCall, StoredCall
 from hermes.store.turns.turns import Turn
 
 STEER, QUEUE = "steer", "queue"  # kinds of messages that say for themselves what they do while a turn runs
@@ -30,7 +30,12 @@ def add_message(
 
 
 def tell_lost_files(
-    tx: Tx, held: Claim, turn: Turn, letters: Callable[[Sequence[outbox_files.Lost]], Sequence[Outgoing]], *, now: float
+    tx: Tx,
+    held: Claim,
+    turn: Turn,
+    letters: Callable[[Sequence[outbox_files.LostFile]], Sequence[Outgoing]],
+    *,
+    now: float,
 ) -> tuple[list[ChatMessage], Sequence[Outgoing]]:
     """A line about files of earlier answers that never arrived, each told once. Not between a call and its result.
 
@@ -89,7 +94,7 @@ def add_step(
     usage: Usage,
     origin: str = "",
     now: float,
-) -> list[Call]:
+) -> list[StoredCall]:
     """Append what the model said and the calls it asks for; questions go out in the same transaction.
 
     A call that a standing grant covers is allowed instead of asked about. ``origin`` is the lane in whose session

@@ -26,7 +26,7 @@ class CallState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StoredCall:
     id: str
     step: int
     position: int
@@ -60,34 +60,34 @@ COLUMNS = (
 )
 
 
-def get(tx: Tx, call_id: str) -> Call | None:
-    return tx.one(f"SELECT {COLUMNS} FROM tool_calls WHERE id = :id", Call, id=call_id)  # noqa: S608
+def get(tx: Tx, call_id: str) -> StoredCall | None:
+    return tx.one(f"SELECT {COLUMNS} FROM tool_calls WHERE id = :id", StoredCall, id=call_id)  # noqa: S608
 
 
-def of_turn(tx: Tx, turn_id: str) -> list[Call]:
+def of_turn(tx: Tx, turn_id: str) -> list[StoredCall]:
     return tx.all(
         f"SELECT {COLUMNS} FROM tool_calls WHERE turn_id = :id ORDER BY step, position",  # noqa: S608
-        Call,
+        StoredCall,
         id=turn_id,
     )
 
 
-def of_step(tx: Tx, turn_id: str, step: int) -> list[Call]:
+def of_step(tx: Tx, turn_id: str, step: int) -> list[StoredCall]:
     return tx.all(
         f"SELECT {COLUMNS} FROM tool_calls WHERE turn_id = :id AND step = :step ORDER BY position",  # noqa: S608
-        Call,
+        StoredCall,
         id=turn_id,
         step=step,
     )
 
 
-def as_they_stand(tx: Tx, turn_id: str, step: int, *, now: float) -> list[Call]:
+def as_they_stand(tx: Tx, turn_id: str, step: int, *, now: float) -> list[StoredCall]:
     """The calls of a step, after whatever expired has been ended."""
     approvals.expire(tx, turn_id, now=now)
     return of_step(tx, turn_id, step)
 
 
-def only_wait(calls: Sequence[Call]) -> bool:
+def only_wait(calls: Sequence[StoredCall]) -> bool:
     """Whether there is nothing to do before a person answers: one answer of two is acted on at once."""
     unfinished = {call.state for call in calls if call.state != CallState.DONE}
     return unfinished == {CallState.WAITING.value}
@@ -122,7 +122,7 @@ def finish(
     tx: Tx,
     held: Claim,
     turn: Turn,
-    call: Call,
+    call: StoredCall,
     *,
     outcome: str,
     result: str,
@@ -148,7 +148,7 @@ def close_open(tx: Tx, turn: Turn, reason: str, *, now: float) -> None:
 
 
 def _end(
-    tx: Tx, turn: Turn, call: Call, *, outcome: str, result: str, images: tuple[Image, ...] = (), now: float
+    tx: Tx, turn: Turn, call: StoredCall, *, outcome: str, result: str, images: tuple[Image, ...] = (), now: float
 ) -> bool:
     """True the first time: a call that has ended keeps the result it has."""
     ended = tx.run(

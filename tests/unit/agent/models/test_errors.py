@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hermes.agent.models.errors import ProviderError, kind_of, presentable, read_refusal, refusal, retry_after_of
 from hermes.core.errors import ModelErrorKind as Kind
-from hermes.core.i18n.catalogue import CHINESE, ENGLISH, told
+from hermes.core.i18n.catalogue import CHINESE, ENGLISH, localize
 from hermes.core.secret import Redactor, Secret
 
 
@@ -67,10 +67,10 @@ def test_refusal_is_sorted_by_who_must_act(status: int, body: bytes, kind: Kind)
 
 @given(st.integers(200, 599), st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
 def test_whatever_a_provider_sends_becomes_a_sentence(status: int, body: bytes) -> None:
-    told = refusal(read_refusal(status, body), provider="p", model="m", hide=Redactor())
-    assert str(told).startswith("My model (p) ")
-    assert "\n" not in str(told)
-    assert len(str(told)) < 600
+    localize = refusal(read_refusal(status, body), provider="p", model="m", hide=Redactor())
+    assert str(localize).startswith("My model (p) ")
+    assert "\n" not in str(localize)
+    assert len(str(localize)) < 600
 
 
 ODD: tuple[Any, ...] = (None, True, 403, "x", [], {}, [None], ["x"], [[]], {"message": ["x"]}, {"raw": {"message": 1}})
@@ -119,6 +119,6 @@ def test_wait_is_read_from_the_headers(headers: dict[str, str], seconds: float |
 def test_there_are_words_for_every_kind() -> None:
     for kind in Kind:
         for language in (ENGLISH, CHINESE):
-            failed = told(ProviderError(kind, "openrouter"), language)
+            failed = localize(ProviderError(kind, "openrouter"), language)
             assert "openrouter" in failed
             assert failed.endswith((".", "。"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.agent.models.reasoning import Layout, Part, parts_of
+from hermes.agent.models.reasoning import Part, ReasoningBlocks, parts_of
 from hermes.core.messages import ChatMessage, Role, ToolCall
 
 CALLS = (ToolCall("a", "now", "{}"), ToolCall("b", "now", "{}"))
@@ -14,15 +14,15 @@ HM, AHA = {"type": "thinking", "seal": "1"}, {"type": "thinking", "seal": "2"}
 
 
 def told() -> ChatMessage:
-    layout = Layout("me")
+    layout = ReasoningBlocks("me")
     layout.thought(HM)
-    layout.said("Wait")
-    layout.said(" a bit.")
+    layout.add_text("Wait")
+    layout.add_text(" a bit.")
     layout.called()
     layout.thought({"type": "thinking", "seal": ""})
     layout.thought(AHA)
     layout.called()
-    layout.said(" Well.")
+    layout.add_text(" Well.")
     return ChatMessage(Role.ASSISTANT, "Wait a bit. Well.", tool_calls=CALLS, thought=layout.dump(("seal",)))
 
 
@@ -48,7 +48,7 @@ def test_in_a_message_that_was_changed_they_come_first() -> None:
 
 
 def test_without_a_thought_nothing_is_kept() -> None:
-    layout = Layout("me")
-    layout.said("Hi.")
+    layout = ReasoningBlocks("me")
+    layout.add_text("Hi.")
     layout.called()
     assert layout.dump(("seal",)) == ""

@@ -12,11 +12,11 @@ from aiohttp import web
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import TestServer
 
-from hermes.agent.models.stream_timeouts import Crowd, hold_back, read_all
+from hermes.agent.models.stream_timeouts import ConcurrentStreams, hold_back, read_all
 
 
 def test_the_more_streams_there_are_the_longer_each_lets_its_tokens_gather() -> None:
-    crowd = Crowd()
+    crowd = ConcurrentStreams()
     pauses = [crowd.pause_seconds(0.0)]
     with ExitStack() as stack:
         for _ in range(1500):
@@ -31,7 +31,7 @@ def test_the_more_streams_there_are_the_longer_each_lets_its_tokens_gather() -> 
 
 
 def test_a_lone_stream_is_read_as_it_comes_at_first_and_never_held_up_for_long() -> None:
-    crowd = Crowd()
+    crowd = ConcurrentStreams()
     with crowd.joined():
         assert crowd.pause_seconds(0.0) == 0.0
         assert crowd.pause_seconds(0.02) == 0.02

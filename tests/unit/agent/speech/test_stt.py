@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from hermes.agent.speech.stt import Ears
+from hermes.agent.speech.stt import Transcriber
 from hermes.config import Config, ModelConfig, ProviderConfig, SttConfig
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
@@ -15,10 +15,10 @@ from tests.fakes.files import OPUS, wav
 from tests.fakes.speech import FakeSpeech
 
 
-def ears(stt: SttConfig, *, answers: str = "relay", openai_url: str = "http://127.0.0.1:9/v1") -> Ears:
+def ears(stt: SttConfig, *, answers: str = "relay", openai_url: str = "http://127.0.0.1:9/v1") -> Transcriber:
     openai = ProviderConfig("openai", openai_url, Secret("sk-model"))
     config = Config(Path(), ModelConfig("m", answers), {"openai": openai}, stt=stt)
-    return Ears(lambda: config, aiohttp.ClientSession)
+    return Transcriber(lambda: config, aiohttp.ClientSession)
 
 
 async def test_any_server_that_speaks_like_openai_can_listen() -> None:

@@ -16,7 +16,7 @@ import pytest_asyncio
 from hermes.agent.speech import ffmpeg
 from hermes.agent.speech.edge import Edge, token
 from hermes.agent.speech.programs import argv_of, run
-from hermes.agent.speech.tts import LONGEST, Voices, speakable
+from hermes.agent.speech.tts import LONGEST, Synthesizer, speakable
 from hermes.config import Config, ModelConfig, ProviderConfig, TtsConfig
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
@@ -30,14 +30,14 @@ async def fake() -> AsyncIterator[FakeSpeech]:
         yield fake
 
 
-def voices(**tts: object) -> Voices:
+def voices(**tts: object) -> Synthesizer:
     openai = ProviderConfig("openai", "http://127.0.0.1:9/v1", Secret("sk-model"))
     config = Config(Path(), ModelConfig("m", "openai"), {"openai": openai}, tts=TtsConfig(**tts))  # type: ignore[arg-type]
 
     async def is_silent(_: str) -> bool:
         return False
 
-    return Voices(lambda: config, aiohttp.ClientSession, is_silent)
+    return Synthesizer(lambda: config, aiohttp.ClientSession, is_silent)
 
 
 async def test_openai_is_sent_only_text_and_what_the_owner_chose(fake: FakeSpeech) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.toolkit.toolbox import ToolContext
-from hermes.agent.tools.search_files import Search, collect, search_files, walk
+from hermes.agent.tools.search_files import SearchCommand, collect, search_files, walk
 from hermes.core.errors import ToolError
 
 
@@ -122,7 +122,7 @@ async def test_a_pipe_is_refused_at_once_instead_of_waited_for(workspace: Path, 
 async def test_a_search_that_is_cut_short_ends_though_there_is_more_to_read_than_a_pipe_holds(
     workspace: Path, context: ToolContext
 ) -> None:
-    endless = Search((sys.executable, "-c", "while True: print('notes/plan.txt')"), workspace)
+    endless = SearchCommand((sys.executable, "-c", "while True: print('notes/plan.txt')"), workspace)
     (workspace / "notes" / "plan.txt").write_text("plan\n")
     for _ in range(5):
         found, end = await collect(context, endless, 10, seconds=60)

@@ -12,7 +12,7 @@ import pytest
 from hermes.agent.models.embedded.model import LABEL as BUILT_IN
 from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.agent.tools.vision import vision
-from hermes.agent.vision import LARGEST_IMAGE, Sight, can_see, kind_of
+from hermes.agent.vision import LARGEST_IMAGE, VisionModel, can_see, kind_of
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.config import WebConfig
 from hermes.core.errors import ModelError, ModelErrorKind, ToolError
@@ -60,7 +60,7 @@ def seeing(context: ToolContext, model: SeeingModel, site: FakeSite) -> ToolCont
     net = FakeNet(places={PUBLIC: site.port})
     net.name("example.org", PUBLIC)
     web = GuardedWeb(lambda: WebConfig(max_bytes=20_000), resolve=net.resolve, place=net.place)
-    return replace(context, parts=Parts(Sight(lambda _: model), web))
+    return replace(context, parts=Parts(VisionModel(lambda _: model), web))
 
 
 async def look(ctx: ToolContext, image: str, question: str = "What is it?") -> str:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import pytest
 
 from hermes.agent.web.documents import LARGEST, excerpt, is_document
-from hermes.agent.web.reader import Reader
+from hermes.agent.web.reader import DocumentReader
 from hermes.core.errors import ToolError
 from tests.fakes.files import docx, png
 from tests.fakes.pdf import pdf
 
 
 async def test_a_text_is_shown_as_it_is() -> None:
-    found = await excerpt(Reader(), "dear diary\nü".encode(), "notes.txt", "text/plain")
+    found = await excerpt(DocumentReader(), "dear diary\nü".encode(), "notes.txt", "text/plain")
     assert (found.shown, found.whole, found.next_line) == ("dear diary\nü", "", 0)
 
 
 async def test_of_a_long_text_whole_lines_are_shown_and_the_next_one_is_named() -> None:
     text = "\n".join(f"line {number}" for number in range(1, 101))
-    found = await excerpt(Reader(), text.encode(), "notes.md", "", most=50)
+    found = await excerpt(DocumentReader(), text.encode(), "notes.md", "", most=50)
     assert found.shown.splitlines()[-1] == "line 7"
     assert found.next_line == 8
-    assert len((await excerpt(Reader(), b"x" * 1000, "one.txt", "", most=50)).shown) == 50
+    assert len((await excerpt(DocumentReader(), b"x" * 1000, "one.txt", "", most=50)).shown) == 50
 
 
 async def test_pages_and_word_documents_have_a_text_of_their_own() -> None:
-    read = Reader()
+    read = DocumentReader()
     page = await excerpt(read, b"<html><body><p>Hello <b>there</b></p></body></html>", "page.html", "text/html")
     assert "Hello" in page.whole
     word = await excerpt(read, docx("Dear Ana,", "see &lt;you&gt;"), "letter.docx", "")
@@ -46,7 +46,7 @@ async def test_pages_and_word_documents_have_a_text_of_their_own() -> None:
 )
 async def test_what_cannot_be_read_is_told(data: bytes, name: str, told: str) -> None:
     with pytest.raises(ToolError, match=told):
-        await excerpt(Reader(), data, name, "")
+        await excerpt(DocumentReader(), data, name, "")
 
 
 def test_a_document_is_known_by_its_name_or_type() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from hermes.agent.toolkit.toolbox import OUTPUT_BYTES, Parts, ToolContext
 from hermes.agent.tools.web_extract import PIECE_BYTES, piece_of, web_extract
-from hermes.agent.web.reader import Kept, Readable, Reader, kind_of
+from hermes.agent.web.reader import DocumentReader, Readable, ReadingCache, kind_of
 from hermes.agent.web.safe_http import Fetched, GuardedWeb
 from hermes.agent.web.untrusted import framed, without_unseen
 from hermes.config import WebConfig
@@ -30,7 +30,7 @@ def fetched(body: bytes, content_type: str = "text/html", charset: str = "", *, 
 
 
 async def read(body: bytes, content_type: str = "text/html", charset: str = "", *, is_cut: bool = False) -> Readable:
-    return await Reader().read(fetched(body, content_type, charset, is_cut=is_cut))
+    return await DocumentReader().read(fetched(body, content_type, charset, is_cut=is_cut))
 
 
 async def refusal(body: bytes, content_type: str, *, is_cut: bool = False) -> str:
@@ -99,7 +99,7 @@ class TestBounds:
 
         slow = b"<div>" * 200_000  # the parser needs minutes for this
         with pytest.raises(ToolError, match="took longer than"):
-            await Reader(seconds=0.5).read(fetched(slow), started)
+            await DocumentReader(seconds=0.5).read(fetched(slow), started)
         [group] = groups
         with pytest.raises(ProcessLookupError):
             os.killpg(group, 0)
@@ -110,7 +110,7 @@ class TestBounds:
         async def note(group: int) -> None:
             started.set_result(group)
 
-        reading = asyncio.create_task(Reader().read(fetched(b"<div>" * 200_000), note))
+        reading = asyncio.create_task(DocumentReader().read(fetched(b"<div>" * 200_000), note))
         group = await started
         reading.cancel()
         await asyncio.wait([reading])
@@ -125,7 +125,7 @@ class TestBounds:
         async def look(pid: int) -> None:
             seen.append(await asyncio.to_thread(Path(f"/proc/{pid}/environ").read_bytes))
 
-        await Reader().read(fetched(b"<p>x"), look)
+        await DocumentReader().read(fetched(b"<p>x"), look)
         assert b"canary" not in seen[0]
 
     async def test_neither_parser_is_in_our_own_process(self) -> None:
@@ -137,7 +137,7 @@ class TestBounds:
 
     async def test_a_death_of_the_process_is_a_sentence(self, tmp_path: Path) -> None:
         with pytest.raises(ToolError, match="cannot be read"):
-            await Reader(python="/bin/false").read(fetched(b"<p>x"))
+            await DocumentReader(python="/bin/false").read(fetched(b"<p>x"))
 
     async def test_a_large_page_does_not_hold_up_the_loop(self, tmp_path: Path) -> None:
         page = b"<p>some words <a href='/x'>and a link</a></p>" * 40_000
@@ -179,7 +179,7 @@ class TestPieces:
 
 class TestReadingOn:
     async def test_what_is_being_read_is_kept_for_a_while_and_no_longer(self) -> None:
-        kept = Kept(most=2, seconds=0.01)
+        kept = ReadingCache(most=2, seconds=0.01)
         for name in ("a", "b", "c"):
             kept.put(("s_1", name), fetched(b"body"), Readable("", name))
         assert [kept.get(("s_1", name)) is not None for name in ("a", "b", "c")] == [False, True, True]
@@ -194,7 +194,7 @@ class TestReadingOn:
             net.name("example.org", PUBLIC)
             web = GuardedWeb(WebConfig, resolve=net.resolve, place=net.place)
             key = SessionKey("local", ChatKind.DM, "me")
-            ctx = ToolContext("c", key, "ana", tmp_path, parts=Parts(web, Reader()), session_id="s_1")
+            ctx = ToolContext("c", key, "ana", tmp_path, parts=Parts(web, DocumentReader()), session_id="s_1")
             site.serves("/", "old " * 15_000, "text/plain")
             assert "old" in str(await web_extract(ctx, "http://example.org/"))
             site.serves("/", "new " * 15_000, "text/plain")

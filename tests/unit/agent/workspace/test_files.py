@@ -126,12 +126,12 @@ async def test_a_search_shows_only_what_the_guarded_way_reads(
     workspace: Path, context: ToolContext, tmp_path: Path
 ) -> None:
     # What a search would print that was led outside for a moment: the folder is its own again when we look.
-    reader = searching._Reader(context, workspace)
-    assert reader.shown("notes/plan.txt\x001:canary") == "notes/plan.txt:1: mine"
-    assert reader.shown("notes/secret.txt\x001:canary") == ""
-    assert reader.shown("notes/secret.txt") == ""
-    assert reader.shown("../elsewhere/plan.txt\x001:canary") == ""
-    assert reader.shown("notes/plan.txt\x0099:canary") == ""
+    reader = searching._MatchRenderer(context, workspace)
+    assert reader.render_match("notes/plan.txt\x001:canary") == "notes/plan.txt:1: mine"
+    assert reader.render_match("notes/secret.txt\x001:canary") == ""
+    assert reader.render_match("notes/secret.txt") == ""
+    assert reader.render_match("../elsewhere/plan.txt\x001:canary") == ""
+    assert reader.render_match("notes/plan.txt\x0099:canary") == ""
 
 
 def test_a_missing_file_is_told_apart_from_one_that_is_closed(workspace: Path, context: ToolContext) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.cli.checks.access import lines
 from hermes.cli.support.program_name import command_name
-from hermes.services.people.access_report import Standing, Why
+from hermes.services.people.access_report import AccessReport, Why
 
 NOW = 1_000_000.0
 HERMES = command_name()
@@ -17,8 +17,8 @@ HERMES = command_name()
 def told(why: Why, **more: Any) -> list[str]:
     facts = {"dm_policy": "pairing", "group_policy": "disabled", "is_answered_in_groups": False, **more}
     is_answered = why in (Why.OPEN, Why.LISTED, Why.PAIRED)
-    standing = Standing("telegram", "42", is_answered, why.value, **facts)
-    shown = lines({name: getattr(standing, name) for name in Standing.__slots__}, NOW)
+    standing = AccessReport("telegram", "42", is_answered, why.value, **facts)
+    shown = lines({name: getattr(standing, name) for name in AccessReport.__slots__}, NOW)
     return [line.replace(HERMES, "hermes") for line in shown]
 
 

@@ -9,9 +9,9 @@ import pytest
 from hermes.cli.checks.checks import (
     Store,
     config_check,
+    describe_keys,
     examine,
     home_check,
-    keys_told,
     model_check,
     network_check,
     people_check,
@@ -143,9 +143,9 @@ def test_the_last_line_counts_troubles_and_hints(home: Path) -> None:
 def test_several_keys_are_told_as_the_gateway_knows_them_and_else_by_name(home: Path) -> None:
     (home / "config.yaml").write_text("providers: {openai: {api_keys: [sk-first-0123aaa, sk-second-0123bbb]}}\n")
     config = load_config(home).config
-    assert keys_told(config, Facts(0.0, 0.0)) == ["keys of openai: …aaa, …bbb"]
+    assert describe_keys(config, Facts(0.0, 0.0)) == ["keys of openai: …aaa, …bbb"]
     snapshot = {"model": {"keys": {"openai": ["…aaa was refused", "…bbb in use"]}}}
-    assert keys_told(config, Facts(0.0, 0.0, snapshot)) == ["keys of openai: …aaa was refused, …bbb in use"]
+    assert describe_keys(config, Facts(0.0, 0.0, snapshot)) == ["keys of openai: …aaa was refused, …bbb in use"]
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from hermes.agent.toolkit.toolsets import GROUPS
 from hermes.app.tools import COMMANDS
 from hermes.core.errors import GatewayError
 from hermes.core.i18n import zh
-from hermes.core.i18n.catalogue import CATALOGUE, CHINESE, ENGLISH, Said, told, words_of
-from hermes.core.i18n.en import Words
+from hermes.core.i18n.catalogue import CATALOGUE, CHINESE, ENGLISH, LocalizedText, localize, words_of
+from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.people import PersonRole
 from hermes.services.adapters.supervisor import Link
 from hermes.services.commands.base import collect
 from hermes.services.turns import StopReason
 
-SENTENCES = sorted(name for name in vars(Words) if not name.startswith("_"))
+SENTENCES = sorted(name for name in vars(Texts) if not name.startswith("_"))
 CAPITALS = [name for name in SENTENCES if name.isupper()]
 
 
@@ -58,7 +58,7 @@ def test_chinese_is_written_with_its_own_punctuation() -> None:
 
 def test_methods_take_the_same_in_both() -> None:
     for name in set(SENTENCES) - set(CAPITALS):
-        english, chinese = inspect.signature(getattr(Words, name)), inspect.signature(getattr(type(CHINESE), name))
+        english, chinese = inspect.signature(getattr(Texts, name)), inspect.signature(getattr(type(CHINESE), name))
         assert [str(each).lstrip("_") for each in english.parameters.values()] == [
             str(each) for each in chinese.parameters.values()
         ], name
@@ -96,10 +96,10 @@ def test_every_command_group_and_role_is_told_in_chinese() -> None:
 
 
 def test_a_sentence_is_told_to_each_in_their_own_words() -> None:
-    error = GatewayError(Said(lambda words: words.ROLLBACK_ALREADY.format(number=3)))
+    error = GatewayError(LocalizedText(lambda words: words.ROLLBACK_ALREADY.format(number=3)))
     assert str(error) == "Change 3 has been taken back already."
-    assert told(error, CHINESE) == "第 3 处改动已经撤回过了。"
-    assert told(error, ENGLISH) == str(error)
-    assert told(GatewayError("plain"), CHINESE) == "plain"
-    assert told(GatewayError(), CHINESE) == ""
-    assert type(told("text", CHINESE)) is str
+    assert localize(error, CHINESE) == "第 3 处改动已经撤回过了。"
+    assert localize(error, ENGLISH) == str(error)
+    assert localize(GatewayError("plain"), CHINESE) == "plain"
+    assert localize(GatewayError(), CHINESE) == ""
+    assert type(localize("text", CHINESE)) is str

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hermes.core.markdown.streaming import CURSOR, growing
+from hermes.core.markdown.streaming import CURSOR, preview
 from hermes.core.messages import TextUnit
 from hermes.core.text import length
 from hermes.platforms.telegram import markdown
@@ -40,7 +40,7 @@ A last line with 2 * 3 = 6 and snake_case_words, costs $5 (!) and "quotes".
 
 
 def shown(text: str, limit: int = 4096) -> str:
-    return growing(text, limit, TextUnit.UTF16)
+    return preview(text, limit, TextUnit.UTF16)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_it_keeps_to_the_limit_whatever_is_written() -> None:
     for _ in range(800):
         text = "".join(chance.choice(marks) for _ in range(chance.randrange(60)))
         limit = chance.randrange(40, 200)
-        kept = growing(text, limit, TextUnit.UTF16)
+        kept = preview(text, limit, TextUnit.UTF16)
         assert length(kept, TextUnit.UTF16) <= limit
         markdown_v2.parse(markdown.render(kept).text)
 

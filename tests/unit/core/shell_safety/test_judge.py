@@ -420,8 +420,8 @@ def test_what_is_dangerous_is_asked_about_by_its_class(command: str) -> None:
     assert verdict.refusal == ""
     assert verdict.asks
     assert set(ASKED[command].split()) <= {danger.value for danger in verdict.dangers}
-    assert verdict.told(ENGLISH)
-    assert verdict.told(CHINESE) != verdict.told(ENGLISH)
+    assert verdict.describe(ENGLISH)
+    assert verdict.describe(CHINESE) != verdict.describe(ENGLISH)
 
 
 @pytest.mark.parametrize("command", lines(REFUSED))
@@ -430,7 +430,7 @@ def test_the_hard_list_holds_for_everybody_everywhere(command: str, touches_host
     verdict = judge(command, touches_host=touches_host)
     assert verdict.is_refused
     assert not verdict.asks
-    assert "refused to everybody" in verdict.told(ENGLISH)
+    assert "refused to everybody" in verdict.describe(ENGLISH)
     assert verdict.subject("local") == ""
 
 
@@ -468,8 +468,8 @@ def test_some_kinds_are_asked_about_each_time(command: str) -> None:
 
 
 def test_restarting_the_gateway_names_the_safe_way() -> None:
-    assert "/restart" in judge("hermes gateway restart").told(ENGLISH)
-    assert "hermes gateway restart" in judge("sudo systemctl restart hermes-gateway").told(ENGLISH)
+    assert "/restart" in judge("hermes gateway restart").describe(ENGLISH)
+    assert "hermes gateway restart" in judge("sudo systemctl restart hermes-gateway").describe(ENGLISH)
 
 
 def test_where_a_command_runs_tells_what_a_path_means() -> None:

@@ -271,25 +271,28 @@ def test_an_edit_that_telegram_shows_nobody_is_none() -> None:
 def test_an_edit_in_which_nothing_changed_is_none(fake: FakeTelegram) -> None:
     seen = Seen()
     said = fake.user_sends(b"data", "notes.txt", "look")
-    seen.told(understand(last(fake)))
+    seen.ignore_unchanged(understand(last(fake)))
     same = {**last(fake)["message"], "edit_date": 1_900_000_000}
-    assert isinstance(seen.told(understand({"update_id": 2, "edited_message": same})), Ignored)
+    assert isinstance(seen.ignore_unchanged(understand({"update_id": 2, "edited_message": same})), Ignored)
     for text, is_new in (("look here", True), ("look here", False), ("look", True)):
         changed = {**same, "caption": text}
-        assert isinstance(seen.told(understand({"update_id": 3, "edited_message": changed})), InboundMessage) == is_new
+        assert (
+            isinstance(seen.ignore_unchanged(understand({"update_id": 3, "edited_message": changed})), InboundMessage)
+            == is_new
+        )
     unknown = {**same, "message_id": int(said.message_id) + 1}
-    assert isinstance(seen.told(understand({"update_id": 4, "edited_message": unknown})), InboundMessage)
+    assert isinstance(seen.ignore_unchanged(understand({"update_id": 4, "edited_message": unknown})), InboundMessage)
 
 
 def test_only_the_last_messages_are_remembered(fake: FakeTelegram) -> None:
     seen = Seen()
     fake.user_says("first")
     first = last(fake)["message"]
-    seen.told(understand({"update_id": 1, "message": first}))
+    seen.ignore_unchanged(understand({"update_id": 1, "message": first}))
     for number in range(2000):
-        seen.told(understand({"update_id": 2, "message": {**first, "message_id": 100 + number}}))
+        seen.ignore_unchanged(understand({"update_id": 2, "message": {**first, "message_id": 100 + number}}))
     edit = {"update_id": 3, "edited_message": {**first, "edit_date": 1_900_000_000}}
-    assert isinstance(seen.told(understand(edit)), InboundMessage)
+    assert isinstance(seen.ignore_unchanged(understand(edit)), InboundMessage)
 
 
 def test_a_channel_post_comes_from_its_channel() -> None:

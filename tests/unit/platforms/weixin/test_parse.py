@@ -165,7 +165,7 @@ def twin(first: Json, **more: Any) -> bool:
     for raw in (first, {**first, "message_id": 2, "context_token": "another", **more}):
         event = read(raw)
         assert isinstance(event, InboundMessage)
-        event = memory.told_twice(event, raw)
+        event = memory.add_repeat_key(event, raw)
     return "msg:7492913259736648968" in event.keys
 
 
@@ -184,7 +184,7 @@ def heard(*said: tuple[int, str, int], memory: Memory | None = None) -> list[tup
         raw = samples.message(samples.text(words), message_id=number, create_time_ms=1_760_000_000_000 + at)
         event = read(raw)
         assert isinstance(event, InboundMessage)
-        keys.append(memory.told_twice(event, raw).keys)
+        keys.append(memory.add_repeat_key(event, raw).keys)
     return keys
 
 
@@ -248,11 +248,11 @@ def test_the_last_words_are_known_after_a_restart_too() -> None:
     memory = Memory({})
     event = read(first)
     assert isinstance(event, InboundMessage)
-    memory.told_twice(event, first)
+    memory.add_repeat_key(event, first)
     again = {**first, "message_id": 2, "create_time_ms": first["create_time_ms"] + 4000}
     event = read(again)
     assert isinstance(event, InboundMessage)
-    assert "msg:7492913259736648968" in Memory(memory.take_marks()).told_twice(event, again).keys
+    assert "msg:7492913259736648968" in Memory(memory.take_marks()).add_repeat_key(event, again).keys
 
 
 # Broken ones
@@ -289,7 +289,7 @@ def test_ten_thousand_broken_messages_break_nothing() -> None:
         event = read(raw)
         kinds[type(event)] += 1
         if isinstance(event, InboundMessage):
-            memory.told_twice(event, raw)
+            memory.add_repeat_key(event, raw)
             assert isinstance(event.text, str)
             assert event.sender_id
             assert event.keys

@@ -23,7 +23,7 @@ from hermes.core.errors import (
     WindowClosedError,
 )
 from hermes.core.keys import Target
-from hermes.core.manifest import AdapterParts, Kept
+from hermes.core.manifest import AccountResource, AdapterParts
 from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, OutboundMessage, Unreadable
 from hermes.core.ports import Adapter, EndsTyping, FetchesFiles, ShowsTyping
 from hermes.platforms.weixin.adapter import WeixinAdapter
@@ -177,7 +177,7 @@ def test_a_proxy_that_cuts_every_poll_after_half_a_minute_is_no_trouble() -> Non
 async def test_three_polls_in_a_row_that_come_to_nothing_make_it_wait_and_count_as_no_sign_of_life(
     inbox: Inbox,
 ) -> None:
-    kept, signs, waits = Kept(), list[int](), list[float]()
+    kept, signs, waits = AccountResource(), list[int](), list[float]()
     async with asyncio.timeout(SECONDS), FakeWeixin() as weixin, aiohttp.ClientSession() as http:
         for _ in range(2):
             weixin.answer_next("getupdates", {"ret": -1}, Answer(b"busy", 503), {"ret": -2})

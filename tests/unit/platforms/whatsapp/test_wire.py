@@ -184,7 +184,7 @@ def test_a_wait_that_is_none_is_a_minute() -> None:
 def test_who_we_are_is_told_by_number_or_by_the_hidden_id() -> None:
     me = Me.of({"id": "4915550000001:3@s.whatsapp.net", "lid": "1000:3@lid", "name": "Her\nmes"})
     assert me is not None
-    assert (me.id, me.jid, me.shown) == (
+    assert (me.id, me.jid, me.display_name) == (
         "4915550000001",
         "4915550000001@s.whatsapp.net",
         "Her mes (+4915550000001)",

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.servers.api.limits import BURST_SECONDS, Pace, Slots, too_many
+from hermes.servers.api.limits import BURST_SECONDS, RequestPace, Slots, too_many
 
 
 def test_a_burst_passes_and_then_the_pace_holds() -> None:
-    pace = Pace()
+    pace = RequestPace()
     waits = [pace.wait(100.0, per_minute=60, longest=5.0) for _ in range(15)]
     assert [wait for _, wait in waits[:10]] == [0.0] * 10
     assert [wait for _, wait in waits[10:]] == [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -20,7 +20,7 @@ def test_a_burst_passes_and_then_the_pace_holds() -> None:
 
 
 def test_a_refused_request_costs_nothing() -> None:
-    pace = Pace()
+    pace = RequestPace()
     assert pace.wait(0.0, per_minute=6, longest=0.0) == (True, 0.0)
     for _ in range(5):
         assert pace.wait(0.0, per_minute=6, longest=0.0) == (False, 10.0)
@@ -29,7 +29,7 @@ def test_a_refused_request_costs_nothing() -> None:
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=60), st.integers(1, 600))
 def test_no_minute_sees_more_than_its_share_and_a_burst(gaps: list[float], per_minute: int) -> None:
-    pace, now, starts = Pace(), 0.0, []
+    pace, now, starts = RequestPace(), 0.0, []
     for gap in gaps:
         now += gap
         may_come, pause = pace.wait(now, per_minute, longest=30.0)

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.core.messages import OutputFormat
 from hermes.servers.api.content import InputLimits
-from hermes.servers.api.response_format import read_response_format, read_text_format, shown
+from hermes.servers.api.response_format import format_to_dict, read_response_format, read_text_format
 from tests.unit.servers.api.test_parse import nested, refused
 
 TOWN = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -51,8 +51,8 @@ def test_who_asks_for_no_form_gets_text(body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("asked, form", ASKED[2:])
 def test_what_a_response_repeats_can_be_asked_again(asked: dict[str, Any], form: OutputFormat) -> None:
-    assert shown(form)["type"] == asked["type"]
-    assert read_text_format({"text": {"format": shown(form)}}) == form
+    assert format_to_dict(form)["type"] == asked["type"]
+    assert read_text_format({"text": {"format": format_to_dict(form)}}) == form
 
 
 GOOD = {"type": "json_schema", "name": "town", "schema": TOWN}

@@ -9,7 +9,7 @@ from hermes.core.requests import TurnResult
 from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
 from hermes.servers.api.progress import ToolProgress, label
-from hermes.services.events import ApprovalAsked, ToolEnded, ToolStarted
+from hermes.services.events import ApprovalRequested, ToolEnded, ToolStarted
 
 CALL = ToolCall("c1", "weather", '{"city":"Oslo"}')
 NAMES = SessionNames("talk", is_named=True, memory_key="memory")
@@ -97,7 +97,7 @@ def test_a_header_is_one_line_of_ascii() -> None:
 
 
 def test_an_approval_is_told_with_all_that_is_needed_to_answer_it() -> None:
-    refusal = results.approval_required(ApprovalAsked("lane", "t_1", "ap_1", "ABCD", "May I?"), NAMES)
+    refusal = results.approval_required(ApprovalRequested("lane", "t_1", "ap_1", "ABCD", "May I?"), NAMES)
     error = refusal.body()["error"]
     assert (refusal.status, error["code"]) == (409, "approval_required")
     assert (error["approval_id"], error["approval_code"], error["session_id"]) == ("ap_1", "ABCD", "talk")

@@ -6,19 +6,19 @@ import asyncio
 
 from hermes.servers.api.turn_stream import follow
 from hermes.services.events import TextArrived, TurnEnded, TurnEvent, TurnStarted
-from hermes.services.requests.requests import Ticket
+from hermes.services.requests.requests import RequestHandle
 
 LANE, TURN = "agent:main:api:dm:s1", "t_1"
 
 
-def begun() -> Ticket:
-    ticket = Ticket("ev_1", LANE)
+def begun() -> RequestHandle:
+    ticket = RequestHandle("ev_1", LANE)
     ticket.saw(TurnStarted(LANE, TURN, event_ids=("ev_1",)))
     ticket.ready()
     return ticket
 
 
-def says(ticket: Ticket, *texts: str) -> None:
+def says(ticket: RequestHandle, *texts: str) -> None:
     for text in texts:
         ticket.saw(TextArrived(LANE, TURN, text))
 

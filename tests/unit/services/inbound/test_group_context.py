@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import InboundMessage
 from hermes.services.inbound import group_context
-from hermes.services.inbound.group_context import Overheard
-from hermes.services.inbound.throttle import Lately
+from hermes.services.inbound.group_context import GroupContext
+from hermes.services.inbound.throttle import Throttle
 
 
 def line(text: str, *, key: str = "", chat: str = "-1", sender: str = "8", is_edit: bool = False) -> InboundMessage:
@@ -17,12 +17,12 @@ def line(text: str, *, key: str = "", chat: str = "-1", sender: str = "8", is_ed
     return InboundMessage((key or f"msg:{text}",), place, sender, text, sent_at, sender_name="Ben", is_edit=is_edit)
 
 
-def texts(heard: Overheard, message: InboundMessage, most: int = 3) -> list[str]:
+def texts(heard: GroupContext, message: InboundMessage, most: int = 3) -> list[str]:
     return [quote.text for quote in heard.before(message, most)]
 
 
 def test_only_the_newest_lines_are_kept_each_once_and_shown_to_each_person_once() -> None:
-    heard = Overheard()
+    heard = GroupContext()
     for number in range(9):
         heard.hear(line(f"line {number}"), 3)
         heard.hear(line(f"line {number}"), 3)
@@ -37,7 +37,7 @@ def test_only_the_newest_lines_are_kept_each_once_and_shown_to_each_person_once(
 
 
 def test_a_smaller_setting_counts_at_once_and_long_lines_are_cut() -> None:
-    heard = Overheard()
+    heard = GroupContext()
     for number in range(3):
         heard.hear(line("x" * 2000 + str(number)), 3)
     shown = texts(heard, line("?", sender="7"), 2)
@@ -46,7 +46,7 @@ def test_a_smaller_setting_counts_at_once_and_long_lines_are_cut() -> None:
 
 
 def test_many_places_and_people_do_not_make_it_grow() -> None:
-    heard = Overheard()
+    heard = GroupContext()
     for number in range(group_context.MOST_PLACES + 50):
         heard.hear(line("hi", chat=f"-{number}"), 3)
     assert len(heard._places) == group_context.MOST_PLACES
@@ -59,7 +59,7 @@ def test_many_places_and_people_do_not_make_it_grow() -> None:
 
 
 def test_something_is_due_once_in_a_while_for_each_and_a_crowd_does_not_make_it_grow() -> None:
-    lately = Lately(60.0, most=100)
+    lately = Throttle(60.0, most=100)
     assert [lately.is_due("ana", now) for now in (0.0, 59.0, 61.0)] == [True, False, True]
     assert lately.is_due("ben", 61.0)
     lately.forget("ana")

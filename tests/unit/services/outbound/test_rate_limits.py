@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from hermes.core.keys import Target
 from hermes.core.messages import Capabilities, Rate, Rates
-from hermes.services.outbound.rate_limits import NO_LIMITS, Pacer, Place, Urgency
+from hermes.services.outbound.rate_limits import NO_LIMITS, RateLimiter, Slot, Urgency
 
 A, B, C, GROUP = (Target("telegram", chat) for chat in ("1", "2", "3", "-4"))
 
 
-def pacer(in_all: Rate | None = None, in_chat: Rate | None = None, in_group: Rate | None = None) -> Pacer:
+def pacer(in_all: Rate | None = None, in_chat: Rate | None = None, in_group: Rate | None = None) -> RateLimiter:
     limits = Capabilities(text_limit=100, rates=Rates(in_all, in_chat, in_group, ("-",)))
-    return Pacer(lambda _: limits)
+    return RateLimiter(lambda _: limits)
 
 
 async def settled() -> None:
@@ -22,15 +22,15 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def places(pacer: Pacer, targets: Sequence[Target], urgency: Urgency = Urgency.FINAL) -> list[Place]:
+def places(pacer: RateLimiter, targets: Sequence[Target], urgency: Urgency = Urgency.FINAL) -> list[Slot]:
     return [place for target in targets if (place := pacer.at_once(target, urgency)) is not None]
 
 
 async def test_a_platform_without_rates_is_never_waited_for() -> None:
-    free = Pacer(lambda _: Capabilities(text_limit=100))
+    free = RateLimiter(lambda _: Capabilities(text_limit=100))
     assert free.at_once(A) is NO_LIMITS
     assert await free.edit(A) is NO_LIMITS
-    assert Pacer(lambda _: None).at_once(A) is NO_LIMITS
+    assert RateLimiter(lambda _: None).at_once(A) is NO_LIMITS
 
 
 async def test_no_more_calls_are_made_than_the_platform_allows_in_all() -> None:

@@ -39,7 +39,7 @@ class Voice:
         self._lines.write(json.dumps(line) + "\n")
 
 
-class Answer:
+class TokenStream:
     """Passes tokens on until the model ends, the parent says stop, or enough whole sentences are out."""
 
     def __init__(self, voice: Voice, request: dict[str, Any], stopped: set[int]) -> None:
@@ -117,7 +117,7 @@ def listen(lines: IO[str], asks: queue.Queue[dict[str, Any]], stopped: set[int])
 def answer_forever(engine: Any, voice: Voice, asks: queue.Queue[dict[str, Any]], stopped: set[int]) -> None:
     while True:
         request = asks.get()
-        answer = Answer(voice, request, stopped)
+        answer = TokenStream(voice, request, stopped)
         if request["ask"] not in stopped:
             engine.handle_chat_completions(
                 {

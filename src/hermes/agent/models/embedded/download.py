@@ -24,7 +24,7 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.core.i18n.catalogue import Said
+from hermes.core.i18n.catalogue import LocalizedText
 
 log = logging.getLogger(__name__)
 
@@ -156,9 +156,9 @@ class Fetcher:
             return self._installed
         if self._progress.state is FetchState.FAILED:
             reason = self._progress.reason
-            raise FetchError(Said(lambda words: words.BUILT_IN_MISSING.format(reason=reason)))
+            raise FetchError(LocalizedText(lambda words: words.BUILT_IN_MISSING.format(reason=reason)))
         done = self._progress.done_mb
-        raise StillFetchingError(Said(lambda words: words.BUILT_IN_COMING.format(done=done, total=TOTAL_MB)))
+        raise StillFetchingError(LocalizedText(lambda words: words.BUILT_IN_COMING.format(done=done, total=TOTAL_MB)))
 
     async def aclose(self) -> None:
         if self._task is not None:

@@ -26,7 +26,7 @@ from hermes.agent.models.embedded.prompts import (
     prompt_for,
 )
 from hermes.core.errors import ModelError, ModelErrorKind
-from hermes.core.i18n.catalogue import Said
+from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.messages import Usage
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, TextDelta
 
@@ -45,7 +45,7 @@ class ChildDiedError(Exception):
     """The child process is gone or does not answer; the text says how it ended."""
 
 
-class Child:
+class ModelProcess:
     """One running child process. Asks are answered one at a time; lines of an ask given up are skipped."""
 
     def __init__(self, process: Process) -> None:
@@ -57,7 +57,7 @@ class Child:
         self._numbers = itertools.count(1)
 
     @classmethod
-    async def start(cls, command: Sequence[str]) -> Child:
+    async def start(cls, command: Sequence[str]) -> ModelProcess:
         """Start it and wait until its weights are loaded."""
         child = cls(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL))
         try:
@@ -157,7 +157,7 @@ class EmbeddedModel:
         self._wait_seconds = wait_seconds
         self._command = (python, "-I", str(child_script))
         self._turn = asyncio.Lock()
-        self._child: Child | None = None
+        self._child: ModelProcess | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -176,7 +176,7 @@ class EmbeddedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         if request.format is not None:
-            reason = Said(lambda words: words.BUILT_IN_NO_FORMAT)
+            reason = LocalizedText(lambda words: words.BUILT_IN_NO_FORMAT)
             raise ModelError(ModelErrorKind.REQUEST, reason, provider=LABEL)
         language = language_of(last_user_text(request.messages))
         if language is not Language.ENGLISH:
@@ -219,7 +219,7 @@ class EmbeddedModel:
         except TimeoutError:
             raise ModelError(
                 ModelErrorKind.TRANSIENT,
-                Said(lambda words: words.BUILT_IN_CROWD),
+                LocalizedText(lambda words: words.BUILT_IN_CROWD),
                 provider=LABEL,
                 retry_after=60,
             ) from None
@@ -244,7 +244,7 @@ class EmbeddedModel:
                 if asyncio.get_running_loop().time() > deadline:
                     raise _failure("the answer took too long", text)
         if not text.strip():
-            raise ModelError(ModelErrorKind.EMPTY, Said(lambda words: words.BUILT_IN_NOTHING), provider=LABEL)
+            raise ModelError(ModelErrorKind.EMPTY, LocalizedText(lambda words: words.BUILT_IN_NOTHING), provider=LABEL)
         if is_first_reply(request.messages):
             said = f"\n\n{hint(self._home, request.language)}"
             text += said
@@ -260,7 +260,7 @@ class EmbeddedModel:
             try:
                 if self._child is None:
                     command = (*self._command, str(installed.engine_folder), str(installed.weights))
-                    self._child = await Child.start(command)
+                    self._child = await ModelProcess.start(command)
                 async with aclosing(self._child.ask(prompt, max_tokens)) as lines:
                     async for line in lines:
                         spoken += line.get("text", "")
@@ -306,7 +306,7 @@ def _reply(text: str, usage: Usage | None = None) -> ModelReply:
 def _failure(reason: str, spoken: str) -> ModelError:
     return ModelError(
         ModelErrorKind.TRANSIENT,
-        Said(lambda words: words.BUILT_IN_FAILED.format(reason=reason)),
+        LocalizedText(lambda words: words.BUILT_IN_FAILED.format(reason=reason)),
         provider=LABEL,
         partial=spoken,
     )

@@ -29,7 +29,7 @@ OpenSession = Callable[[], AbstractAsyncContextManager[aiohttp.ClientSession]]
 """A session by the proxy rules of the moment; leaving it closes it."""
 
 
-class Search:
+class WebSearch:
     """Asks the provider that is configured."""
 
     def __init__(

@@ -12,7 +12,7 @@ from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
 from hermes.core.ports import Clock
 from hermes.hosting.control.server import Handler, Reply
-from hermes.services.people.access_report import Standing, standings
+from hermes.services.people.access_report import AccessReport, access_reports
 from hermes.services.people.pairing import SECRET_FILE
 from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
@@ -44,11 +44,11 @@ class StandingVerbs:
             raise GatewayError("Whose? Name an id, or platform:id.")
         return [asdict(one) for one in await self._db.read(self._standings, user)]
 
-    def _standings(self, tx: Tx, user: str) -> list[Standing]:
+    def _standings(self, tx: Tx, user: str) -> list[AccessReport]:
         config = self._config()
         platform, colon, user_id = user.partition(":")
         is_named = bool(colon) and platform in config.platforms  # some platforms' own ids hold a colon
-        return standings(
+        return access_reports(
             tx,
             config,
             user_id if is_named else user,

@@ -37,10 +37,10 @@ class KeyVerbs:
         if not await self._db.write(api_keys.add, key):
             raise GatewayError(f"There is a key {name!r} already. Take another name, or: hermes api-key revoke {name}")
         self._changed()
-        return {**_told(key), "key": token}
+        return {**_to_dict(key), "key": token}
 
     async def listed(self, _args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
-        return [_told(key) for key in await self._db.read(api_keys.listed)]
+        return [_to_dict(key) for key in await self._db.read(api_keys.listed)]
 
     async def revoke(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{name}``: end a key. Requests that show it are refused from now on."""
@@ -71,7 +71,7 @@ def _role(args: Mapping[str, Any]) -> PersonRole:
         raise GatewayError(f"There is no role {given[:40]!r}. Roles: {', '.join(PersonRole)}.") from None
 
 
-def _told(key: ApiKey) -> dict[str, Any]:
+def _to_dict(key: ApiKey) -> dict[str, Any]:
     return {
         "name": key.name,
         "role": key.role,

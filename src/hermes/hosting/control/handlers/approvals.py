@@ -15,7 +15,7 @@ from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.hosting.control.server import Handler, Reply
-from hermes.services.approvals import Answer, Approvals
+from hermes.services.approvals import AnswerOutcome, Approvals
 from hermes.services.inbound.intake import person_id_of
 from hermes.store import approvals, grants, people
 from hermes.store.approvals import Approval
@@ -42,7 +42,7 @@ class ApprovalVerbs:
     async def listed(self, _args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         """What waits for an answer, the oldest first, with what would run."""
         waiting = await self._approvals.pending()
-        return await self._db.read(_told, waiting)
+        return await self._db.read(_to_dicts, waiting)
 
     async def answer(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{id, allow, scope?, reason?}``: answer a question by its code or id, or ``all`` that wait."""
@@ -55,7 +55,7 @@ class ApprovalVerbs:
         if approval is None:
             raise GatewayError(f"No question has the code {name[:40]!r}. Look: hermes approvals list")
         answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
-        if answered.answer is not Answer.TAKEN:
+        if answered.answer is not AnswerOutcome.TAKEN:
             raise GatewayError(answered.sentence(ENGLISH, allow=allow))
         return {"answered": [approval.code], "text": answered.sentence(ENGLISH, allow=allow)}
 
@@ -64,7 +64,7 @@ class ApprovalVerbs:
         while waiting := await self._approvals.pending():
             for approval in waiting:
                 answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
-                if answered.answer is Answer.TAKEN:
+                if answered.answer is AnswerOutcome.TAKEN:
                     done.append(approval.code)
             if len(waiting) < approvals.MOST_AT_ONCE:
                 break
@@ -119,7 +119,7 @@ def _find(tx: Tx, name: str) -> Approval | None:
     return approvals.get(tx, name) or approvals.by_code(tx, name.upper())
 
 
-def _told(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
+def _to_dicts(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
     found = []
     for approval in waiting:
         call = tool_calls.get(tx, approval.tool_call_id)
@@ -136,10 +136,10 @@ def _told(tx: Tx, waiting: list[Approval]) -> list[dict[str, Any]]:
 
 
 def _granted(tx: Tx) -> list[dict[str, Any]]:
-    return [_grant_told(tx, grant) for grant in grants.standing(tx)]
+    return [_grant_to_dict(tx, grant) for grant in grants.standing(tx)]
 
 
-def _grant_told(tx: Tx, grant: Grant) -> dict[str, Any]:
+def _grant_to_dict(tx: Tx, grant: Grant) -> dict[str, Any]:
     whose, by = people.get(tx, grant.person_id), people.get(tx, grant.granted_by)
     return {
         **asdict(grant),

@@ -18,8 +18,8 @@ from hermes.core.messages import OutboundMessage
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
-from hermes.hosting.control.handlers.say import Saying
-from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, letter_told
+from hermes.hosting.control.handlers.say import SayHandler
+from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, delivery_to_dict
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
@@ -43,7 +43,7 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
             gateway.home, gateway.db, gateway.clock, lambda: gateway.config, gateway.pairings.is_paired
         ).mapping(),
         "status": live.status,
-        "say": Saying(gateway).say,
+        "say": SayHandler(gateway).say,
         "send": live.send,
         "config.reload": live.reload,
         "outbox.retry": live.retry,
@@ -102,7 +102,7 @@ class _Live:
             rows = [row for row_id in ids if (row := await self._gateway.db.read(outbox.get, row_id)) is not None]
             is_open = any(row.state in _OPEN for row in rows)
             if not is_open or self._gateway.clock.monotonic() >= deadline:
-                return [letter_told(row) for row in rows]
+                return [delivery_to_dict(row) for row in rows]
             await asyncio.sleep(LOOK_SECONDS)
 
     async def retry(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class _Live:
         if row is None:
             raise NotFoundError(f"There is no dead letter {row_id!r} any more.")
         self._gateway.letters.due_target(row.target)
-        return letter_told(row)
+        return delivery_to_dict(row)
 
     async def model_ready(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
         """``{text?, within_seconds?}``: wait until the model can answer this text; only the built-in one is fetched."""

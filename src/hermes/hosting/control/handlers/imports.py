@@ -15,7 +15,7 @@ from hermes.hosting.importers.hermes_agent import Read
 from hermes.store.db import Database, Tx
 from hermes.store.ids import new_id
 from hermes.store.sessions import imports, transcripts
-from hermes.store.sessions.imports import Outcome
+from hermes.store.sessions.imports import ImportOutcome
 from hermes.store.sqlite import transcript_files
 
 BATCH = "im"
@@ -49,19 +49,19 @@ class ImportVerbs:
             if number % TOLD_EVERY == 0 or number == len(source.files):
                 await reply.event({"done": number, "of": len(source.files)})
         return {
-            "batch": batch if counts[Outcome.NEW] else "",
+            "batch": batch if counts[ImportOutcome.NEW] else "",
             "transcripts": len(source.files),
-            **{name: counts[name] for name in (*Outcome, "empty", "lines")},
+            **{name: counts[name] for name in (*ImportOutcome, "empty", "lines")},
             "troubles": troubles[:MOST_TROUBLES],
             "more_troubles": max(0, len(troubles) - MOST_TROUBLES),
         }
 
-    def _find(self, path: Path) -> hermes_agent.Source:
+    def _find(self, path: Path) -> hermes_agent.OldTranscripts:
         if path.resolve() in (self._home.resolve(), (self._home / "sessions").resolve()):
             raise GatewayError("That is this home itself. To put back what the store has lost: hermes sessions rebuild")
         return hermes_agent.find(path)
 
-    async def _read(self, file: Path, source: hermes_agent.Source) -> Read:
+    async def _read(self, file: Path, source: hermes_agent.OldTranscripts) -> Read:
         try:
             return await asyncio.to_thread(hermes_agent.read, file, source)
         except OSError as error:
@@ -76,7 +76,9 @@ class ImportVerbs:
         if not batch:
             known = await self._db.read(transcripts.get, session.id)
             more = len(session.lines) - (known.seq if known is not None else 0)
-            return (Outcome.SAME, 0) if more <= 0 else (Outcome.LONGER if known else Outcome.NEW, more)
+            return (
+                (ImportOutcome.SAME, 0) if more <= 0 else (ImportOutcome.LONGER if known else ImportOutcome.NEW, more)
+            )
         return await self._db.write(imports.bring_in, session, batch=batch)
 
     async def _store_ours(self, read: Read, batch: str) -> tuple[str, int]:
@@ -87,7 +89,7 @@ class ImportVerbs:
             return "empty", 0
         if not batch:
             known = await self._db.read(transcripts.get, found.session_id)
-            return (Outcome.NEW, len(found.lines)) if known is None else (Outcome.SAME, 0)
+            return (ImportOutcome.NEW, len(found.lines)) if known is None else (ImportOutcome.SAME, 0)
         return await self._db.write(_put_back, found, batch)
 
     async def remove(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -102,8 +104,8 @@ class ImportVerbs:
 def _put_back(tx: Tx, found: transcript_files.Rebuilt, batch: str) -> tuple[str, int]:
     is_new = transcripts.get(tx, found.session_id) is None
     if not is_new and imports.is_used(tx, found.session_id):
-        return Outcome.OURS, 0
+        return ImportOutcome.OURS, 0
     added = transcripts.put_back(tx, found.session_id, found.session, found.lines)
     if is_new:
         imports.note_batch(tx, found.session_id, batch)
-    return (Outcome.NEW if is_new else Outcome.LONGER if added else Outcome.SAME), added
+    return (ImportOutcome.NEW if is_new else ImportOutcome.LONGER if added else ImportOutcome.SAME), added

@@ -8,7 +8,7 @@ from typing import Any
 from hermes.core.errors import GatewayError
 from hermes.core.people import PersonRole
 from hermes.hosting.control.server import Handler, Reply
-from hermes.services.people.pairing import Pairings, Waiting
+from hermes.services.people.pairing import Pairings, PendingPairing
 from hermes.store import people
 from hermes.store.db import Database, Tx
 from hermes.store.pairings import Pairing
@@ -35,7 +35,7 @@ class PairingVerbs:
         platform = str(args.get("platform") or "")
         waiting = await self._pairings.waiting(platform)
         decided = await self._pairings.decided(platform)
-        return {"waiting": [_waiting(one) for one in waiting], "decided": [_told(one) for one in decided]}
+        return {"waiting": [_waiting(one) for one in waiting], "decided": [_to_dict(one) for one in decided]}
 
     async def approve(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{platform, code}``: let in whoever has this code."""
@@ -43,7 +43,7 @@ class PairingVerbs:
             _word(args, "platform"), _word(args, "code"), by=AT_THE_MACHINE, is_at_machine=True
         )
         return {
-            **_told(approval.pairing),
+            **_to_dict(approval.pairing),
             "state": "approved",
             "role": approval.role.value,
             "is_first_owner": approval.is_first_owner,
@@ -51,7 +51,7 @@ class PairingVerbs:
 
     async def revoke(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{platform, user}``: whoever was let in is a stranger again."""
-        return _told(await self._pairings.revoke(_word(args, "platform"), _word(args, "user"), by=AT_THE_MACHINE))
+        return _to_dict(await self._pairings.revoke(_word(args, "platform"), _word(args, "user"), by=AT_THE_MACHINE))
 
     async def clear(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         return {"cleared": await self._pairings.clear_waiting(str(args.get("platform") or ""))}
@@ -131,11 +131,11 @@ def _word(args: Mapping[str, Any], name: str) -> str:
     return word
 
 
-def _waiting(one: Waiting) -> dict[str, Any]:
-    return {**_told(one.pairing), "code": one.code}
+def _waiting(one: PendingPairing) -> dict[str, Any]:
+    return {**_to_dict(one.pairing), "code": one.code}
 
 
-def _told(pairing: Pairing) -> dict[str, Any]:
+def _to_dict(pairing: Pairing) -> dict[str, Any]:
     return {
         "platform": pairing.platform,
         "account": pairing.account,

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import field
 from typing import Any
 
-from hermes.config import ToolProgress
+from hermes.config import ToolProgressMode
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, ChatKind, SessionKey
@@ -41,7 +41,7 @@ _NOT_WAITED_FOR = frozenset({OutboxKind.PREVIEW, OutboxKind.EDIT})
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MessageProgress:
     """How far a message is: its row, its turn, what waits for a person, what is still to be delivered."""
 
     event: InboxRow | None
@@ -54,7 +54,7 @@ class Standing:
 
 
 @dataclass(slots=True)
-class _Said:
+class _FollowedMessage:
     """One message being followed. Only its own task touches this."""
 
     chat: str
@@ -67,7 +67,7 @@ class _Said:
     is_command: bool = False
 
 
-class Saying:
+class SayHandler:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
@@ -75,7 +75,9 @@ class Saying:
         """``{chat, text, key?, folder?, language?}``. Events on the way; the result says how the message ended."""
         chat, text = _text(args, "chat"), _text(args, "text")
         key = str(args.get("key") or new_id("k"))
-        said = _Said(chat, key, str(SessionKey(LOCAL, ChatKind.DM, chat)), is_command=text.lstrip().startswith("/"))
+        said = _FollowedMessage(
+            chat, key, str(SessionKey(LOCAL, ChatKind.DM, chat)), is_command=text.lstrip().startswith("/")
+        )
         try:
             async with asyncio.timeout(LONGEST_SECONDS), self._watched(said):
                 said.woken = await self._gateway.db.read(_sleeping_turn, said.lane)
@@ -94,7 +96,7 @@ class Saying:
         }
 
     @asynccontextmanager
-    async def _watched(self, said: _Said) -> AsyncIterator[None]:
+    async def _watched(self, said: _FollowedMessage) -> AsyncIterator[None]:
         """Listen before anything is said, so that nothing is missed."""
         async with self._gateway.hub.listen(said.chat) as sent:
             forwarding = asyncio.create_task(_forward(sent, said.news), name=f"listen to {said.chat}")
@@ -104,7 +106,7 @@ class Saying:
             finally:
                 forwarding.cancel()
 
-    async def _follow(self, said: _Said, reply: Reply) -> Standing:
+    async def _follow(self, said: _FollowedMessage, reply: Reply) -> MessageProgress:
         """Tell everything until the message has ended and what it caused is recorded as delivered."""
         loop = asyncio.get_running_loop()
         patience, pause = loop.time() + LAST_WORDS_SECONDS, LOOK_SECONDS
@@ -121,7 +123,7 @@ class Saying:
                 pause = RECORD_SECONDS if has_all else LOOK_SECONDS
             is_worth_a_look = await self._tell_news(said, reply, pause)
 
-    async def _tell_news(self, said: _Said, reply: Reply, seconds: float) -> bool:
+    async def _tell_news(self, said: _FollowedMessage, reply: Reply, seconds: float) -> bool:
         """Tell one thing that happened. True when it is worth a look into the store."""
         try:
             async with asyncio.timeout(seconds):
@@ -130,12 +132,12 @@ class Saying:
             return True
         return await self._tell(news, said, reply)
 
-    async def _tell_rest(self, said: _Said, reply: Reply) -> None:
+    async def _tell_rest(self, said: _FollowedMessage, reply: Reply) -> None:
         await asyncio.sleep(0)  # whatever was handed over just now is still on its way through the queue
         while not said.news.empty():
             await self._tell(said.news.get_nowait(), said, reply)
 
-    async def _tell(self, news: TurnEvent | OutboundMessage, said: _Said, reply: Reply) -> bool:
+    async def _tell(self, news: TurnEvent | OutboundMessage, said: _FollowedMessage, reply: Reply) -> bool:
         if isinstance(news, OutboundMessage):
             await self._tell_delivered(news, said, reply)
             return True
@@ -149,7 +151,7 @@ class Saying:
             case SegmentEnded():
                 await reply.event({"kind": "segment"})
             case ToolStarted(name=name, arguments=arguments):
-                if self._gateway.config.agent.tool_progress is not ToolProgress.OFF:
+                if self._gateway.config.agent.tool_progress is not ToolProgressMode.OFF:
                     await reply.event({"kind": "tool", "name": name, "label": progress_line(name, arguments)})
             case TurnStarted(turn_id=turn_id):
                 await reply.event({"kind": "turn", "id": turn_id})
@@ -157,7 +159,7 @@ class Saying:
                 pass
         return isinstance(news, TurnEnded | SegmentEnded)
 
-    async def _tell_delivered(self, message: OutboundMessage, said: _Said, reply: Reply) -> None:
+    async def _tell_delivered(self, message: OutboundMessage, said: _FollowedMessage, reply: Reply) -> None:
         """What arrived in the chat. Previews are left out: their text was told token by token."""
         row = await self._gateway.db.read(_letter, message.idempotency_key) if message.idempotency_key else None
         if row is None or row.kind in (OutboxKind.PREVIEW, OutboxKind.EDIT):
@@ -165,7 +167,7 @@ class Saying:
         said.delivered.add(row.id)
         match row.kind:
             case OutboxKind.QUESTION:
-                asked = await self._gateway.db.read(_asked_in, row.turn_id, message.text)
+                asked = await self._gateway.db.read(_approval_in, row.turn_id, message.text)
                 await reply.event({"kind": "approval", "text": message.text, **asked})
             case OutboxKind.NOTICE:
                 await reply.event({"kind": "notice", "text": message.text})
@@ -188,10 +190,10 @@ def _text(args: Mapping[str, Any], name: str) -> str:
 # What the store knows
 
 
-def _standing(tx: Tx, key: str, lane: str, woken: str, seen: Collection[str]) -> Standing:
+def _standing(tx: Tx, key: str, lane: str, woken: str, seen: Collection[str]) -> MessageProgress:
     event = trace.event_of_key(tx, f"local/local/{key}")
     if event is None:
-        return Standing(None, state="lost", reason="it was never stored", is_over=True)
+        return MessageProgress(None, state="lost", reason="it was never stored", is_over=True)
     if event.kind == "command" and event.state not in _OPEN_INBOX:
         event = inbox.get(tx, event_after(event.id)) or event  # it had something asked again: that is waited for
     if event.kind == "command" and event.state not in _OPEN_INBOX and woken:
@@ -202,34 +204,36 @@ def _standing(tx: Tx, key: str, lane: str, woken: str, seen: Collection[str]) ->
     pending = _pending(tx, turn.id)
     if turn.state == TurnState.WAITING and pending:
         letters = outbox.of_turn(tx, turn.id)
-        return Standing(event, turn.id, turn.state, pending=pending, undelivered=_undelivered(letters), is_over=True)
+        return MessageProgress(
+            event, turn.id, turn.state, pending=pending, undelivered=_undelivered(letters), is_over=True
+        )
     is_over = event.state not in _OPEN_INBOX
     letters = outbox.of_turn(tx, turn.id)
-    return Standing(event, turn.id, turn.state, turn.reason, (), _undelivered(letters), is_over)
+    return MessageProgress(event, turn.id, turn.state, turn.reason, (), _undelivered(letters), is_over)
 
 
-def _without_turn(tx: Tx, event: InboxRow, lane: str) -> Standing:
+def _without_turn(tx: Tx, event: InboxRow, lane: str) -> MessageProgress:
     letters = outbox.of_group(tx, f"{trace.REPLY_TO_COMMAND}{event.id}")
     if event.state == InboxState.QUEUED:
         ahead = turns.of_lane(tx, lane)
         pending = _pending(tx, ahead.id) if ahead is not None and ahead.state == TurnState.WAITING else ()
-        return Standing(event, "", event.state, pending=pending, is_over=bool(pending))
+        return MessageProgress(event, "", event.state, pending=pending, is_over=bool(pending))
     is_over = event.state not in _OPEN_INBOX
-    return Standing(event, "", event.state, event.reason, (), _undelivered(letters), is_over)
+    return MessageProgress(event, "", event.state, event.reason, (), _undelivered(letters), is_over)
 
 
-def _after_answer(tx: Tx, event: InboxRow, lane: str, seen: Collection[str]) -> Standing:
+def _after_answer(tx: Tx, event: InboxRow, lane: str, seen: Collection[str]) -> MessageProgress:
     """A command that may have answered an approval: what it set going belongs to it."""
     letters = outbox.of_group(tx, f"{trace.REPLY_TO_COMMAND}{event.id}")
     letters += [row for turn_id in seen for row in outbox.of_turn(tx, turn_id)]
     turn = turns.of_lane(tx, lane)
     if turn is None and inbox.has_queued(tx, lane):
-        return Standing(event, "", "running", undelivered=_undelivered(letters))
+        return MessageProgress(event, "", "running", undelivered=_undelivered(letters))
     if turn is None:
-        return Standing(event, "", event.state, undelivered=_undelivered(letters), is_over=True)
+        return MessageProgress(event, "", event.state, undelivered=_undelivered(letters), is_over=True)
     pending = _pending(tx, turn.id)
     is_over = turn.state == TurnState.WAITING and bool(pending)
-    return Standing(event, turn.id, turn.state, turn.reason, pending, _undelivered(letters), is_over)
+    return MessageProgress(event, turn.id, turn.state, turn.reason, pending, _undelivered(letters), is_over)
 
 
 def _pending(tx: Tx, turn_id: str) -> tuple[approvals.Approval, ...]:
@@ -250,7 +254,7 @@ def _letter(tx: Tx, idempotency_key: str) -> outbox.OutboxRow | None:
     return outbox.get(tx, group if index == "0" else idempotency_key)
 
 
-def _asked_in(tx: Tx, turn_id: str, text: str) -> dict[str, str]:
+def _approval_in(tx: Tx, turn_id: str, text: str) -> dict[str, str]:
     for asked in approvals.of_turn(tx, turn_id):
         if asked.code in text:
             return {"code": asked.code, "question": asked.question}

@@ -64,11 +64,11 @@ class StoreVerbs:
         life = await self._db.read(trace.life_of, name)
         if life is None:
             raise NotFoundError(f"There is no message, turn or delivery {name!r} in this home.")
-        return told(life)
+        return life_to_dict(life)
 
     async def dead(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         rows = await self._db.read(outbox.dead_letters, limit=_number(args, "limit", 50))
-        return [letter_told(row) for row in rows]
+        return [delivery_to_dict(row) for row in rows]
 
     # Sessions
 
@@ -87,8 +87,8 @@ class StoreVerbs:
         after = _number(args, "after", 0)
         while lines := await self._db.read(transcripts.lines, session["id"], after=after, limit=200):
             for line in lines:
-                told = {"seq": line.seq, "turn": line.turn_id, "at": line.at, "kind": line.kind}
-                await reply.event({**name, **told, "message": _json(line.body)})
+                life_to_dict = {"seq": line.seq, "turn": line.turn_id, "at": line.at, "kind": line.kind}
+                await reply.event({**name, **life_to_dict, "message": _json(line.body)})
             after = lines[-1].seq
         return session
 
@@ -167,18 +167,18 @@ class StoreVerbs:
 # As plain data
 
 
-def told(life: Life) -> dict[str, Any]:
+def life_to_dict(life: Life) -> dict[str, Any]:
     return {
-        "events": [_event_told(row) for row in life.events],
+        "events": [_event_to_dict(row) for row in life.events],
         "turn": asdict(life.turn) if life.turn else None,
         "lines": [{"seq": line.seq, "at": line.at, "message": _json(line.body)} for line in life.lines],
         "calls": [asdict(call) for call in life.calls],
         "approvals": [asdict(approval) for approval in life.approvals],
-        "letters": [letter_told(row) for row in life.letters],
+        "letters": [delivery_to_dict(row) for row in life.letters],
     }
 
 
-def _event_told(row: Any) -> dict[str, Any]:
+def _event_to_dict(row: Any) -> dict[str, Any]:
     body = _json(row.body)
     return {**asdict(row), "body": body, "text": _text_of(body) if isinstance(body, dict) else str(body)}
 
@@ -189,7 +189,7 @@ def _text_of(body: Mapping[str, Any]) -> str:
     return str(said.get("text", said.get("data", "")))
 
 
-def letter_told(row: OutboxRow) -> dict[str, Any]:
+def delivery_to_dict(row: OutboxRow) -> dict[str, Any]:
     try:
         text = codec.load_outbound(row.body).text
     except ValueError:
@@ -220,10 +220,10 @@ def _number(args: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def _listed(tx: Tx, key: str, limit: int) -> list[dict[str, Any]]:
-    return [_session_told(tx, session) for session in transcripts.newest(tx, key=key, limit=limit)]
+    return [_session_to_dict(tx, session) for session in transcripts.newest(tx, key=key, limit=limit)]
 
 
-def _session_told(tx: Tx, session: transcripts.Session) -> dict[str, Any]:
+def _session_to_dict(tx: Tx, session: transcripts.Session) -> dict[str, Any]:
     first = ""
     if not session.title:
         for line in transcripts.lines(tx, session.id, limit=1):
@@ -233,7 +233,7 @@ def _session_told(tx: Tx, session: transcripts.Session) -> dict[str, Any]:
 
 
 def _find_session(tx: Tx, name: str) -> list[dict[str, Any]]:
-    return [_session_told(tx, session) for session in transcripts.find(tx, name)]
+    return [_session_to_dict(tx, session) for session in transcripts.find(tx, name)]
 
 
 def _delete_idle(tx: Tx, session_id: str) -> bool:

@@ -25,11 +25,11 @@ from hermes.servers.api.errors import ApiError
 from hermes.servers.api.responses import shapes
 from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.gateway import Gateway
-from hermes.services.keep_running import kept_up
+from hermes.services.keep_running import keep_running
 from hermes.services.requests.requests import RequestState
 from hermes.store import codec, inbox, responses
-from hermes.store.db import Database, Limits, Tx
-from hermes.store.responses import NewResponse, Stored
+from hermes.store.db import Database, StoreLimits, Tx
+from hermes.store.responses import NewResponse, StoredResponse
 from hermes.store.sessions import transcripts
 from hermes.store.turns.turns import Turn, TurnState
 
@@ -44,7 +44,7 @@ _MODEL_REASON = re.compile(r"model (\w+): ")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Retention:
     """How many stored responses there may be, and how long they live."""
 
     most: int = responses.MOST_RESPONSES
@@ -52,7 +52,7 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Hold:
+class OpenResponse:
     """One response in the hands of the request that asked for it."""
 
     event_id: str
@@ -69,18 +69,18 @@ class _Due:
     result: TurnResult | None = None
 
 
-class ResponseKeeper:
+class ResponseFinalizer:
     """``running`` is a context of the web application: the store is open, and settled, while that serves."""
 
-    def __init__(self, gateway: Gateway, kept: Kept | None = None, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, gateway: Gateway, kept: Retention | None = None, look_seconds: float = LOOK_SECONDS) -> None:
         self._gateway = gateway
-        self._kept = kept or Kept()
+        self._kept = kept or Retention()
         self._look_seconds = look_seconds
         self._db: Database | None = None
         self._is_closed = False
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
-        self._held: dict[str, Hold] = {}
+        self._held: dict[str, OpenResponse] = {}
         self._turns: dict[str, str] = {}  # turn id → event id, of turns under way that answer a response
         self._due: asyncio.Queue[_Due] = asyncio.Queue()
 
@@ -91,7 +91,7 @@ class ResponseKeeper:
             # One broken file stops nothing else: it is tried again with every request that needs it.
             self._gateway.troubles.append(error.message)
         async with self._stack:
-            upkeep = kept_up("settling responses", self._settle_forever, self._gateway.troubles)
+            upkeep = keep_running("settling responses", self._settle_forever, self._gateway.troubles)
             settling = asyncio.create_task(upkeep, name="settling responses")
             try:
                 with self._gateway.bus.watch(self._saw):
@@ -112,7 +112,7 @@ class ResponseKeeper:
                 gateway = self._gateway
                 try:
                     self._db = await self._stack.enter_async_context(
-                        responses.open_store(gateway.db, gateway.home, limits=Limits(readers=READERS))
+                        responses.open_store(gateway.db, gateway.home, limits=StoreLimits(readers=READERS))
                     )
                 except GatewayError as error:
                     log.error("Response store cannot be opened", extra={"reason": str(error)})
@@ -122,9 +122,9 @@ class ResponseKeeper:
     # What handlers ask for
 
     @contextmanager
-    def holding(self, event_id: str) -> Iterator[Hold]:
+    def holding(self, event_id: str) -> Iterator[OpenResponse]:
         """Answer for a response; one that was put and has no final state at the end is settled in the background."""
-        hold = self._held[event_id] = Hold(event_id)
+        hold = self._held[event_id] = OpenResponse(event_id)
         try:
             yield hold
         finally:
@@ -136,15 +136,15 @@ class ResponseKeeper:
         """Whether a request under way goes on in this session, other than that event."""
         return any(hold.session_id == session_id and hold.event_id != but_for for hold in self._held.values())
 
-    async def put(self, hold: Hold, new: NewResponse) -> None:
+    async def put(self, hold: OpenResponse, new: NewResponse) -> None:
         db = await self.db()
         hold.is_settled = False  # from here on it is owed a final state, also if we never learn of the COMMIT
         await db.write(responses.put, new, now=self._gateway.clock.now())
 
-    async def load(self, response_id: str) -> Stored | None:
+    async def load(self, response_id: str) -> StoredResponse | None:
         return await responses.load(await self.db(), response_id)
 
-    async def newest_of(self, asked_by: str, conversation: str) -> Stored | None:
+    async def newest_of(self, asked_by: str, conversation: str) -> StoredResponse | None:
         db = await self.db()
         response_id = await db.read(responses.newest_of, asked_by, conversation)
         return await responses.load(db, response_id) if response_id else None
@@ -152,14 +152,14 @@ class ResponseKeeper:
     async def delete(self, response_id: str) -> bool:
         return await (await self.db()).write(responses.delete, response_id)
 
-    async def ended(self, hold: Hold, response: Json, result: TurnResult) -> tuple[TurnResult, list[Json]]:
+    async def ended(self, hold: OpenResponse, response: Json, result: TurnResult) -> tuple[TurnResult, list[Json]]:
         """The result of a turn that has just ended, for all of it, and its items."""
         messages: Sequence[ChatMessage] = shapes.answer_of(result)
         if hold.has_steps:
             result, messages = await self._whole(await self._gateway.door.state_of(hold.event_id), result)
         return result, _output(response, messages, result)
 
-    async def finish(self, hold: Hold, body: Json) -> None:
+    async def finish(self, hold: OpenResponse, body: Json) -> None:
         """Store the final state. If that fails now it is done later: the answer goes to its client all the same."""
         if hold.is_settled:
             return
@@ -171,7 +171,7 @@ class ResponseKeeper:
 
     # Settling
 
-    async def settled(self, stored: Stored, result: TurnResult | None = None) -> Stored:
+    async def settled(self, stored: StoredResponse, result: TurnResult | None = None) -> StoredResponse:
         """The response with its final state, if its turn has ended; otherwise with the state it is in."""
         if not stored.is_open or stored.event_id in self._held:
             return stored
@@ -196,13 +196,13 @@ class ResponseKeeper:
                 ended = "stopped" if state is not None and state.status == "cancelled" else "failed"
                 result = TurnResult("", ended, reason=reason, finish_reason="error")
             return result, ()
-        said = await self._said(state, state.turn, result)
+        said = await self._new_messages(state, state.turn, result)
         if result is None:
             return result_in_store(state, state.turn, said), said
         usage = replace(usage_in_store(state.turn), cached_tokens=result.usage.cached_tokens)
         return replace(result, usage=usage), said
 
-    async def _said(self, state: RequestState, turn: Turn, result: TurnResult | None) -> list[ChatMessage]:
+    async def _new_messages(self, state: RequestState, turn: Turn, result: TurnResult | None) -> list[ChatMessage]:
         """What the turn added to the transcript, and the words that were cut off before they got there."""
         said = await self._gateway.db.read(_lines_after_input, state.row, turn)
         if result is not None and result.state in results.FAILED_STATES and result.text:
@@ -298,7 +298,7 @@ def _output(response: Json, messages: Sequence[ChatMessage], result: TurnResult)
     return shapes.output_of(messages, ids, last_status=last_status, is_formed=shapes.has_format(response))
 
 
-def _as_it_is(stored: Stored, state: RequestState) -> Stored:
+def _as_it_is(stored: StoredResponse, state: RequestState) -> StoredResponse:
     status = "queued" if state.status == "queued" else "in_progress"
     waits = [
         {"approval_id": asked.id, "approval_code": asked.code, "question": asked.question} for asked in state.pending

@@ -9,12 +9,12 @@ from typing import Any
 from hermes.core.messages import Json
 from hermes.servers.api.errors import bad_request
 from hermes.servers.api.responses.shapes import PREFIX
-from hermes.store.responses import Stored
+from hermes.store.responses import StoredResponse
 
 MOST_RESPONSES = 1000
 _ITEM_ID = re.compile(r"(?:msg|fc|fco)_(\w+)_\d+\Z")
 
-Load = Callable[[str], Awaitable[Stored | None]]
+Load = Callable[[str], Awaitable[StoredResponse | None]]
 """A stored response, as far as whoever asks may see it."""
 
 

@@ -20,7 +20,7 @@ LONGEST_METADATA_VALUE = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class InputMessages:
     """Messages in order, and the system words among them as one text."""
 
     system: str = ""
@@ -28,14 +28,14 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedResponse:
+class ResponseRequest:
     """A request as it was understood. ``said`` is the new input, ``history`` what the client says came before it.
 
     ``echo`` are the fields that the response repeats as they were sent.
     """
 
-    said: Talk
-    history: Talk
+    said: InputMessages
+    history: InputMessages
     options: TurnOptions
     previous: str
     conversation: str
@@ -44,13 +44,13 @@ class AskedResponse:
     is_background: bool
     echo: Json
 
-    def with_system(self, *texts: str) -> AskedResponse:
+    def with_system(self, *texts: str) -> ResponseRequest:
         """System words of a chain stand beside this request's own instructions."""
         whole = "\n\n".join(text for text in (self.options.instructions, *texts) if text)
         return replace(self, options=replace(self.options, instructions=whole))
 
 
-def read_asked(body: Json, limits: InputLimits = INPUT_LIMITS) -> AskedResponse:
+def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS) -> ResponseRequest:
     """Everything is looked at before anything is stored."""
     _refuse_unsupported(body)
     instructions = read_text(body.get("instructions"), "instructions", limits)
@@ -66,7 +66,7 @@ def read_asked(body: Json, limits: InputLimits = INPUT_LIMITS) -> AskedResponse:
     )
     said = read_input(body.get("input"), limits)
     history = _read_items(body.get("conversation_history") or [], "conversation_history", limits)
-    asked = AskedResponse(
+    asked = ResponseRequest(
         said,
         history,
         options,
@@ -81,7 +81,7 @@ def read_asked(body: Json, limits: InputLimits = INPUT_LIMITS) -> AskedResponse:
     return asked
 
 
-def _check_together(asked: AskedResponse) -> None:
+def _check_together(asked: ResponseRequest) -> None:
     """Fields that are fine one by one and contradict each other."""
     if asked.previous and asked.conversation:
         message = "previous_response_id and conversation both say what came before: send one of them."
@@ -118,7 +118,7 @@ def _read_conversation_name(body: Mapping[str, Any]) -> str:
 def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
     choice = options.tool_choice
     is_word = choice in ("", "auto", "none", "required")
-    form = {"type": "text"} if options.format is None else response_format.shown(options.format)
+    form = {"type": "text"} if options.format is None else response_format.format_to_dict(options.format)
     return {
         "instructions": options.instructions or None,
         "max_output_tokens": options.max_tokens or None,
@@ -160,7 +160,7 @@ def _read_metadata(body: Mapping[str, Any]) -> Json:
 # Items
 
 
-def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Talk:
+def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> InputMessages:
     """A text, or items; there has to be something to answer."""
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
@@ -171,7 +171,7 @@ def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Talk:
     return talk
 
 
-def _read_items(value: Any, param: str, limits: InputLimits) -> Talk:
+def _read_items(value: Any, param: str, limits: InputLimits) -> InputMessages:
     if not isinstance(value, list):
         raise bad_request(f"{param} has to be an array of items.", code="invalid_input", param=param)
     if len(value) > limits.messages:
@@ -200,7 +200,7 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> Talk:
                     "or what came before as previous_response_id."
                 )
                 raise bad_request(message, code="unsupported_item_type", param=f"{where}.type")
-    return Talk("\n\n".join(text for text in system if text), _joined(messages))
+    return InputMessages("\n\n".join(text for text in system if text), _joined(messages))
 
 
 def _read_call(item: Json, where: str, limits: InputLimits) -> ToolCall:
@@ -230,6 +230,6 @@ def _joined(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     return tuple(replace(message, tool_calls=tuple(calls)) if calls else message for message, calls in joined)
 
 
-def check_results(before: Sequence[ChatMessage], said: Talk) -> None:
+def check_results(before: Sequence[ChatMessage], said: InputMessages) -> None:
     """Every result follows its call. ``before`` is what stands before the input, or the end of it."""
     parse.check_results((*before, *said.messages), "input")

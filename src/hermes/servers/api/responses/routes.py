@@ -33,23 +33,23 @@ from hermes.servers.api.idempotency import HEADER as IDEMPOTENCY_KEY
 from hermes.servers.api.idempotency import IN_FLIGHT, REPLAYED, key_reused
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.events import ResponseEvents
-from hermes.servers.api.responses.finalizer import Hold, Kept, ResponseKeeper
+from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinalizer, Retention
 from hermes.servers.api.responses.references import with_items
-from hermes.servers.api.responses.request import AskedResponse, check_results, read_asked
-from hermes.servers.api.shutdown import OpenCalls
+from hermes.servers.api.responses.request import ResponseRequest, check_results, parse_request
+from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
 from hermes.servers.api.talks import check_answers, has_transcript, newest_lines
 from hermes.servers.api.turn_stream import follow
 from hermes.servers.app import RouteAdder, json_response
-from hermes.services.events import ApprovalAsked, TurnEnded
+from hermes.services.events import ApprovalRequested, TurnEnded
 from hermes.services.gateway import Gateway
-from hermes.services.requests.requests import PLATFORM, Ticket
+from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, trace
 from hermes.store.db import Tx
 from hermes.store.idempotency import KEPT_SECONDS
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow
-from hermes.store.responses import NewResponse, Stored
+from hermes.store.responses import NewResponse, StoredResponse
 from hermes.store.sessions import transcripts
 
 log = logging.getLogger(__name__)
@@ -60,13 +60,13 @@ TRIES_TO_STOP = 20
 STOP_PAUSE_SECONDS = 0.05
 
 
-KEEPER = web.AppKey("responses", ResponseKeeper)
+KEEPER = web.AppKey("responses", ResponseFinalizer)
 
 
-def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Kept | None = None) -> RouteAdder:
+def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention | None = None) -> RouteAdder:
     def add(app: web.Application) -> None:
-        keeper = ResponseKeeper(parts.gateway, kept)
-        handlers = Responses(parts, keeper, limits)
+        keeper = ResponseFinalizer(parts.gateway, kept)
+        handlers = ResponseRoutes(parts, keeper, limits)
         app[KEEPER] = keeper
         app.cleanup_ctx.append(keeper.running)
         app.on_shutdown.append(handlers.calls.end)
@@ -79,7 +79,7 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Kept | Non
     return add
 
 
-async def place_of(keeper: ResponseKeeper, gateway: Gateway, response_id: str, caller: Caller) -> SessionKey | None:
+async def place_of(keeper: ResponseFinalizer, gateway: Gateway, response_id: str, caller: Caller) -> SessionKey | None:
     """Where a response was answered; None where this caller has none of that id, or its session was deleted."""
     stored = await keeper.load(response_id)
     if stored is None or not _is_visible(stored, caller):
@@ -98,7 +98,7 @@ def without_secrets(value: Any, hide: Callable[[str], str]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Continuation:
     """Where a request goes on: its session, what stands before its input there, and the chain's system words."""
 
     names: SessionNames
@@ -110,29 +110,29 @@ class Place:
 class Answering:
     """One request on its way to its answer."""
 
-    asked: AskedResponse
+    asked: ResponseRequest
     names: SessionNames
     response: Json
-    hold: Hold
-    ticket: Ticket
+    hold: OpenResponse
+    ticket: RequestHandle
 
 
-class Responses:
-    def __init__(self, parts: ApiParts, keeper: ResponseKeeper, limits: InputLimits) -> None:
+class ResponseRoutes:
+    def __init__(self, parts: ApiParts, keeper: ResponseFinalizer, limits: InputLimits) -> None:
         self._gateway = parts.gateway
         self._door = parts.gateway.door
         self._keeper = keeper
         self._limits = limits
         self._naming = asyncio.Lock()
-        self.calls = OpenCalls()
+        self.calls = OpenRequests()
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         body = await parse.read_body(request, self._limits)
         body = await with_items(body, partial(self._seen_by, request[CALLER]))
-        asked = await parse.apart(request, read_asked, body, self._limits)
+        asked = await parse.apart(request, parse_request, body, self._limits)
         key, earlier = await self._begun_before(request, asked)
         if earlier is not None:
-            return _told_again(earlier, asked)
+            return _replay(earlier, asked)
         response_id = new_id("resp")
         event_id = shapes.event_id_of(response_id)
         with self._keeper.holding(event_id) as hold:
@@ -143,7 +143,7 @@ class Responses:
                     return _with_headers(answering.response, answering.names.headers())
                 return await self._answer(answering)
 
-    async def _begun_before(self, request: web.Request, asked: AskedResponse) -> tuple[str, Stored | None]:
+    async def _begun_before(self, request: web.Request, asked: ResponseRequest) -> tuple[str, StoredResponse | None]:
         """A name for this request, '' for none; and the response that it began before the gateway was restarted.
 
         What the gate remembers of an `Idempotency-Key` ends with the process, and a stored response does not.
@@ -167,7 +167,7 @@ class Responses:
 
     @asynccontextmanager
     async def _asking(
-        self, request: web.Request, asked: AskedResponse, response_id: str, hold: Hold, key: str
+        self, request: web.Request, asked: ResponseRequest, response_id: str, hold: OpenResponse, key: str
     ) -> AsyncIterator[Answering]:
         """Store the response and ask for it. Everything that can be refused has been refused before."""
         caller = request[CALLER]
@@ -194,7 +194,9 @@ class Responses:
         async with self._door.ask(ask, key=key, event_id=hold.event_id, role=caller.role) as ticket:
             yield Answering(asked, place.names, response, hold, ticket)
 
-    async def _put(self, response: Json, asked: AskedResponse, place: Place, caller: Caller, hold: Hold) -> None:
+    async def _put(
+        self, response: Json, asked: ResponseRequest, place: Continuation, caller: Caller, hold: OpenResponse
+    ) -> None:
         new = NewResponse(
             response["id"],
             hold.event_id,
@@ -208,7 +210,7 @@ class Responses:
         await self._keeper.put(hold, new)
 
     @asynccontextmanager
-    async def _one_name_at_a_time(self, asked: AskedResponse) -> AsyncIterator[None]:
+    async def _one_name_at_a_time(self, asked: ResponseRequest) -> AsyncIterator[None]:
         """Two first requests of one conversation at once are one conversation."""
         if not asked.conversation:
             yield
@@ -218,7 +220,7 @@ class Responses:
 
     # Where a request goes on
 
-    async def _place(self, request: web.Request, asked: AskedResponse, hold: Hold) -> Place:
+    async def _place(self, request: web.Request, asked: ResponseRequest, hold: OpenResponse) -> Continuation:
         previous = await self._previous(request[CALLER], asked)
         if previous is None:
             return await self._beginning(request, asked)
@@ -236,12 +238,12 @@ class Responses:
         if is_newest or tail.is_open or is_said or asked.conversation:
             hold.session_id = names.session_id
             _check_results_follow(tail.messages, asked)
-            return Place(replace(names, person=tail.key.person), (), standing)
+            return Continuation(replace(names, person=tail.key.person), (), standing)
         branch = tuple(await self._gateway.db.read(_up_to, previous))
         _check_results_follow(branch, asked)
-        return Place(replace(names, session_id=new_id("s")), branch, standing)
+        return Continuation(replace(names, session_id=new_id("s")), branch, standing)
 
-    async def _previous(self, caller: Caller, asked: AskedResponse) -> Stored | None:
+    async def _previous(self, caller: Caller, asked: ResponseRequest) -> StoredResponse | None:
         if asked.conversation:
             return await self._keeper.newest_of(caller.sender_id, asked.conversation)
         if not asked.previous:
@@ -251,11 +253,11 @@ class Responses:
             raise _no_previous(asked.previous, "It was deleted, is older than is kept, or was not stored")
         return stored
 
-    async def _seen_by(self, caller: Caller, response_id: str) -> Stored | None:
+    async def _seen_by(self, caller: Caller, response_id: str) -> StoredResponse | None:
         stored = await self._keeper.load(response_id)
         return stored if stored is not None and _is_visible(stored, caller) else None
 
-    async def _beginning(self, request: web.Request, asked: AskedResponse) -> Place:
+    async def _beginning(self, request: web.Request, asked: ResponseRequest) -> Continuation:
         names = session_names(request)
         before = asked.history.messages
         if before and names.is_named and await has_transcript(self._gateway, names):
@@ -265,7 +267,7 @@ class Responses:
         else:
             check_results(before, asked.said)
         standing = "\n\n".join(text for text in (asked.history.system, asked.said.system) if text)
-        return Place(names, before, standing)
+        return Continuation(names, before, standing)
 
     # Answering
 
@@ -326,7 +328,7 @@ class Responses:
             if isinstance(event, TurnEnded):
                 await self._tell_end(stream, events, answering, event.result)
                 return
-            if isinstance(event, ApprovalAsked) and not answering.asked.is_background:
+            if isinstance(event, ApprovalRequested) and not answering.asked.is_background:
                 raise results.approval_required(event, answering.names)
             if event is not None:
                 await _send(stream, events.of(event))
@@ -390,7 +392,7 @@ class Responses:
                 await asyncio.sleep(STOP_PAUSE_SECONDS)
         return _with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id})
 
-    async def _find(self, request: web.Request, action: Action) -> Stored:
+    async def _find(self, request: web.Request, action: Action) -> StoredResponse:
         """The response that the path names. To others than who asked for it, it does not exist."""
         response_id = storable(request.match_info["id"])
         stored = await self._keeper.load(response_id)
@@ -399,11 +401,11 @@ class Responses:
         return stored
 
 
-def _is_visible(stored: Stored, caller: Caller, action: Action = Action.READ_ALL) -> bool:
+def _is_visible(stored: StoredResponse, caller: Caller, action: Action = Action.READ_ALL) -> bool:
     return stored.asked_by == caller.sender_id or may(caller.role, action)
 
 
-def _told_again(earlier: Stored, asked: AskedResponse) -> web.Response:
+def _replay(earlier: StoredResponse, asked: ResponseRequest) -> web.Response:
     """A response that was begun before a restart: whole if it has ended, else where it is found."""
     if not asked.streams and (asked.is_background or not earlier.is_open):
         return _with_headers(earlier.body, {SESSION_ID_HEADER: earlier.session_id, REPLAYED: "true"})
@@ -425,7 +427,7 @@ def _no_previous(response_id: str, why: str) -> ApiError:
     return bad_request(message, code="previous_response_not_found", param="previous_response_id")
 
 
-def _check_results_follow(before: tuple[ChatMessage, ...], asked: AskedResponse) -> None:
+def _check_results_follow(before: tuple[ChatMessage, ...], asked: ResponseRequest) -> None:
     """Results at the beginning of the input answer the calls that the session waits for."""
     waiting = ChatMessage(Role.ASSISTANT, tool_calls=unanswered(before))
     check_results((waiting,), asked.said)
@@ -472,7 +474,7 @@ class _Tail:
     is_lost: bool = False
 
 
-def _tail(tx: Tx, previous: Stored, key: SessionKey, *, with_lines: bool = False) -> _Tail:
+def _tail(tx: Tx, previous: StoredResponse, key: SessionKey, *, with_lines: bool = False) -> _Tail:
     """``key`` counts where nothing else is known of it.
 
     The lines are read only for who needs them: a long chain is not to cost more than a short one.
@@ -517,7 +519,7 @@ def _is_lost(tx: Tx, row: InboxRow | None, lane: str) -> bool:
     return not tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id or "")
 
 
-def _up_to(tx: Tx, previous: Stored) -> list[ChatMessage]:
+def _up_to(tx: Tx, previous: StoredResponse) -> list[ChatMessage]:
     """The talk as it was when that response had ended."""
     row = inbox.get(tx, previous.event_id)
     where = tx.one(

@@ -9,7 +9,7 @@ from hermes.core.messages import ChatMessage, Json, Role, ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
-from hermes.servers.api.responses.request import AskedResponse
+from hermes.servers.api.responses.request import ResponseRequest
 
 PREFIX = "resp_"
 EVENT_PREFIX = "ev_resp_"
@@ -32,7 +32,9 @@ def response_id_of(event_id: str) -> str:
 # The response
 
 
-def new_response(asked: AskedResponse, names: SessionNames, *, response_id: str, model: str, created_at: float) -> Json:
+def new_response(
+    asked: ResponseRequest, names: SessionNames, *, response_id: str, model: str, created_at: float
+) -> Json:
     """A response that has just been asked for. Every field is there, also where it is null."""
     hermes = {"session_id": names.session_id}
     return {
@@ -232,11 +234,11 @@ def input_items(messages: Sequence[ChatMessage], response_id: str) -> list[Json]
                     items.append(message_item(ids.next("in"), message.text))
                 items += [call_item(ids.next("in"), call) for call in message.tool_calls]
             case _:
-                items.append(_said(ids.next("in"), message))
+                items.append(_message_item(ids.next("in"), message))
     return items
 
 
-def _said(item_id: str, message: ChatMessage) -> Json:
+def _message_item(item_id: str, message: ChatMessage) -> Json:
     content: list[dict[str, Any]] = [{"type": "input_text", "text": message.text}] if message.text else []
     content += [
         {"type": "input_image", "image_url": image.url, "detail": image.detail, "file_id": None}

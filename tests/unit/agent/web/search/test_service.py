@@ -13,7 +13,7 @@ from hermes.agent.tools.web_search import web_search
 from hermes.agent.web.search.base import Hit, Provider
 from hermes.agent.web.search.brave import Brave
 from hermes.agent.web.search.searxng import SearXng
-from hermes.agent.web.search.service import Search, configured
+from hermes.agent.web.search.service import WebSearch, configured
 from hermes.agent.web.search.tavily import Tavily
 from hermes.config import WebConfig
 from hermes.core.errors import ToolError
@@ -38,12 +38,12 @@ KEYED = pytest.mark.parametrize("kind", [FakeBrave, FakeTavily])
 
 
 @asynccontextmanager
-async def searching(kind: type[FakeSearch], key: str = "") -> AsyncIterator[tuple[FakeSearch, Search]]:
+async def searching(kind: type[FakeSearch], key: str = "") -> AsyncIterator[tuple[FakeSearch, WebSearch]]:
     async with kind([FOUND[kind]] * 30) as fake:
-        yield fake, Search(WebConfig, make_session, lambda _: [MAKE[kind](fake, key)])
+        yield fake, WebSearch(WebConfig, make_session, lambda _: [MAKE[kind](fake, key)])
 
 
-async def refusal(search: Search, query: str = "otters") -> str:
+async def refusal(search: WebSearch, query: str = "otters") -> str:
     with pytest.raises(ToolError) as caught:
         await search.search(query, 5)
     return str(caught.value)
@@ -129,7 +129,7 @@ async def test_what_only_one_of_them_says_is_understood(
 
 async def test_a_searxng_without_json_says_which_setting_to_change() -> None:
     async with FakeSearXng(formats=("html",)) as fake:
-        search = Search(WebConfig, make_session, lambda _: [SearXng(fake.url)])
+        search = WebSearch(WebConfig, make_session, lambda _: [SearXng(fake.url)])
         assert "`search.formats`" in await refusal(search)
 
 
@@ -140,7 +140,7 @@ async def test_a_long_question_is_asked_in_as_many_words_as_brave_takes() -> Non
 
 
 async def test_nobody_there_is_told_without_the_password_in_the_address() -> None:
-    search = Search(WebConfig, make_session, lambda _: [SearXng("http://ana:pass-word@127.0.0.1:1")])
+    search = WebSearch(WebConfig, make_session, lambda _: [SearXng("http://ana:pass-word@127.0.0.1:1")])
     told = await refusal(search)
     assert "could not be reached" in told
     assert "pass-word" not in told
@@ -158,15 +158,15 @@ class TestChoice:
         assert self.names(brave_api_key=self.KEY, tavily_api_key=Secret("")) == ["brave"]
 
     async def test_none_configured_names_the_settings(self) -> None:
-        told = await refusal(Search(WebConfig, make_session))
+        told = await refusal(WebSearch(WebConfig, make_session))
         assert all(name in told for name in ("BRAVE_API_KEY", "TAVILY_API_KEY", "SEARXNG_URL"))
 
     async def test_the_one_that_was_named_is_asked_or_missed(self) -> None:
         config = WebConfig(search_provider="tavily", brave_api_key=self.KEY)
-        assert "TAVILY_API_KEY" in await refusal(Search(lambda: config, make_session))
+        assert "TAVILY_API_KEY" in await refusal(WebSearch(lambda: config, make_session))
         async with FakeSearXng([FOUND[FakeSearXng]]) as fake:
             config = WebConfig(search_provider="searxng", brave_api_key=self.KEY, searxng_url=fake.url)
-            assert (await Search(lambda: config, make_session).search("otters", 1))[0] == "searxng"
+            assert (await WebSearch(lambda: config, make_session).search("otters", 1))[0] == "searxng"
 
 
 class TestTool:
@@ -198,7 +198,7 @@ class TestTool:
 
     @pytest.fixture
     def searching_context(self, fake: FakeSearXng, context_with: Callable[..., ToolContext]) -> ToolContext:
-        return context_with(Search(WebConfig, make_session, lambda _: [SearXng(fake.url)]))
+        return context_with(WebSearch(WebConfig, make_session, lambda _: [SearXng(fake.url)]))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hermes.core.requests import TurnResult
 from hermes.servers.api.errors import ApiError
 from hermes.servers.api.responses import shapes
 from hermes.servers.api.responses.events import ResponseEvents
-from hermes.servers.api.responses.request import read_asked, read_input
+from hermes.servers.api.responses.request import parse_request, read_input
 from hermes.services.events import SegmentEnded, TextArrived, ToolEnded, ToolStarted
 
 Json = dict[str, Any]
@@ -196,7 +196,7 @@ def test_calls_of_one_answer_are_one_message() -> None:
 
 
 def test_system_words_of_a_chain_stand_beside_the_instructions_of_the_request() -> None:
-    asked = read_asked({"input": "hi", "instructions": "Be brief."})
+    asked = parse_request({"input": "hi", "instructions": "Be brief."})
     assert asked.with_system("Rhyme.", "").options.instructions == "Be brief.\n\nRhyme."
     assert asked.echo["instructions"] == "Be brief."
 
