@@ -18,7 +18,7 @@ from aiohttp import web
 from hermes.config import Config, load
 from hermes.core.keys import AccountKey
 from hermes.core.manifest import AdapterParts, Manifest
-from hermes.core.messages import InboundEvent, Marks
+from hermes.core.messages import Cursor, InboundEvent
 from hermes.core.ports import Adapter, Clock, Emit
 from hermes.platforms.telegram import MANIFEST
 from hermes.services.adapters.supervisor import Link, Supervisor, SupervisorTiming
@@ -200,7 +200,7 @@ class Account:
 
 
 def _nowhere(_account: AccountKey, _adapter: Adapter) -> Emit:
-    async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def emit(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         return
 
     return emit

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hermes.config import load
 from hermes.core.keys import AccountKey
-from hermes.core.messages import InboundEvent, Marks
+from hermes.core.messages import Cursor, InboundEvent
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.whatsapp import MANIFEST
 from hermes.services.adapters.supervisor import Link, Supervisor, SupervisorTiming
@@ -53,7 +53,7 @@ class Account:
         return self.supervisor is not None and self.supervisor.status()[0]["state"] == Link.CONNECTED
 
     def emit_for(self, _key: AccountKey, _adapter: Adapter) -> Emit:
-        async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        async def emit(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
             self.arrived += [event.keys[0] for event in events if event.keys]
 
         return emit

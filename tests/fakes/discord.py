@@ -112,7 +112,7 @@ class FakeDiscord(Site):
         self.identity = BOT
         self.secrets: tuple[str, ...] = (self.token,)
         self.calls: list[Call] = []
-        self.marks: dict[str, str] = {}
+        self.cursor: dict[str, str] = {}
         self.commands: list[Json] = []
         self.channels: dict[str, Json] = {GROUP: {"id": GROUP, "type": 0, "name": "general", "guild_id": SERVER}}
         self.history: dict[str, list[Json]] = {}
@@ -158,7 +158,7 @@ class FakeDiscord(Site):
             self.sessions["s0"] = Session("s0", [{"op": 0, "t": "READY", "s": 1, "d": {}}])
             since = str((int(time.time() * 1000) - 3_600_000 - EPOCH_MS) << 22)
             known = {"id": "s0", "seq": 1, "url": ""}
-            self.marks = {"since": since, "session": orjson.dumps(known).decode()}
+            self.cursor = {"since": since, "session": orjson.dumps(known).decode()}
 
     # ---- life ----------------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class FakeDiscord(Site):
         from hermes.platforms.discord.adapter import DiscordAdapter
         from hermes.platforms.discord.config import DiscordConfig
 
-        kept = self.marks
+        kept = self.cursor
 
         class RemembersItsPlace(DiscordAdapter):
             """The real adapter; what it asks to be stored is handed to the next one, as the gateway's store does."""

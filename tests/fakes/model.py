@@ -245,8 +245,8 @@ class FakeModel:
 
     async def __aexit__(self, *_: object) -> None:
         self.release()
-        for pacer in self._pacers.values():
-            pacer.stop()
+        for rate_limiter in self._pacers.values():
+            rate_limiter.stop()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -299,7 +299,7 @@ class FakeModel:
             await response.write(head)
             if answer.is_stamped:
                 pieces = [_framed(_event(self._model, {"content": f"@{time.monotonic()} "})), *pieces[1:]]
-            await self._pacer(answer.tokens_per_second).send(request, pieces)
+            await self._rate_limiter(answer.tokens_per_second).send(request, pieces)
             await response.write(tail)
         elif self._released.is_set():
             await response.write(b"".join((head, *pieces, tail)))
@@ -376,7 +376,7 @@ class FakeModel:
                 return answer
         return self.default or Reply(text=f"echo: {said}")
 
-    def _pacer(self, rate: float) -> Pacer:
+    def _rate_limiter(self, rate: float) -> Pacer:
         if rate not in self._pacers:
             self._pacers[rate] = Pacer(rate)
         return self._pacers[rate]

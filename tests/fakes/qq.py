@@ -93,9 +93,9 @@ def openid(user: int | str) -> str:
 class _RemembersItsPlace(QQAdapter):
     """The real adapter; what it asks to be stored is handed to the next one, as the gateway's store does."""
 
-    def __init__(self, parts: AdapterParts, marks: dict[str, str]) -> None:
-        super().__init__(QQConfig.of(parts), parts.http, parts.alive, marks, parts.now)
-        self._kept = marks
+    def __init__(self, parts: AdapterParts, cursor: dict[str, str]) -> None:
+        super().__init__(QQConfig.of(parts), parts.http, parts.alive, cursor, parts.now)
+        self._kept = cursor
 
     async def run(self, emit: Emit) -> None:
         await super().run(keeping(emit, self._kept))
@@ -124,7 +124,7 @@ class FakeQQ(Site):
         self.identity = self.app_id
         self.secrets: tuple[str, ...] = (self.client_secret,)
         self.calls: list[Call] = []
-        self.marks: dict[str, str] = {}
+        self.cursor: dict[str, str] = {}
         # What this bot may do
         self.granted_intents = ALL_INTENTS
         self.markdown_allowed = True
@@ -203,8 +203,8 @@ class FakeQQ(Site):
         self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None, **settings: Any
     ) -> AsyncIterator[Adapter]:
         async with session(http) as own:
-            parts = AdapterParts("main", self.settings(**settings), own, alive, self.marks, self.now)
-            yield _RemembersItsPlace(parts, self.marks)
+            parts = AdapterParts("main", self.settings(**settings), own, alive, self.cursor, self.now)
+            yield _RemembersItsPlace(parts, self.cursor)
 
     # ---- people --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
-from hermes.core.messages import InboundEvent, Marks
+from hermes.core.messages import Cursor, InboundEvent
 from hermes.core.ports import Emit
 from tests.fakes.server import Changes, Hold, Said, Sent
 
@@ -181,7 +181,7 @@ async def session(lent: aiohttp.ClientSession | None) -> AsyncIterator[aiohttp.C
 def keeping(emit: Emit, marks: dict[str, str]) -> Emit:
     """What an adapter asks to be stored with its events is kept for the next one, as the gateway's store does."""
 
-    async def keep(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def keep(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         await emit(events, cursor)
         marks.update(cursor or {})
         for name in [name for name, value in marks.items() if not value]:

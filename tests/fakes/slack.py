@@ -109,7 +109,7 @@ class FakeSlack(Site):
         self.team = TEAM  # as it tells; what it writes into events nobody reads
         self.secrets: tuple[str, ...] = (self.bot_token, self.app_token)
         self.calls: list[Call] = []
-        self.marks: dict[str, str] = {}
+        self.cursor: dict[str, str] = {}
         self.history: dict[str, list[Json]] = {}
         self.hidden: set[str] = set()  # channels that are not listed
         # What happened
@@ -167,7 +167,7 @@ class FakeSlack(Site):
         from hermes.platforms.slack.adapter import SlackAdapter
         from hermes.platforms.slack.config import SlackConfig
 
-        kept = self.marks
+        kept = self.cursor
 
         class RemembersItsPlace(SlackAdapter):
             """The real adapter; what it asks to be stored is handed to the next one, as the gateway's store does."""

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
-from hermes.core.messages import Capabilities, Marks
+from hermes.core.messages import Capabilities, Cursor
 from hermes.core.ports import Adapter, Alive
 from hermes.core.secret import Secret
 from hermes.platforms.weixin import MANIFEST
@@ -184,7 +184,7 @@ class FakeWeixin(Site):
         *,
         alive: Alive = lambda: None,
         http: aiohttp.ClientSession | None = None,
-        cursor: Marks | None = None,
+        cursor: Cursor | None = None,
         now: Callable[[], float] = time.time,
         **more: Any,
     ) -> AsyncIterator[Adapter]:

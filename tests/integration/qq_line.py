@@ -10,7 +10,7 @@ from typing import Any
 
 from hermes.config import load
 from hermes.core.keys import AccountKey
-from hermes.core.messages import InboundEvent, InboundMessage, Marks
+from hermes.core.messages import Cursor, InboundEvent, InboundMessage
 from hermes.core.ports import Adapter, Emit
 from hermes.platforms.qq import MANIFEST
 from hermes.services.adapters.supervisor import Link, Supervisor
@@ -70,7 +70,7 @@ async def line(folder: Path, loop: JumpingLoop, clock: LoopClock, qq: FakeQQ) ->
 
 def storing(db: Database, inbox: Inbox) -> Callable[[AccountKey, Adapter], Emit]:
     def emit_for(key: AccountKey, _: Adapter) -> Emit:
-        async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        async def emit(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
             await inbox(events, cursor)
             if cursor:
                 await db.write(people.move_marks, key.platform, key.account, cursor)

@@ -212,8 +212,8 @@ def _plant(tx: Tx, case: Case) -> None:
     if case.has_another:
         calls.append(_new_call(begun.turn.id, case, 1))
     for new in calls:
-        outbox.enqueue(tx, new.letters, now=START - 10)
-        outbox.record_sent(tx, new.letters[0].id, message_id=str(case.number), note="", now=START - 10)
+        outbox.enqueue(tx, new.outgoing, now=START - 10)
+        outbox.record_sent(tx, new.outgoing[0].id, message_id=str(case.number), note="", now=START - 10)
     tx.run("UPDATE targets SET next_at = NULL")
     said = ChatMessage(Role.ASSISTANT, "", tool_calls=tuple(new.call for new in calls))
     steps.add_step(tx, begun.claim, begun.turn, said, calls, usage=turns.NO_USAGE, now=START)

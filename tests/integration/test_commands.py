@@ -87,7 +87,7 @@ class AtIt:
 async def test_a_command_that_ends_while_the_slow_poll_reads_acts_once(start: Start) -> None:
     at_it = AtIt()
     async with start() as gateway:
-        parts = (gateway.db, lambda: gateway.config, gateway.clock, gateway.lanes, gateway.letters)
+        parts = (gateway.db, lambda: gateway.config, gateway.clock, gateway.lanes, gateway.outbox_writer)
         intake = Intake(*parts, at_it, gateway.pairings)
         command = incoming("/version", state=InboxState.ACTING, kind="command")
         await gateway.db.write(inbox.accept, [command], now=1_000.0)

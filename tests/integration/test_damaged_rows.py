@@ -39,29 +39,29 @@ async def test_a_request_that_cannot_be_read_does_not_keep_the_gateway_from_star
 ) -> None:
     model.hold(silently=True)
     async with start() as gateway, asyncio.timeout(10):
-        await gateway.door.submit(request("one", kind=RequestKind.RUN))
+        await gateway.requests.submit(request("one", kind=RequestKind.RUN))
         await model.is_holding()
-        queued = await gateway.door.submit(request("two", kind=RequestKind.RUN))
+        queued = await gateway.requests.submit(request("two", kind=RequestKind.RUN))
         await gateway.db.write(damage_request, queued)
         await crash(gateway)
     model.release()
     async with start() as gateway, asyncio.timeout(10):
-        failed = await until(gateway.door, queued, "failed")
+        failed = await until(gateway.requests, queued, "failed")
         assert failed.row.reason.startswith("unreadable")
 
 
 async def test_a_lane_whose_turn_is_gone_begins_its_message_anew(start: Start, model: FakeModel) -> None:
     model.hold(silently=True)
     async with start() as gateway, asyncio.timeout(10):
-        lost = await gateway.door.submit(request("lost", kind=RequestKind.RUN))
+        lost = await gateway.requests.submit(request("lost", kind=RequestKind.RUN))
         await model.is_holding()
         await gateway.db.write(lose_turn, lost)
         await crash(gateway)
     model.release()
     async with start() as gateway, asyncio.timeout(10):
-        async with gateway.door.ask(request("next", kind=RequestKind.RUN)) as ticket:
+        async with gateway.requests.ask(request("next", kind=RequestKind.RUN)) as ticket:
             assert (await ticket.result()).text == "echo: next"
-        await until(gateway.door, lost, "completed")
+        await until(gateway.requests, lost, "completed")
 
 
 async def test_a_busy_mode_of_a_newer_version_is_passed_over(start: Start, telegram: FakeTelegram) -> None:

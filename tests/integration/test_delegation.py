@@ -28,7 +28,7 @@ from tests.integration.watching import (
 TWO = calls_tools(("delegate_task", {"tasks": ["count the apples", "count the pears"]}))
 
 
-async def errands(gateway: Gateway) -> list[Turn]:
+async def subtasks(gateway: Gateway) -> list[Turn]:
     return [turn for turn in await all_turns(gateway) if ":task:" in turn.lane]
 
 
@@ -42,7 +42,7 @@ async def test_two_tasks_are_done_at_once_in_lanes_of_their_own_and_reported(
     async with start() as gateway:
         telegram.user_says("how many?")
         await answered(telegram, "Seven in all.")
-        made = await errands(gateway)
+        made = await subtasks(gateway)
     assert results(model) == ["Task 1, done:\nThere are 3 apples.\n\nTask 2, done:\nThere are 4 pears."]
     assert len({turn.lane for turn in made}) == 2
     assert {turn.person_id for turn in made} == {f"p_telegram_{USER}"}
@@ -78,7 +78,7 @@ async def test_after_a_crash_a_task_is_not_handed_on_twice(
         telegram.user_says("how many?")
 
         async def one_is_done() -> bool:
-            made = await errands(gateway)
+            made = await subtasks(gateway)
             lingers = [call for call in await calls(gateway) if call.name == "linger" and call.state == "started"]
             return bool(lingers) and any(turn.state == "done" for turn in made)
 
@@ -87,7 +87,7 @@ async def test_after_a_crash_a_task_is_not_handed_on_twice(
     (tmp_path / "work" / GO_ON).touch()
     async with start() as gateway:
         await answered(telegram, "Seven in all.")
-        made = await errands(gateway)
+        made = await subtasks(gateway)
     assert [turn.state for turn in made] == ["done", "done"]
 
 
@@ -116,7 +116,7 @@ async def test_tasks_are_bounded_in_number_and_depth(start: Start, telegram: Fak
     async with start() as gateway:
         telegram.user_says("many")
         await answered(telegram, "All done.")
-        made = await errands(gateway)
+        made = await subtasks(gateway)
     assert len(made) == 2
 
 

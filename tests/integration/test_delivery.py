@@ -30,9 +30,9 @@ LONG = "\n\n".join(f"Part {number}. " + "word " * 700 for number in range(3))
 async def write(gateway: Gateway, *texts: str) -> None:
     """Letters to Ana, one each."""
     for text in texts:
-        rows = gateway.letters.rows(OutboundMessage(Target("telegram", "7"), text), OutboxKind.REPLY)
+        rows = gateway.outbox_writer.rows(OutboundMessage(Target("telegram", "7"), text), OutboxKind.REPLY)
         await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
-        gateway.letters.due(rows)
+        gateway.outbox_writer.due(rows)
 
 
 async def state_is(gateway: Gateway, state: str, number: int = 0) -> None:
@@ -128,7 +128,7 @@ async def _waits(gateway: Gateway) -> bool:
 
 async def test_a_row_that_cannot_be_read_is_dead_and_the_next_is_sent(start: Start, telegram: FakeTelegram) -> None:
     async with start() as gateway:
-        rows = gateway.letters.rows(OutboundMessage(Target("telegram", "7"), "x"), OutboxKind.REPLY)
+        rows = gateway.outbox_writer.rows(OutboundMessage(Target("telegram", "7"), "x"), OutboxKind.REPLY)
 
         def plant(tx: Tx) -> None:  # in one go: whoever looks for rows to send finds it spoiled
             outbox.enqueue(tx, rows, now=gateway.clock.now())

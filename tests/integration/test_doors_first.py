@@ -63,7 +63,7 @@ async def test_a_request_before_the_tools_are_there_waits_for_them_and_holds_up_
 ) -> None:
     async with asyncio.timeout(40), open_gateway(setting(tmp_path, model)) as gateway:
         gateway.begin()
-        asked = [asyncio.create_task(_ask(gateway.door, str(number))) for number in range(8)]
+        asked = [asyncio.create_task(_ask(gateway.requests, str(number))) for number in range(8)]
         while len(gateway.lanes.running()) < len(asked):
             await gateway.status()
         for _ in range(5):  # neither the loop nor its threads are taken

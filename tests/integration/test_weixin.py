@@ -39,7 +39,7 @@ def environ(weixin: FakeWeixin, **more: str) -> dict[str, str]:
 
 async def write(gateway: Gateway, *texts: str, kind: OutboxKind = OutboxKind.REPLY) -> None:
     for text in texts:
-        rows = gateway.letters.rows(OutboundMessage(Target("weixin", ANA), text), kind)
+        rows = gateway.outbox_writer.rows(OutboundMessage(Target("weixin", ANA), text), kind)
         await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
     gateway.delivery.wake(WEIXIN)
 

@@ -176,8 +176,10 @@ OVERHEARD = "[said in this group before, by others and not to you: what it is ab
 def spoken(message: InboundMessage) -> str:
     """One message as the model reads it."""
     parts = []
-    if message.overheard:
-        said = [f"> {quoted(line.sender_name or 'someone')}: {one_line(line.text, 500)}" for line in message.overheard]
+    if message.group_context:
+        said = [
+            f"> {quoted(line.sender_name or 'someone')}: {one_line(line.text, 500)}" for line in message.group_context
+        ]
         parts.append("\n".join((OVERHEARD, *said, "]")))
     if message.quote is not None and message.quote.text:
         whose = "you" if message.quote.from_us else quoted(message.quote.sender_name or "someone")

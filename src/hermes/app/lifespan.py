@@ -50,7 +50,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         wiring = Wiring(ground, db, owner)
         gateway = wiring.build()
         stack.push_async_callback(wiring.terminals.close)
-        await gateway.door.forget_gone_clients()  # before any lane is served
+        await gateway.requests.forget_gone_clients()  # before any lane is served
         await gateway.pairings.load()  # before any message is judged
         stack.push_async_callback(gateway.models.close)
         stack.push_async_callback(gateway.embedded.aclose)

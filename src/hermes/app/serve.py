@@ -173,13 +173,13 @@ async def say_goodbye(gateway: Gateway) -> None:
         rows: list[outbox.Outgoing] = []
         for target, turn_id in chats.items():
             text = words_of(pick(gateway.watch.current.language, languages.get(turn_id, ""))).SHUTTING_DOWN
-            rows += gateway.letters.notice(target, text, turn_id=turn_id)
+            rows += gateway.outbox_writer.notice(target, text, turn_id=turn_id)
         rows = [replace(row, expires_at=gateway.clock.now() + GOODBYE_SECONDS) for row in rows]
         await gateway.db.write(outbox.enqueue, rows, now=gateway.clock.now())
     except StoreIsDownError as error:
         log.warning("Store is down", extra={"while": "saying goodbye", "reason": str(error)})
     else:
-        gateway.letters.due(rows)
+        gateway.outbox_writer.due(rows)
 
 
 def _chats_of(tx: Tx, running: Sequence[tuple[str, str]]) -> dict[Target, str]:

@@ -98,9 +98,9 @@ class ToolFactory:
     def _env_files(self) -> EnvFiles:
         return EnvFiles((self._home / ".env", self._cwd / ".env"))
 
-    def post(self, letters: OutboxWriter, media: Media) -> MessageSender:
+    def post(self, outbox_writer: OutboxWriter, media: Media) -> MessageSender:
         def write(target: Target, text: str, key: str) -> list[Outgoing]:
-            return letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
+            return outbox_writer.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=key)
 
         async def mail(ctx: ToolContext, target: Target, text: str) -> OutgoingFiles:
             made = await media.compose(
@@ -108,16 +108,16 @@ class ToolFactory:
             )
             return OutgoingFiles(made.rows, made.files, made.refused)
 
-        return MessageSender(write, mail, letters.due, lambda: home_channels(self._config()), self._clock.now)
+        return MessageSender(write, mail, outbox_writer.due, lambda: home_channels(self._config()), self._clock.now)
 
-    def delegation(self, errands: Subtasks) -> Delegation:
+    def delegation(self, subtasks: Subtasks) -> Delegation:
         config = self._config
-        return Delegation(errands.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
+        return Delegation(subtasks.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
 
     def open_http(self) -> aiohttp.ClientSession:
         return make_session(ProxyRules.of(self._config().proxies))
 
-    def voices(self, db: Database) -> Synthesizer:
+    def synthesizer(self, db: Database) -> Synthesizer:
         async def is_silent(lane: str) -> bool:
             return (await db.read(chat_settings.of_lane, lane)).voice == "off"
 

@@ -116,7 +116,7 @@ class StartupContext:
         self.watch = ConfigWatch(
             setting.home, setting.environ, setting.cwd, tuple(self.manifests.values()), on_change=self._config_changed
         )
-        self.equipment = ToolFactory(
+        self.tool_factory = ToolFactory(
             setting.home, setting.environ, setting.cwd, setting.redactor, setting.clock, self.watch
         )
         self.tell_services: Callable[[Config], None] = lambda _: None
@@ -151,7 +151,7 @@ class Wiring:
     def __init__(self, ground: StartupContext, db: Database, owner: str) -> None:
         self._ground = ground
         self._setting = ground.setting
-        self._equipment = ground.equipment
+        self._tool_factory = ground.tool_factory
         self._watch = ground.watch
         self._config = ground.config
         self._home = ground.setting.home
@@ -165,7 +165,7 @@ class Wiring:
     def build(self) -> Gateway:
         """Make them all, and tie the knots that no order of making could."""
         self._ground.troubles.tell_through(self._alerts)
-        self._equipment.parts = self._parts()
+        self._tool_factory.parts = self._parts()
         self._supervisor.connect(self._intake.emit_for, self._connected)
         self._ground.tell_services = self._config_changed
         return self._gateway
@@ -198,7 +198,7 @@ class Wiring:
             self._watch,
             self._ground.manifests,
             self._supervisor,
-            self._letters,
+            self._outbox_writer,
             self._lanes,
             self._delivery,
             self._intake,
@@ -207,7 +207,7 @@ class Wiring:
             self._embedded,
             self._ground.fetcher,
             self._hub,
-            self._door,
+            self._requests,
             self._pairings,
             self._ground.troubles.texts,
             self._toolbox,
@@ -261,7 +261,7 @@ class Wiring:
         self._alerts.tell(words.ACCOUNT_SIGNED_OUT.format(account=account, reason=reason), but=account)
 
     @cached_property
-    def _pacer(self) -> RateLimiter:
+    def _rate_limiter(self) -> RateLimiter:
         return RateLimiter(self._supervisor.capabilities)
 
     @cached_property
@@ -273,23 +273,23 @@ class Wiring:
             self._config,
             self._clock,
             self._owner,
-            self._pacer,
+            self._rate_limiter,
             on_sent=supervisor.delivered,
             on_refused=supervisor.refused,
         )
 
     @cached_property
-    def _letters(self) -> OutboxWriter:
+    def _outbox_writer(self) -> OutboxWriter:
         return OutboxWriter(self._supervisor.capabilities, self._config, self._clock, self._delivery)
 
     @cached_property
     def _alerts(self) -> Alerts:
-        return Alerts(self._db, self._letters, self._config, self._clock)
+        return Alerts(self._db, self._outbox_writer, self._config, self._clock)
 
     @cached_property
     def _presenter(self) -> Presenter:
         adapter_of, pace = self._supervisor.adapter_of, self._setting.pace
-        return Presenter(self._db, self._bus, self._letters, adapter_of, self._config, self._pacer, pace)
+        return Presenter(self._db, self._bus, self._outbox_writer, adapter_of, self._config, self._rate_limiter, pace)
 
     @cached_property
     def _cards(self) -> ApprovalCards:
@@ -301,7 +301,7 @@ class Wiring:
 
     @cached_property
     def _media(self) -> Media:
-        return Media(self._spool, self._letters, self._voices)
+        return Media(self._spool, self._outbox_writer, self._synthesizer)
 
     # The agent
 
@@ -315,11 +315,11 @@ class Wiring:
 
     @cached_property
     def _skills(self) -> SkillLibrary:
-        return self._equipment.skills()
+        return self._tool_factory.skills()
 
     @cached_property
-    def _voices(self) -> Synthesizer:
-        return self._equipment.voices(self._db)
+    def _synthesizer(self) -> Synthesizer:
+        return self._tool_factory.synthesizer(self._db)
 
     @cached_property
     def _reader(self) -> DocumentReader:
@@ -344,46 +344,46 @@ class Wiring:
         return Compression(self._db, self._clock, self._config, self._models.named, self._tell)
 
     async def _tell(self, target: Target, text: str) -> None:
-        rows = self._letters.rows(OutboundMessage(target, text), OutboxKind.REPLY)
+        rows = self._outbox_writer.rows(OutboundMessage(target, text), OutboxKind.REPLY)
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
-        self._letters.due(rows)
+        self._outbox_writer.due(rows)
 
     # Turns
 
     @cached_property
     def _runner(self) -> TurnRunner:
-        ears = Transcriber(self._config, self._equipment.open_http)
+        transcriber = Transcriber(self._config, self._tool_factory.open_http)
         return TurnRunner(
             TurnServices(
                 self._db,
                 self._clock,
                 self._bus,
-                self._letters,
+                self._outbox_writer,
                 self._presenter,
                 self._config,
                 self._models.model_for,
                 self._toolbox,
                 self._prompts,
-                self._equipment.context,
-                Attachments(self._supervisor.adapter_of, ears, self._reader),
+                self._tool_factory.context,
+                Attachments(self._supervisor.adapter_of, transcriber, self._reader),
                 self._cards,
                 self._compression.grown,
                 self._media,
-                VoiceReply(self._voices, self._media, self._letters),
+                VoiceReply(self._synthesizer, self._media, self._outbox_writer),
             )
         )
 
     @cached_property
     def _lanes(self) -> Lanes:
         compose = SkillCalls(self._skills, self._prompts.compose).compose
-        return Lanes(self._db, self._runner, compose, self._config, self._clock, self._owner, self._letters)
+        return Lanes(self._db, self._runner, compose, self._config, self._clock, self._owner, self._outbox_writer)
 
     @cached_property
     def _approvals(self) -> Approvals:
-        return Approvals(self._db, self._clock, self._lanes.wake, self._cards, self._letters.due_target)
+        return Approvals(self._db, self._clock, self._lanes.wake, self._cards, self._outbox_writer.due_target)
 
     @cached_property
-    def _door(self) -> Requests:
+    def _requests(self) -> Requests:
         return Requests(self._db, self._clock, self._bus, self._lanes, self._redact)
 
     # What tools work with
@@ -398,31 +398,31 @@ class Wiring:
 
     @cached_property
     def terminals(self) -> Terminals:
-        return self._equipment.terminals(self._db, self._skills)
+        return self._tool_factory.terminals(self._db, self._skills)
 
     def _parts(self) -> Parts:
         """A tool asks for the one it needs by its class."""
-        config, equipment, letters, media = self._config, self._equipment, self._letters, self._media
+        config, tool_factory, outbox_writer, media = self._config, self._tool_factory, self._outbox_writer, self._media
         return Parts(
             self._toolbox,
             self._compression,
             self._recall,
             self._checkpoints,
             TodoLists(self._db, self._clock),
-            equipment.post(letters, media),
-            equipment.delegation(Subtasks(self._db, self._door, self._lanes)),
-            GuardedWeb(lambda: config().web, equipment.open_proxied),
+            tool_factory.post(outbox_writer, media),
+            tool_factory.delegation(Subtasks(self._db, self._requests, self._lanes)),
+            GuardedWeb(lambda: config().web, tool_factory.open_proxied),
             self._reader,
-            WebSearch(lambda: config().web, equipment.open_http),
-            self._voices,
-            FileSender(letters.capabilities, media.pack, letters.due, self._clock.now),
+            WebSearch(lambda: config().web, tool_factory.open_http),
+            self._synthesizer,
+            FileSender(outbox_writer.capabilities, media.pack, outbox_writer.due, self._clock.now),
             VisionModel(lambda key: self._models.named(config().vision.model, key)),
             self.terminals,
             self._skills,
             SkillSwitches(lambda: self._watch.loaded, self._watch.read_again),
             RestartRequest(self._setting.restart, self._clock.now()),
             self._presenter,
-            Background(self._db, self._door, self._lanes),
+            Background(self._db, self._requests, self._lanes),
         )
 
     # What comes in
@@ -438,12 +438,12 @@ class Wiring:
             self._clock,
             self._lanes,
             self._approvals,
-            self._letters,
+            self._outbox_writer,
             self._config,
             self._status,
             self._supervisor.adapter_of,
-            lambda: self._equipment.parts,
-            self._equipment.context,
+            lambda: self._tool_factory.parts,
+            self._tool_factory.context,
             self._pairings,
             lambda: self._watch.loaded,
             self._watch.read_again,
@@ -458,7 +458,7 @@ class Wiring:
     def _pairings(self) -> Pairings:
         config = self._config
         homes, language = lambda: home_targets(config()), lambda: config().language
-        return Pairings(self._db, self._clock, self._letters, self._home, homes, language)
+        return Pairings(self._db, self._clock, self._outbox_writer, self._home, homes, language)
 
     @cached_property
     def _intake(self) -> Intake:
@@ -468,7 +468,7 @@ class Wiring:
             self._config,
             self._clock,
             self._lanes,
-            self._letters,
+            self._outbox_writer,
             self._dispatcher,
             self._pairings,
             on_arrival=self._supervisor.arrived,

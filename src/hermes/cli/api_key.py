@@ -47,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
     home = home_folder()
     if args.verb == "show":
         return _show(home, as_json=args.as_json)
-    with GatewayClient(home, Standalone.GATEWAY if args.verb == "create" else Standalone.STORE) as asker:
+    with GatewayClient(home, Standalone.GATEWAY if args.verb == "create" else Standalone.STORE) as client:
         match args.verb:
             case "create":
-                return _create(asker, args)
+                return _create(client, args)
             case "list":
-                return _list(asker, as_json=args.as_json)
+                return _list(client, as_json=args.as_json)
             case _:
-                return _revoke(asker, args)
+                return _revoke(client, args)
 
 
 def _show(home: Path, *, as_json: bool) -> int:
@@ -71,8 +71,8 @@ def _show(home: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _create(asker: GatewayClient, args: argparse.Namespace) -> int:
-    told = asker.ask("api_keys.create", {"name": args.name, "role": args.role})
+def _create(client: GatewayClient, args: argparse.Namespace) -> int:
+    told = client.ask("api_keys.create", {"name": args.name, "role": args.role})
     if args.as_json:
         print(json.dumps(told))
     else:
@@ -81,8 +81,8 @@ def _create(asker: GatewayClient, args: argparse.Namespace) -> int:
     return 0
 
 
-def _list(asker: GatewayClient, *, as_json: bool) -> int:
-    keys = asker.ask("api_keys.list")
+def _list(client: GatewayClient, *, as_json: bool) -> int:
+    keys = client.ask("api_keys.list")
     if as_json:
         print(json.dumps(keys))
         return 0
@@ -99,8 +99,8 @@ def _day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
-def _revoke(asker: GatewayClient, args: argparse.Namespace) -> int:
-    told = asker.ask("api_keys.revoke", {"name": args.name})
+def _revoke(client: GatewayClient, args: argparse.Namespace) -> int:
+    told = client.ask("api_keys.revoke", {"name": args.name})
     print(
         json.dumps(told) if args.as_json else f"✓ {told['name']} is revoked: whoever shows it is refused from now on."
     )

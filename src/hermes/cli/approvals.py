@@ -47,24 +47,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with GatewayClient(home_folder(), Standalone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as client:
         match args.verb:
             case "list":
-                return _show(asker.ask("approvals.list"), _questions, as_json=args.as_json)
+                return _show(client.ask("approvals.list"), _questions, as_json=args.as_json)
             case "grants":
-                return _show(asker.ask("grants.list"), _grants, as_json=args.as_json)
+                return _show(client.ask("grants.list"), _grants, as_json=args.as_json)
             case "revoke":
-                told = asker.ask("grants.revoke", {"id": args.id})
+                told = client.ask("grants.revoke", {"id": args.id})
                 text = f"✓ {told['subject']} is asked about again."
             case "approve":
-                told = asker.ask("approvals.answer", {"id": args.id, "allow": True, "scope": args.scope})
+                told = client.ask("approvals.answer", {"id": args.id, "allow": True, "scope": args.scope})
                 text = f"✓ {told['text']}"
             case _:
                 reason = " ".join(args.reason)
-                told = asker.ask("approvals.answer", {"id": args.id, "allow": False, "reason": reason})
+                told = client.ask("approvals.answer", {"id": args.id, "allow": False, "reason": reason})
                 text = f"✓ {told['text']}"
         print(json.dumps(told) if args.as_json else text)
-        if asker.is_alone and not args.as_json and args.verb != "revoke" and told["answered"]:
+        if client.is_alone and not args.as_json and args.verb != "revoke" and told["answered"]:
             print(f"  It goes on when the gateway runs: {command_name()} gateway start")
     return 0
 

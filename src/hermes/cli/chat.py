@@ -44,13 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with GatewayClient(home_folder(), Standalone.GATEWAY) as asker:
-        asker.connect()
-        words = own_words(asker.home)
+    with GatewayClient(home_folder(), Standalone.GATEWAY) as client:
+        client.connect()
+        words = own_words(client.home)
         print(words.BANNER, flush=True)
-        if asker.is_alone and (deaf := configured_platforms(asker.home)):
+        if client.is_alone and (deaf := configured_platforms(client.home)):
             print(deaf_words(deaf), flush=True)
-        return TerminalChat(asker, args.session, words).talk(_reader(asker.home))
+        return TerminalChat(client, args.session, words).talk(_reader(client.home))
 
 
 def own_words(home: Path) -> Texts:
@@ -86,12 +86,12 @@ def one_shot(prompt: str, *, as_json: bool) -> int:
         return USAGE_ERROR
     chat = f"z-{secrets.token_hex(4)}"
     replies: list[str] = []
-    with GatewayClient(home_folder(), Standalone.GATEWAY) as asker:
+    with GatewayClient(home_folder(), Standalone.GATEWAY) as client:
         if not prompt.lstrip().startswith("/"):
             with Progress() as progress:
-                asker.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
+                client.ask("model.ready", {"text": prompt}, progress, timeout=SAY_SECONDS)
         said = {"chat": chat, "text": prompt, "key": secrets.token_hex(12), **surroundings()}
-        result = asker.ask("say", said, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
+        result = client.ask("say", said, lambda event: _collect(event, replies), timeout=SAY_SECONDS)
     return _tell_once(result, "\n".join(replies), chat, as_json=as_json)
 
 
@@ -129,8 +129,8 @@ def _outcome(result: Mapping[str, Any], answer: str) -> dict[str, Any]:
 
 
 class TerminalChat:
-    def __init__(self, asker: GatewayClient, chat: str, words: Texts) -> None:
-        self._asker = asker
+    def __init__(self, client: GatewayClient, chat: str, words: Texts) -> None:
+        self._asker = client
         self._chat = chat
         self._words = words
 

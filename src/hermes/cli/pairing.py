@@ -42,19 +42,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with GatewayClient(home_folder(), Standalone.GATEWAY) as asker:
+    with GatewayClient(home_folder(), Standalone.GATEWAY) as client:
         match args.verb:
             case "list":
-                told = asker.ask("pairing.list", {"platform": args.platform})
+                told = client.ask("pairing.list", {"platform": args.platform})
                 text = _listed(told)
             case "approve":
-                told = asker.ask("pairing.approve", {"platform": args.platform, "code": args.code})
+                told = client.ask("pairing.approve", {"platform": args.platform, "code": args.code})
                 text = _approved(told)
             case "revoke":
-                told = asker.ask("pairing.revoke", {"platform": args.platform, "user": args.user})
+                told = client.ask("pairing.revoke", {"platform": args.platform, "user": args.user})
                 text = f"✓ {_who(told)} is a stranger again. If an allowlist names them, they still get in by that."
             case _:
-                told = asker.ask("pairing.clear", {"platform": args.platform})
+                told = client.ask("pairing.clear", {"platform": args.platform})
                 text = f"✓ {told['cleared']} forgotten. Whoever writes again gets a new code."
     print(json.dumps(told, ensure_ascii=False) if args.as_json else text)
     return 0

@@ -40,16 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with GatewayClient(home_folder(), Standalone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as client:
         match args.verb:
             case "list":
-                told = asker.ask("people.list")
+                told = client.ask("people.list")
                 text = "\n".join(map(_line, told)) or "Nobody yet."
             case "role":
-                told = asker.ask("people.role", {"person": args.person, "role": args.role})
+                told = client.ask("people.role", {"person": args.person, "role": args.role})
                 text = f"✓ {told['name'] or told['id']} is {told['role']} now."
             case _:
-                told = asker.ask("people.link", {"account": args.account, "person": args.person})
+                told = client.ask("people.link", {"account": args.account, "person": args.person})
                 text = f"✓ {told['account']} is {told['name'] or told['id']} now, with the role {told['role']}."
     print(json.dumps(told, ensure_ascii=False) if args.as_json else text)
     return 0

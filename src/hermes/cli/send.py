@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _call_gateway(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
     try:
-        with GatewayClient(home_folder(), Standalone.NEVER) as asker:
-            told = asker.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
+        with GatewayClient(home_folder(), Standalone.NEVER) as client:
+            told = client.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
     except GatewayIsDownError as error:
         print(f"✗ Nothing was sent: {error}", file=sys.stderr)
         return NOT_RUNNING
@@ -85,8 +85,8 @@ def _describe_delivery(letter: Mapping[str, Any]) -> str:
 
 
 def _dead(*, as_json: bool) -> int:
-    with GatewayClient(home_folder(), Standalone.STORE) as asker:
-        letters = asker.ask("outbox.dead")
+    with GatewayClient(home_folder(), Standalone.STORE) as client:
+        letters = client.ask("outbox.dead")
     if as_json:
         print(json.dumps(letters, ensure_ascii=False))
         return 0

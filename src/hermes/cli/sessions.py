@@ -69,29 +69,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with GatewayClient(home_folder(), Standalone.STORE) as asker:
+    with GatewayClient(home_folder(), Standalone.STORE) as client:
         match args.verb:
             case "list":
-                return _list(asker, args)
+                return _list(client, args)
             case "show":
-                return _show(asker, args.id, as_json=args.as_json)
+                return _show(client, args.id, as_json=args.as_json)
             case "export":
-                asker.ask("sessions.show", {"id": args.id}, _print_line, timeout=LONG_SECONDS)
+                client.ask("sessions.show", {"id": args.id}, _print_line, timeout=LONG_SECONDS)
                 return 0
             case "rename":
-                return _rename(asker, args)
+                return _rename(client, args)
             case "delete":
-                return _delete(asker, args)
+                return _delete(client, args)
             case "prune":
-                return _prune(asker, args)
+                return _prune(client, args)
             case "import":
-                return _import(asker, args)
+                return _import(client, args)
             case _:
-                return _rebuild(asker, args)
+                return _rebuild(client, args)
 
 
-def _list(asker: GatewayClient, args: argparse.Namespace) -> int:
-    sessions = asker.ask("sessions.list", {"key": args.key, "limit": max(1, args.limit)})
+def _list(client: GatewayClient, args: argparse.Namespace) -> int:
+    sessions = client.ask("sessions.list", {"key": args.key, "limit": max(1, args.limit)})
     if args.as_json:
         _print_json(sessions)
         return 0
@@ -105,9 +105,9 @@ def _list(asker: GatewayClient, args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(asker: GatewayClient, name: str, *, as_json: bool) -> int:
+def _show(client: GatewayClient, name: str, *, as_json: bool) -> int:
     lines: list[Mapping[str, Any]] = []
-    session = asker.ask("sessions.show", {"id": name}, lines.append, timeout=LONG_SECONDS)
+    session = client.ask("sessions.show", {"id": name}, lines.append, timeout=LONG_SECONDS)
     lines = [line for line in lines if "message" in line]
     if as_json:
         _print_json({**session, "lines": lines})
@@ -132,8 +132,8 @@ def _spoken(line: Mapping[str, Any]) -> str:
     return f"\n{clock} {who}\n{text}{calls}".rstrip()
 
 
-def _rename(asker: GatewayClient, args: argparse.Namespace) -> int:
-    told = asker.ask("sessions.rename", {"id": args.id, "title": args.title})
+def _rename(client: GatewayClient, args: argparse.Namespace) -> int:
+    told = client.ask("sessions.rename", {"id": args.id, "title": args.title})
     if args.as_json:
         _print_json(told)
     else:
@@ -141,9 +141,9 @@ def _rename(asker: GatewayClient, args: argparse.Namespace) -> int:
     return 0
 
 
-def _import(asker: GatewayClient, args: argparse.Namespace) -> int:
+def _import(client: GatewayClient, args: argparse.Namespace) -> int:
     asked = {"path": os.path.abspath(os.path.expanduser(args.path)), "dry_run": args.dry_run}
-    told = asker.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
+    told = client.ask("sessions.import", asked, _tell_progress, timeout=IMPORT_SECONDS)
     if args.as_json:
         _print_json(told)
         return 0
@@ -177,10 +177,10 @@ def _tell_progress(event: Mapping[str, Any]) -> None:
         print(f"\r  {event['done']} of {event['of']}", end=end, file=sys.stderr, flush=True)
 
 
-def _delete_import(asker: GatewayClient, args: argparse.Namespace) -> int:
+def _delete_import(client: GatewayClient, args: argparse.Namespace) -> int:
     if not args.yes and not _sure(f"Delete what the import {args.id} brought?"):
         return _not_sure("delete ID")
-    told = asker.ask("sessions.delete_import", {"batch": args.id}, timeout=LONG_SECONDS)
+    told = client.ask("sessions.delete_import", {"batch": args.id}, timeout=LONG_SECONDS)
     if args.as_json:
         _print_json(told)
         return 0
@@ -190,12 +190,12 @@ def _delete_import(asker: GatewayClient, args: argparse.Namespace) -> int:
     return 0
 
 
-def _delete(asker: GatewayClient, args: argparse.Namespace) -> int:
+def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
     if args.id.startswith("im_"):
-        return _delete_import(asker, args)
+        return _delete_import(client, args)
     if not args.yes and not _sure(f"Delete {args.id} and its transcript for good?"):
         return _not_sure("delete ID")
-    told = asker.ask("sessions.delete", {"id": args.id})
+    told = client.ask("sessions.delete", {"id": args.id})
     if args.as_json:
         _print_json(told)
     else:
@@ -203,17 +203,17 @@ def _delete(asker: GatewayClient, args: argparse.Namespace) -> int:
     return 0
 
 
-def _prune(asker: GatewayClient, args: argparse.Namespace) -> int:
+def _prune(client: GatewayClient, args: argparse.Namespace) -> int:
     seconds = seconds_of(args.older_than)
     if seconds is None:
         print(f"✗ --older-than {args.older_than}: write 30d, 12w or 48h", file=sys.stderr)
         return USAGE_ERROR
     asked: dict[str, Any] = {"older_than_seconds": seconds, "dry_run": True}
-    found = asker.ask("sessions.prune", asked)["sessions"]
+    found = client.ask("sessions.prune", asked)["sessions"]
     if not args.dry_run and found:
         if not args.yes and not _sure(f"Delete {count(len(found), 'ended session')} for good?"):
             return _not_sure("prune --older-than SPAN")
-        found = asker.ask("sessions.prune", {**asked, "dry_run": False}, timeout=LONG_SECONDS)["sessions"]
+        found = client.ask("sessions.prune", {**asked, "dry_run": False}, timeout=LONG_SECONDS)["sessions"]
     if args.as_json:
         _print_json({"sessions": found, "deleted": not args.dry_run})
     else:
@@ -222,8 +222,8 @@ def _prune(asker: GatewayClient, args: argparse.Namespace) -> int:
     return 0
 
 
-def _rebuild(asker: GatewayClient, args: argparse.Namespace) -> int:
-    told = asker.ask("sessions.rebuild", {"id": args.id}, timeout=LONG_SECONDS)
+def _rebuild(client: GatewayClient, args: argparse.Namespace) -> int:
+    told = client.ask("sessions.rebuild", {"id": args.id}, timeout=LONG_SECONDS)
     if args.as_json:
         _print_json(told)
         return 0

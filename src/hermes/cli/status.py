@@ -108,8 +108,8 @@ def store_bytes(home: Path) -> int:
 def _counts(home: Path) -> dict[str, Any] | None:
     """None when nothing is stored yet, or the one who has the store open does not answer."""
     try:
-        with GatewayClient(home, Standalone.STORE) as asker:
-            told: dict[str, Any] = asker.ask("store.counts")
+        with GatewayClient(home, Standalone.STORE) as client:
+            told: dict[str, Any] = client.ask("store.counts")
             return told
     except GatewayError:
         return None

@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with GatewayClient(home_folder(), Standalone.STORE) as asker:
-        life = asker.ask("trace", {"id": args.id})
+    with GatewayClient(home_folder(), Standalone.STORE) as client:
+        life = client.ask("trace", {"id": args.id})
     if args.as_json:
         print(json.dumps(life, ensure_ascii=False))
     else:

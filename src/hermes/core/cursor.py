@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from hermes.core.messages import Marks
+from hermes.core.messages import Cursor
 
 IDENTITY = "identity"
 
 
-def of_identity(marks: Marks, identity: str) -> tuple[dict[str, str], dict[str, str]]:
+def of_identity(cursor: Cursor, identity: str) -> tuple[dict[str, str], dict[str, str]]:
     """The marks of this very identity, and what is to be stored besides.
 
     Of another one nothing is left: its place in a stream says nothing about ours, and the chats it knew are not ours.
     A mark that is made empty is taken away.
     """
-    known = {name: value for name, value in marks.items() if value}
+    known = {name: value for name, value in cursor.items() if value}
     if known.get(IDENTITY) == identity:
         return known, {}
     if IDENTITY not in known:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import Marks
+from hermes.core.messages import Cursor
 from hermes.core.ports import Adapter, Alive
 
 
@@ -81,7 +81,7 @@ class AdapterParts:
     values: Mapping[str, Any]
     http: Any
     alive: Alive
-    cursor: Marks
+    cursor: Cursor
     now: Callable[[], float] = time.time
     folder: Path = Path()
     kept: AccountResource = field(default_factory=AccountResource)

@@ -77,7 +77,7 @@ class InboundMessage:
     is_edit: bool = False
     folder: str = ""
     language: str = ""
-    overheard: tuple[Quote, ...] = ()
+    group_context: tuple[Quote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class Capabilities:
     download_limit_bytes: int = 20_000_000
 
 
-Marks = Mapping[str, str]
+Cursor = Mapping[str, str]
 Json = dict[str, Any]
 
 

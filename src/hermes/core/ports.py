@@ -13,8 +13,8 @@ from hermes.core.messages import (
     Attachment,
     Capabilities,
     ChatMessage,
+    Cursor,
     InboundEvent,
-    Marks,
     OutboundMessage,
     OutputFormat,
     Receipt,
@@ -28,7 +28,7 @@ Alive = Callable[[], None]
 
 
 class Emit(Protocol):
-    async def __call__(self, events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def __call__(self, events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         """Store a batch and the adapter's place in one transaction; a mark that is empty is forgotten.
 
         Raises only StoreIsDownError, and not even that for a platform that does not redeliver.

@@ -56,7 +56,7 @@ class Gateway:
     watch: ConfigWatch
     manifests: Mapping[str, Manifest]
     supervisor: Supervisor
-    letters: OutboxWriter
+    outbox_writer: OutboxWriter
     lanes: Lanes
     delivery: Delivery
     intake: Intake
@@ -65,7 +65,7 @@ class Gateway:
     embedded: EmbeddedModel
     fetcher: Fetcher
     hub: LocalDoor
-    door: Requests
+    requests: Requests
     pairings: Pairings
     troubles: list[str] = field(default_factory=list)
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import Marks
+from hermes.core.messages import Cursor
 from hermes.store.db import Tx
 
 
@@ -98,9 +98,9 @@ def make_plain(tx: Tx, platform: str, user_id: str, *, role: str, now: float) ->
     link(tx, platform, user_id, own)
 
 
-def move_marks(tx: Tx, platform: str, account: str, marks: Marks) -> None:
+def move_marks(tx: Tx, platform: str, account: str, cursor: Cursor) -> None:
     """Change the marks that are given, and no other. One that became empty is as good as none, and goes."""
-    for name, value in marks.items():
+    for name, value in cursor.items():
         if not value:
             tx.run(
                 "DELETE FROM cursors WHERE platform = :platform AND account = :account AND name = :name",
@@ -121,7 +121,7 @@ def move_marks(tx: Tx, platform: str, account: str, marks: Marks) -> None:
         )
 
 
-def marks(tx: Tx, platform: str, account: str) -> dict[str, str]:
+def cursor(tx: Tx, platform: str, account: str) -> dict[str, str]:
     rows = tx.all(
         "SELECT name, value FROM cursors WHERE platform = :platform AND account = :account",
         lambda *row: row,

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from hermes.core.errors import StoreIsDownError
-from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Marks, OutboundMessage, Press
+from hermes.core.messages import Cursor, Ignored, InboundEvent, InboundMessage, OutboundMessage, Press
 from hermes.core.ports import Adapter
 from tests.fakes.discord import FakeDiscord
 from tests.fakes.local import FakeLocal
@@ -78,16 +78,16 @@ class Inbox:
         self.events: list[InboundEvent] = []
         self.batches = 0
         self.is_down = False
-        self.marks: dict[str, str] = {}
+        self.cursor: dict[str, str] = {}
         self._arrived = asyncio.Event()
         self._ended: BaseException | None = None
 
-    async def __call__(self, events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def __call__(self, events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         self.batches += 1
         if self.is_down:
             raise StoreIsDownError("the disk is full")
         self.events.extend(event for event in events if not isinstance(event, Ignored))
-        self.marks.update(cursor or {})
+        self.cursor.update(cursor or {})
         self._arrived.set()
 
     @property

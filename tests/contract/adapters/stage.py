@@ -36,7 +36,7 @@ class Stage:
     key: SessionKey
     db: Database
     bus: EventBus
-    letters: OutboxWriter
+    outbox_writer: OutboxWriter
     presenter: Presenter
     turns: int = 0
     calls: int = 0
@@ -66,9 +66,9 @@ class Stage:
         preview = await self.presenter.close(self.turn_id)
         answer = (text or "".join(self.texts)).strip()
         message = OutboundMessage(self.key.target, answer)
-        rows = self.letters.rows(message, OutboxKind.REPLY, turn_id=self.turn_id, replaces=preview)
-        await self.db.write(outbox.enqueue, rows, now=self.letters.now())
-        self.letters.due(rows)
+        rows = self.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=self.turn_id, replaces=preview)
+        await self.db.write(outbox.enqueue, rows, now=self.outbox_writer.now())
+        self.outbox_writer.due(rows)
         return answer
 
     async def shows(self, predicate: Callable[[str], bool]) -> None:
@@ -87,17 +87,17 @@ async def set_up(
     db = await open_database(folder / "state.db")
     async with server.adapter() as adapter:
         limits = _limits(adapter, edits, rates)
-        pacer = RateLimiter(lambda _: limits)
-        delivery = Delivery(db, lambda _: adapter, lambda: config, clock, "inc_test", pacer)
-        letters = OutboxWriter(lambda _: limits, lambda: config, clock, delivery)
+        rate_limiter = RateLimiter(lambda _: limits)
+        delivery = Delivery(db, lambda _: adapter, lambda: config, clock, "inc_test", rate_limiter)
+        outbox_writer = OutboxWriter(lambda _: limits, lambda: config, clock, delivery)
         bus = EventBus()
-        presenter = Presenter(db, bus, letters, lambda _: adapter, lambda: config, pacer, QUICK)
+        presenter = Presenter(db, bus, outbox_writer, lambda _: adapter, lambda: config, rate_limiter, QUICK)
         running = asyncio.create_task(presenter.run())
         await asyncio.sleep(0)  # it watches from now on
         target = server.target()
         key = SessionKey(target.platform, ChatKind.DM, target.chat, target.thread)
         try:
-            yield Stage(server, key, db, bus, letters, presenter)
+            yield Stage(server, key, db, bus, outbox_writer, presenter)
         finally:
             running.cancel()
             await asyncio.wait([running])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from hermes.core.errors import ConflictError, CredentialsError, PlatformError, StoreIsDownError, UnreachableError
-from hermes.core.messages import Button, InboundEvent, InboundMessage, Marks, OutboundMessage, Unreadable
+from hermes.core.messages import Button, Cursor, InboundEvent, InboundMessage, OutboundMessage, Unreadable
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.server import FakeServer
 
@@ -47,7 +47,7 @@ async def test_message_the_inbox_did_not_take_is_offered_again(server: FakeServe
 async def test_nothing_is_asked_for_before_the_inbox_has_taken_what_came(server: FakeServer) -> None:
     taking, taken = asyncio.Event(), asyncio.Event()
 
-    async def slow(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def slow(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         taking.set()
         await taken.wait()
 
@@ -69,7 +69,7 @@ async def test_the_identity_is_known_before_the_first_event(server: FakeServer) 
     known: list[str] = []
     async with server.adapter() as adapter:
 
-        async def look(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        async def look(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
             known.append(adapter.identity)
             raise StoreIsDownError("enough seen")
 

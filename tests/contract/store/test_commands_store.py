@@ -118,7 +118,7 @@ async def test_what_is_said_of_a_renewal_is_stored_with_the_begin_of_the_turn(da
     begun = await database.write(take, by=replace(rules(renews="quiet"), tell_renewed=tell))
     assert begun is not None
     assert begun.renewed == "quiet"
-    [told] = begun.letters
+    [told] = begun.outgoing
     stored = await database.read(lambda tx: tx.value("SELECT state FROM outbox WHERE id = :id", id=told.id))
     assert stored == "ready"
 

@@ -120,5 +120,5 @@ async def test_marks_are_changed_one_by_one_and_an_empty_one_goes(database: Data
     await database.write(people.move_marks, "discord", "main", {"since": "1", "channel:5": "7", "channel:6": "8"})
     await database.write(people.move_marks, "discord", "work", {"channel:5": "9"})
     await database.write(people.move_marks, "discord", "main", {"channel:5": "", "channel:6": "9", "unknown": ""})
-    assert await database.read(people.marks, "discord", "main") == {"since": "1", "channel:6": "9"}
-    assert await database.read(people.marks, "discord", "work") == {"channel:5": "9"}
+    assert await database.read(people.cursor, "discord", "main") == {"since": "1", "channel:6": "9"}
+    assert await database.read(people.cursor, "discord", "work") == {"channel:5": "9"}

@@ -33,7 +33,7 @@ async def ended(api: Served) -> RequestState:
     """The newest request, once it is in a final state."""
     async with asyncio.timeout(10):
         while True:
-            state = await api.gateway.door.state_of(await api.gateway.db.read(newest_event))
+            state = await api.gateway.requests.state_of(await api.gateway.db.read(newest_event))
             if state is not None and state.status in ("completed", "failed", "cancelled"):
                 return state
             await asyncio.sleep(0.005)

@@ -76,7 +76,7 @@ async def ended(api: Api, event_id: str = "") -> RequestState:
     """Wait until the newest request, or this one, is in a final state."""
     async with asyncio.timeout(20):
         while True:
-            state = await api.gateway.door.state_of(event_id or await api.gateway.db.read(last_event))
+            state = await api.gateway.requests.state_of(event_id or await api.gateway.db.read(last_event))
             if state is not None and state.row.state not in (inbox.InboxState.QUEUED, inbox.InboxState.TAKEN):
                 return state
             await asyncio.sleep(0.01)
@@ -226,7 +226,7 @@ async def test_a_turn_stopped_before_its_first_word_ends_as_error(api: Api, mode
     model.hold(silently=True)
     asking = asyncio.create_task(api.post(CHAT, ask("hello")))
     await model.is_holding()
-    await api.gateway.door.stop(await api.gateway.db.read(last_event))
+    await api.gateway.requests.stop(await api.gateway.db.read(last_event))
     answer = await asking
     assert (answer.status, answer.json["choices"][0]["finish_reason"]) == (200, "error")
     assert answer.json["hermes"]["state"] == "stopped"
@@ -240,7 +240,7 @@ async def test_a_turn_stopped_in_the_middle_gives_what_there_is(api: Api, model:
     asking = asyncio.create_task(api.post(CHAT, ask("hello")))
     await model.is_holding()
     await asyncio.sleep(0.05)  # the first word is on its way through another socket
-    await api.gateway.door.stop(await api.gateway.db.read(last_event))
+    await api.gateway.requests.stop(await api.gateway.db.read(last_event))
     answer = await asking
     assert (answer.status, answer.json["choices"][0]["finish_reason"]) == (200, "length")
     assert answer.json["choices"][0]["message"]["content"].strip() == "one"
@@ -255,7 +255,7 @@ async def test_an_approval_ends_the_call_and_the_turn_goes_on_when_it_is_answere
     assert answer.error["session_id"] == "talk"
     assert answer.error["approval_id"].startswith("ap_")
     assert answer.error["approval_code"] in answer.error["message"]
-    state = await api.gateway.door.state_of(await api.gateway.db.read(last_event))
+    state = await api.gateway.requests.state_of(await api.gateway.db.read(last_event))
     assert state is not None
     assert state.status == "waiting_approval"
     await api.gateway.approvals.answer(
@@ -576,7 +576,7 @@ async def test_a_request_stopped_while_it_waits_in_line_is_answered(api: Api, mo
     async with asyncio.timeout(20):
         while await api.gateway.db.read(count_events) < 2:  # noqa: ASYNC110 - a row tells nobody
             await asyncio.sleep(0.01)
-    await api.gateway.door.stop(await api.gateway.db.read(last_event))
+    await api.gateway.requests.stop(await api.gateway.db.read(last_event))
     answer = await second
     assert answer.status == 200
     assert b'"finish_reason":"error"' in answer.body
@@ -654,7 +654,7 @@ async def test_a_tool_that_is_cut_off_by_a_stop_is_still_told_twice(api: Api, mo
         seen = [await anext(events)]
         while seen[-1].name != "hermes.tool.progress":
             seen.append(await anext(events))
-        await api.gateway.door.stop(await api.gateway.db.read(last_event))
+        await api.gateway.requests.stop(await api.gateway.db.read(last_event))
         rest = [event async for event in events]
     assert seen[-1].data["status"] == "running"
     assert [event.data["status"] for event in rest if event.name == "hermes.tool.progress"] == ["completed"]

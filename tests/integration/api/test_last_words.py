@@ -12,14 +12,14 @@ from tests.integration.watching import until
 
 async def test_a_turn_that_has_just_ended_still_has_its_words_to_say(start: Start, model: FakeModel) -> None:
     model.says("The last words.")
-    async with start() as gateway, gateway.door.ask(request("hello")) as ticket:
+    async with start() as gateway, gateway.requests.ask(request("hello")) as handle:
 
         async def has_ended() -> bool:
-            state = await gateway.door.state_of(ticket.event_id)
+            state = await gateway.requests.state_of(handle.event_id)
             return state is not None and state.status == "completed"
 
         await until(has_ended)
-        assert await end_in_store(ticket, gateway.door) is None, "who follows hears of it in its turn"
-        heard = ticket.ready()
+        assert await end_in_store(handle, gateway.requests) is None, "who follows hears of it in its turn"
+        heard = handle.ready()
     assert "".join(event.text for event in heard if isinstance(event, TextArrived)) == "The last words."
     assert isinstance(heard[-1], TurnEnded)

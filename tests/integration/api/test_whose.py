@@ -29,11 +29,11 @@ async def ask(api: Served, who: dict[str, str], path: str, body: dict[str, Any])
         return orjson.loads(await answer.read())
 
 
-async def say(api: Served, who: dict[str, str], door: str, text: str) -> None:
+async def say(api: Served, who: dict[str, str], requests: str, text: str) -> None:
     """The same words through each door, always in the session `work`."""
-    if door == "chat":
+    if requests == "chat":
         await ask(api, who, "/v1/chat/completions", {"messages": [{"role": "user", "content": text}]})
-    elif door == "responses":
+    elif requests == "responses":
         await ask(api, who, "/v1/responses", {"input": text})
     else:
         run = await ask(api, who, "/v1/runs", {"input": text})
@@ -43,15 +43,15 @@ async def say(api: Served, who: dict[str, str], door: str, text: str) -> None:
 @pytest.mark.parametrize("mine", ["user", "owner"])
 @pytest.mark.parametrize("door", ["chat", "responses", "runs"])
 async def test_the_session_of_another_key_is_another_session_whatever_its_name(
-    api: Served, model: FakeModel, door: str, mine: str
+    api: Served, model: FakeModel, requests: str, mine: str
 ) -> None:
     ana = await api.new_key("ana", mine)
     bob = await api.new_key("bob", "user")
-    await say(api, ana, door, SECRET)
+    await say(api, ana, requests, SECRET)
     for other in ("chat", "responses", "runs"):
         await say(api, bob, other, "what do you know?")
         assert SECRET not in str(model.last_request["messages"])
-    await say(api, ana, door, "what do you know?")
+    await say(api, ana, requests, "what do you know?")
     assert SECRET in str(model.last_request["messages"])
 
 

@@ -6,8 +6,8 @@ from hermes.core.cursor import of_identity
 
 
 def test_marks_of_the_same_one_are_its_own() -> None:
-    marks = {"identity": "a", "seq": "5"}
-    assert of_identity(marks, "a") == (marks, {})
+    cursor = {"identity": "a", "seq": "5"}
+    assert of_identity(cursor, "a") == (cursor, {})
 
 
 def test_marks_from_before_it_was_written_down_are_its_own_too() -> None:
@@ -16,9 +16,9 @@ def test_marks_from_before_it_was_written_down_are_its_own_too() -> None:
 
 
 def test_of_another_one_nothing_is_left_and_nothing_comes_back() -> None:
-    marks = {"identity": "a", "seq": "5", "chat:7": "x"}
-    ours, news = of_identity(marks, "b")
+    cursor = {"identity": "a", "seq": "5", "chat:7": "x"}
+    ours, news = of_identity(cursor, "b")
     assert ours == {}
-    after = {**marks, **news}
+    after = {**cursor, **news}
     assert of_identity(after, "b") == ({"identity": "b"}, {})
     assert of_identity(after, "a")[0] == {}, "nor for the first one, when it returns"

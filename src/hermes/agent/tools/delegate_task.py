@@ -23,11 +23,11 @@ async def delegate_task(ctx: ToolContext, tasks: list[str]) -> str:
         raise ToolError(f"At most {delegation.most()} tasks at a time; you gave {len(wanted)}. Join or leave out some.")
     if ctx.depth >= delegation.deepest():
         raise ToolError("This task was itself handed on, as deep as that goes. Do it yourself, step by step.")
-    errands = [
+    subtasks = [
         Subtask(f"{ctx.call_id}.{number}", task, ctx.person_id, ctx.origin, ctx.depth + 1)
         for number, task in enumerate(wanted)
     ]
-    ends = await delegation.run(errands)
+    ends = await delegation.run(subtasks)
     return "\n\n".join(_render_result(number, end) for number, end in enumerate(ends, 1))
 
 

@@ -28,13 +28,13 @@ async def text_to_speech(ctx: ToolContext, text: str) -> ToolOutput:
 
     Plain sentences, as they are to be heard, without markup.
     """
-    voices = ctx.parts.get(Synthesizer)
-    if await voices.is_silent(str(ctx.origin)):
+    synthesizer = ctx.parts.get(Synthesizer)
+    if await synthesizer.is_silent(str(ctx.origin)):
         raise ToolError("This chat wants nothing said aloud (/voice off). Write it instead.")
     post, target = ctx.parts.get(FileSender), ctx.origin.target
     limits = post.limits(target)
     as_voice = limits.media and limits.voice
-    speech = await voices.say(text, as_voice=as_voice, started_group=ctx.started_group)
+    speech = await synthesizer.say(text, as_voice=as_voice, started_group=ctx.started_group)
     if not limits.media:
         return ToolOutput(f"Said aloud: the sound lies in {await asyncio.to_thread(_keep, ctx, speech)}.")
     is_voice = speech.is_voice and limits.voice

@@ -23,8 +23,8 @@ def run(user: str, *, as_json: bool) -> int:
     is_stored = bool(config.database_url) or (home / "state.db").exists()
     told: list[dict[str, Any]] = []
     if is_stored:
-        with GatewayClient(home, Standalone.STORE) as asker:
-            told = asker.ask("doctor.user", {"user": user})
+        with GatewayClient(home, Standalone.STORE) as client:
+            told = client.ask("doctor.user", {"user": user})
     is_answered = any(one["is_answered"] for one in told)
     if as_json:
         print(json.dumps({"user": user, "is_answered": is_answered, "accounts": told}, ensure_ascii=False))

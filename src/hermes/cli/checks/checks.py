@@ -125,9 +125,9 @@ def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
     if not config.database_url and not (home / "state.db").exists():
         return Store(is_empty=True)
     try:
-        with GatewayClient(home, Standalone.STORE) as asker:
-            sound = asker.ask("doctor.stores", timeout=ANSWER_SECONDS)
-            return Store(sound, asker.ask("store.counts"))
+        with GatewayClient(home, Standalone.STORE) as client:
+            sound = client.ask("doctor.stores", timeout=ANSWER_SECONDS)
+            return Store(sound, client.ask("store.counts"))
     except GatewayError as error:
         return Store(silence=str(error))
 

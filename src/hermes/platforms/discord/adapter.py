@@ -14,7 +14,7 @@ import aiohttp
 from hermes.core.cursor import of_identity
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.keys import Target
-from hermes.core.messages import Attachment, Json, Marks, OutboundMessage, Receipt
+from hermes.core.messages import Attachment, Cursor, Json, OutboundMessage, Receipt
 from hermes.core.ports import Alive, CommandHint, Emit
 from hermes.platforms.discord import wire
 from hermes.platforms.discord.api import Api
@@ -46,7 +46,7 @@ class DiscordAdapter:
         config: DiscordConfig,
         http: aiohttp.ClientSession,
         alive: Alive,
-        cursor: Marks,
+        cursor: Cursor,
         now: Callable[[], float],
     ) -> None:
         self._config = config
@@ -76,13 +76,13 @@ class DiscordAdapter:
         places = Places.of(ours)
         if not places.since:
             news |= places.begin(snowflake_at(self._now_there()))
-        await self._store(emit, Batch(marks={**news, **places.forget_before(oldest(self._now_there()))}))
+        await self._store(emit, Batch(cursor={**news, **places.forget_before(oldest(self._now_there()))}))
         me = self._me(name, places)
         session = places.session
         try:
             while True:
                 if session is None:
-                    await self._store(emit, Batch(marks=places.begin_session(self._now())))
+                    await self._store(emit, Batch(cursor=places.begin_session(self._now())))
                 await self._session(emit, me, places, session)
                 session = None
                 await asyncio.sleep(random.uniform(*PAUSE_SECONDS))
@@ -111,16 +111,16 @@ class DiscordAdapter:
     async def _store(self, emit: Emit, batch: Batch) -> None:
         """An interaction is answered only when it is stored, and whoever answers it in words comes after that."""
         with self._answers.stored(batch.acks):
-            if batch.events or batch.marks:
-                await emit(batch.events, batch.marks or None)
-                self._keep(batch.marks)
+            if batch.events or batch.cursor:
+                await emit(batch.events, batch.cursor or None)
+                self._keep(batch.cursor)
 
     def _now_there(self) -> float:
         """The time by Discord's clock, which names its messages; ours may be set wrong."""
         return self._now() + self._api.client.ahead
 
-    def _keep(self, marks: Marks) -> None:
-        for name, mark in marks.items():
+    def _keep(self, cursor: Cursor) -> None:
+        for name, mark in cursor.items():
             if mark:
                 self._stored[name] = mark
             else:

@@ -15,7 +15,7 @@ import orjson
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import RateLimitedError
-from hermes.core.messages import Marks
+from hermes.core.messages import Cursor
 from hermes.platforms.discord.parse import is_snowflake, order
 
 _SINCE, _SESSION, _THREADS, _ROLES, _BEGUN = "since", "session", "threads", "roles", "begun"
@@ -37,18 +37,18 @@ class Session:
 
 
 class Places:
-    def __init__(self, marks: Marks) -> None:
-        self.since = marks.get(_SINCE, "") if is_snowflake(marks.get(_SINCE)) else ""
-        self.session = _session(_loaded(marks.get(_SESSION, "")))
-        self._direct = _with_prefix(marks, _DIRECT)
-        self._channels = _with_prefix(marks, _CHANNEL)
-        self._threads = OrderedDict.fromkeys(_ids(_loaded(marks.get(_THREADS, ""))))
-        self._roles = OrderedDict.fromkeys(_ids(_loaded(marks.get(_ROLES, ""))))
-        self._begun = marks.get(_BEGUN, "")
+    def __init__(self, cursor: Cursor) -> None:
+        self.since = cursor.get(_SINCE, "") if is_snowflake(cursor.get(_SINCE)) else ""
+        self.session = _session(_loaded(cursor.get(_SESSION, "")))
+        self._direct = _with_prefix(cursor, _DIRECT)
+        self._channels = _with_prefix(cursor, _CHANNEL)
+        self._threads = OrderedDict.fromkeys(_ids(_loaded(cursor.get(_THREADS, ""))))
+        self._roles = OrderedDict.fromkeys(_ids(_loaded(cursor.get(_ROLES, ""))))
+        self._begun = cursor.get(_BEGUN, "")
 
     @classmethod
-    def of(cls, marks: Marks) -> Self:
-        return cls(marks)
+    def of(cls, cursor: Cursor) -> Self:
+        return cls(cursor)
 
     @property
     def direct_chats(self) -> list[str]:
@@ -67,10 +67,10 @@ class Places:
 
     def move(self, channel: str, message_id: str, *, is_direct: bool) -> dict[str, str]:
         """Everything in the channel up to here is stored with what changes now."""
-        marks, name = (self._direct, _DIRECT) if is_direct else (self._channels, _CHANNEL)
-        if order(message_id) <= order(marks.get(channel, "")):
+        cursor, name = (self._direct, _DIRECT) if is_direct else (self._channels, _CHANNEL)
+        if order(message_id) <= order(cursor.get(channel, "")):
             return {}
-        marks[channel] = message_id
+        cursor[channel] = message_id
         return {f"{name}{channel}": message_id}
 
     def forget_before(self, oldest: str) -> dict[str, str]:
@@ -123,8 +123,8 @@ class Places:
         return {_BEGUN: self._begun, **self.remember(None)}
 
 
-def _with_prefix(marks: Marks, prefix: str) -> dict[str, str]:
-    found = {name.removeprefix(prefix): mark for name, mark in marks.items() if name.startswith(prefix)}
+def _with_prefix(cursor: Cursor, prefix: str) -> dict[str, str]:
+    found = {name.removeprefix(prefix): mark for name, mark in cursor.items() if name.startswith(prefix)}
     return {name: mark for name, mark in found.items() if is_snowflake(name) and is_snowflake(mark)}
 
 

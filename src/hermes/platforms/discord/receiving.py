@@ -41,7 +41,7 @@ class Batch:
     """What is stored in one go, and what is to be done after that."""
 
     events: list[InboundEvent] = field(default_factory=list)
-    marks: dict[str, str] = field(default_factory=dict)
+    cursor: dict[str, str] = field(default_factory=dict)
     acks: list[Ack] = field(default_factory=list)
     ended: Ended | None = None
 
@@ -79,8 +79,8 @@ class Receiver:
         stored, now = self.places.session, self.session
         if now is None or self._held or not self.catch_up.is_complete:
             return
-        if batch.events or batch.marks or stored is None or stored.id != now.id:
-            batch.marks |= self.places.remember(now)
+        if batch.events or batch.cursor or stored is None or stored.id != now.id:
+            batch.cursor |= self.places.remember(now)
 
     def _frame(self, frame: Frame, batch: Batch) -> None:
         match frame.event:
@@ -90,7 +90,7 @@ class Receiver:
                 self._add(wire.understand(frame.event, frame.data, None, self.me), batch)
                 batch.acks += _ack(frame.data)
             case _:
-                batch.marks |= self._learn(frame)
+                batch.cursor |= self._learn(frame)
         if self.session is not None:
             self.session = replace(self.session, seq=frame.seq)
 
@@ -152,7 +152,7 @@ class Receiver:
         self._add(wire.understand(frame.event, frame.data, room, self.me), batch)
         data = frame.data if isinstance(frame.data, dict) else {}
         if frame.event == "MESSAGE_CREATE" and is_snowflake(data.get("id")):
-            batch.marks |= self._moved(room, data["id"])
+            batch.cursor |= self._moved(room, data["id"])
 
     def _moved(self, room: Room, message_id: str) -> dict[str, str]:
         return self.places.move(room.id, message_id, is_direct=room.kind is RoomKind.DIRECT)
@@ -166,7 +166,7 @@ class Receiver:
             event = wire.past(message, found.room, self.me)
             seen |= {message_key(message["id"]), _name_of_edit(message)}
             self._add(event, batch)
-            batch.marks |= self._moved(found.room, message["id"])
+            batch.cursor |= self._moved(found.room, message["id"])
         self.catch_up.finish(found.room)
         for frame in self._held.pop(found.room.id, ()):
             if _name_of(frame) not in seen:
@@ -177,7 +177,7 @@ class Receiver:
         if isinstance(event, InboundMessage) and event.message_id:
             self.noted(event)
             if event.is_addressed and event.session_key.thread:  # whoever answers there speaks to us
-                batch.marks |= self.places.join(event.session_key.thread)
+                batch.cursor |= self.places.join(event.session_key.thread)
 
 
 def _objects(data: Json, key: str) -> list[Json]:

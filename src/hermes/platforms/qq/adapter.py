@@ -23,10 +23,10 @@ from hermes.core.messages import (
     REPEAT_MARK,
     Attachment,
     Capabilities,
+    Cursor,
     InboundEvent,
     InboundMessage,
     Json,
-    Marks,
     OutboundMessage,
     Press,
     Receipt,
@@ -78,7 +78,7 @@ class QQAdapter:
         config: QQConfig,
         http: aiohttp.ClientSession,
         alive: Alive,
-        cursor: Marks,
+        cursor: Cursor,
         now: Callable[[], float],
     ) -> None:
         self._config = config
@@ -150,7 +150,7 @@ class QQAdapter:
         """Store a batch with the place up to which it goes, then answer the presses in it."""
         now = datetime.fromtimestamp(self._now(), UTC)
         known = self._session.settled() if link.has_settled else self._session
-        marks: dict[str, str] = {}
+        cursor: dict[str, str] = {}
         events: list[InboundEvent] = []
         for frame in frames:
             known = _moved(known, frame)
@@ -159,15 +159,15 @@ class QQAdapter:
             event = wire.understand(frame, self._me, now)
             events.append(event)
             # Before it is stored: whatever waited for it may be sent as soon as it is.
-            marks |= self._note(frame, event)
-        await self._store(events, known, marks, emit)
+            cursor |= self._note(frame, event)
+        await self._store(events, known, cursor, emit)
         link.seq = known.seq
         for press_id, code in _interactions(frames, self._me, now):
             self._ack(press_id, code)
 
-    async def _store(self, events: Sequence[InboundEvent], known: Session, marks: dict[str, str], emit: Emit) -> None:
+    async def _store(self, events: Sequence[InboundEvent], known: Session, cursor: dict[str, str], emit: Emit) -> None:
         learned, self._learned = self._learned, {}
-        changed = {**known.marks(self._session), **marks, **learned}
+        changed = {**known.cursor(self._session), **cursor, **learned}
         if events or changed:
             await emit(events, changed or None)
         self._session = known

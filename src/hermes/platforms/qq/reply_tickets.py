@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import Marks
+from hermes.core.messages import Cursor
 
 MESSAGE, EVENT = "msg_id", "event_id"
 _MARKS = {MESSAGE: "answers:", EVENT: "follows:"}
@@ -35,10 +35,10 @@ class Ticket:
 class Ledger:
     """The newest ticket of each kind for each chat; the newest outlive the process as marks."""
 
-    def __init__(self, marks: Marks) -> None:
+    def __init__(self, cursor: Cursor) -> None:
         self._newest: dict[tuple[str, str], Ticket] = {}
         for kind, prefix in _MARKS.items():
-            for name, value in marks.items():
+            for name, value in cursor.items():
                 if name.startswith(prefix) and value:
                     self._newest[name.removeprefix(prefix), kind] = Ticket(kind, value)
         self._spent: OrderedDict[Ticket, None] = OrderedDict()

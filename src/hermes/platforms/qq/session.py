@@ -11,7 +11,7 @@ from typing import Self
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, UnreachableError
-from hermes.core.messages import Json, Marks
+from hermes.core.messages import Cursor, Json
 
 GROUP_AND_C2C = 1 << 25
 INTERACTION = 1 << 26
@@ -47,12 +47,12 @@ class Session:
     fewer_since: int = 0
 
     @classmethod
-    def of(cls, marks: Marks) -> Self:
+    def of(cls, cursor: Cursor) -> Self:
         """What the marks say. One that cannot be read counts as not there."""
-        numbers = {name: _number(marks.get(name)) for name in _NUMBERS}
-        return cls(session_id=marks.get("session_id", ""), **numbers)
+        numbers = {name: _number(cursor.get(name)) for name in _NUMBERS}
+        return cls(session_id=cursor.get("session_id", ""), **numbers)
 
-    def marks(self, known: Session) -> dict[str, str]:
+    def cursor(self, known: Session) -> dict[str, str]:
         """What differs from what is stored already."""
         return {
             field.name: str(getattr(self, field.name))

@@ -18,9 +18,9 @@ from hermes.core.keys import Target
 from hermes.core.messages import (
     REPEAT_MARK,
     Attachment,
+    Cursor,
     InboundMessage,
     Json,
-    Marks,
     OutboundMessage,
     Receipt,
 )
@@ -47,7 +47,7 @@ _SHARE_PAUSE = 0.25
 class SlackAdapter:
     capabilities = wire.CAPABILITIES
 
-    def __init__(self, config: SlackConfig, http: aiohttp.ClientSession, alive: Alive, cursor: Marks) -> None:
+    def __init__(self, config: SlackConfig, http: aiohttp.ClientSession, alive: Alive, cursor: Cursor) -> None:
         self._config = config
         self._http = http
         self._alive = alive
@@ -86,10 +86,10 @@ class SlackAdapter:
             receiver = Receiver(me, places, catch_up, self._noted)
             while True:
                 batch = receiver.gather(await _next(items))
-                if batch.events or batch.marks:
+                if batch.events or batch.cursor:
                     # Acknowledged only when it is stored: until then Slack hands it out again.
-                    await emit(batch.events, batch.marks or None)
-                    self._stored |= batch.marks
+                    await emit(batch.events, batch.cursor or None)
+                    self._stored |= batch.cursor
                 await batch.settle(links)
 
     async def _sign_in(self) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from typing import Self
 
 import orjson
 
-from hermes.core.messages import Marks
+from hermes.core.messages import Cursor
 from hermes.platforms.slack.parse import Place, order
 
 _SINCE, _THREADS, _CHANNEL = "since", "threads", "channel:"
@@ -25,9 +25,9 @@ class Places:
         self._threads = threads
 
     @classmethod
-    def of(cls, marks: Marks) -> Self:
-        channels = {name.removeprefix(_CHANNEL): ts for name, ts in marks.items() if name.startswith(_CHANNEL)}
-        return cls(marks.get(_SINCE, ""), channels, _threads(marks.get(_THREADS, "")))
+    def of(cls, cursor: Cursor) -> Self:
+        channels = {name.removeprefix(_CHANNEL): ts for name, ts in cursor.items() if name.startswith(_CHANNEL)}
+        return cls(cursor.get(_SINCE, ""), channels, _threads(cursor.get(_THREADS, "")))
 
     @property
     def channels(self) -> list[str]:

@@ -26,7 +26,7 @@ class Batch:
     """What is stored in one go, and what is to be done after that."""
 
     events: list[InboundEvent] = field(default_factory=list)
-    marks: dict[str, str] = field(default_factory=dict)
+    cursor: dict[str, str] = field(default_factory=dict)
     acks: list[tuple[Link, str]] = field(default_factory=list)
     leaving: list[Link] = field(default_factory=list)
     left: list[Link] = field(default_factory=list)
@@ -132,9 +132,9 @@ class Receiver:
             self.noted(event)
             key = event.session_key
             if event.is_addressed and key.thread:  # whoever answers there speaks to us
-                batch.marks |= self.places.join(key.chat, key.thread, event.message_id)
+                batch.cursor |= self.places.join(key.chat, key.thread, event.message_id)
         if place is not None:
-            batch.marks |= self.places.move(place)
+            batch.cursor |= self.places.move(place)
 
 
 def _live(link: Link, envelope: object) -> _Live:

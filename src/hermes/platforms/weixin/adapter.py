@@ -111,11 +111,11 @@ class WeixinAdapter:
         self._now = parts.now
         self.capabilities = replace(type(self).capabilities, rates=config.rates, sends_per_inbound=config.bubbles)
         self._client = Client(http, config.base_url, config.cdn_url, config.token)
-        marks, news = of_identity(parts.cursor, config.bot_id)
-        self._memory = Memory(marks)
+        cursor, news = of_identity(parts.cursor, config.bot_id)
+        self._memory = Memory(cursor)
         for name, value in news.items():
             self._memory.note(name, value)
-        self._breaker = Breaker.of(marks.get(BREAKER, ""), config.break_seconds)
+        self._breaker = Breaker.of(cursor.get(BREAKER, ""), config.break_seconds)
         self._reader = Reader(config.bot_id, config.account, self._memory.recall)
         self._polls = parts.kept.one(Polls, Polls)
         self._tickets: dict[str, Ticket] = {}
@@ -171,9 +171,9 @@ class WeixinAdapter:
             events = [self._understand(raw) for raw in batch.messages]
             # Weixin has handed these out and never will again: they are stored, with the place behind them, before
             # anything else happens.
-            marks = self._memory.take_marks(batch.cursor)
-            if events or marks:
-                await emit(events, marks)
+            cursor = self._memory.take_marks(batch.cursor)
+            if events or cursor:
+                await emit(events, cursor)
             if not events and loop.time() - asked_at < AT_ONCE_SECONDS:
                 await asyncio.sleep(PAUSE_SECONDS)
 

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import InboundMessage, Marks
+from hermes.core.messages import Cursor, InboundMessage
 from hermes.core.text import storable
 from hermes.platforms.weixin.parse import Remembered
 from hermes.platforms.weixin.wire import number
@@ -52,14 +52,14 @@ class _Last:
 
 
 class Memory:
-    def __init__(self, marks: Marks) -> None:
-        self.cursor = marks.get(CURSOR, "")
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor.get(CURSOR, "")
         self._chats: dict[str, Chat] = {}
         self._last: dict[str, tuple[_Last, ...]] = {}
         self._said: OrderedDict[str, Remembered] = OrderedDict()
-        self._slot = _number(marks.get(NEXT_SLOT, ""))
+        self._slot = _number(cursor.get(NEXT_SLOT, ""))
         self._news: dict[str, str] = {}
-        for name, value in marks.items():
+        for name, value in cursor.items():
             self._restore(name, value)
 
     def _restore(self, name: str, value: str) -> None:

@@ -117,7 +117,7 @@ async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision:
     """Answer a question as the person behind a key. Returns what changed; a refusal is raised."""
     if not may(caller.role, Action.APPROVE_OWN):
         raise refusal(Answered(AnswerOutcome.NOT_YOURS, approval), decision)
-    await gateway.door.meet(caller.sender_id, caller.role)
+    await gateway.requests.meet(caller.sender_id, caller.role)
     answered = await gateway.approvals.answer(
         approval.id,
         allow=decision.allow,

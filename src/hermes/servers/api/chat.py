@@ -60,7 +60,7 @@ class ChatRequest:
 class ChatRoutes:
     def __init__(self, parts: ApiParts, keep_alive_seconds: float) -> None:
         self._gateway = parts.gateway
-        self._door = parts.gateway.door
+        self._requests = parts.gateway.requests
         self._keep_alive_seconds = keep_alive_seconds
         self.calls = OpenRequests()
 
@@ -74,15 +74,15 @@ class ChatRoutes:
         caller, new = request[CALLER], await self._new_messages(asked)
         ask = AgentRequest(RequestKind.CHAT, asked.names.key, caller.sender_id, new, asked.options)
         self._note(asked)
-        async with self._door.ask(ask, role=caller.role) as ticket:
+        async with self._requests.ask(ask, role=caller.role) as handle:
             if not asked.stops_when_left:  # it goes on to its end by itself, whoever leaves
-                return await self._respond(request, ticket, asked)
-            async with self._minding_the_client(request, ticket):
-                answer = await self._respond(request, ticket, asked)
+                return await self._respond(request, handle, asked)
+            async with self._minding_the_client(request, handle):
+                answer = await self._respond(request, handle, asked)
             return web.Response(status=499) if _is_gone(request) else answer  # half an answer is not to be kept
 
-    async def _respond(self, request: web.Request, ticket: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
-        return await (self._stream(request, ticket, asked) if asked.streams else self._answer(ticket, asked))
+    async def _respond(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
+        return await (self._stream(request, handle, asked) if asked.streams else self._answer(handle, asked))
 
     # Reading
 
@@ -107,51 +107,51 @@ class ChatRoutes:
 
     # Answering
 
-    async def _answer(self, ticket: RequestHandle, asked: ChatRequest) -> web.Response:
+    async def _answer(self, handle: RequestHandle, asked: ChatRequest) -> web.Response:
         with self.calls.waiting():
-            result = await results.end_of(ticket, self._door, asked.names, look_seconds=self._keep_alive_seconds)
+            result = await results.end_of(handle, self._requests, asked.names, look_seconds=self._keep_alive_seconds)
         if not results.finish_reason(result):
             raise results.failure(result, asked.names)
-        body = results.completion(result, completion_id=id_of(ticket), created=self._now(), model=asked.model)
+        body = results.completion(result, completion_id=id_of(handle), created=self._now(), model=asked.model)
         response = json_response(body)
         response.headers.update({**asked.names.headers(), **results.outcome_headers(result)})
         return response
 
-    async def _stream(self, request: web.Request, ticket: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
+    async def _stream(self, request: web.Request, handle: RequestHandle, asked: ChatRequest) -> web.StreamResponse:
         stream: EventStream | None = None
         try:
             async with event_stream(request, asked.names.headers()) as stream:
                 telling = ChunkWriter(
-                    stream, asked.names, id_of(ticket), self._now(), asked.model, wants_usage=asked.wants_usage
+                    stream, asked.names, id_of(handle), self._now(), asked.model, wants_usage=asked.wants_usage
                 )
-                await self._tell(ticket, telling)
+                await self._tell(handle, telling)
         except ClientGoneError:
-            log.debug("Client is gone", extra={"session": asked.names.session_id, "turn": ticket.turn_id})
+            log.debug("Client is gone", extra={"session": asked.names.session_id, "turn": handle.turn_id})
         return stream.response if stream is not None else web.Response(status=499)
 
-    async def _tell(self, ticket: RequestHandle, telling: ChunkWriter) -> None:
+    async def _tell(self, handle: RequestHandle, telling: ChunkWriter) -> None:
         """The whole stream, to its proper end whatever happens: a broken encoding tells a client nothing."""
         try:
             with self.calls.waiting():
-                await self._tell_all(ticket, telling)
+                await self._tell_all(handle, telling)
         except ApiError as error:
             await telling.fail(error)
         except ClientGoneError:
             raise
         except Exception:
-            log.exception("Stream failed", extra={"turn": ticket.turn_id})
+            log.exception("Stream failed", extra={"turn": handle.turn_id})
             await telling.fail(internal_error())
         await telling.stream.done()
 
-    async def _tell_all(self, ticket: RequestHandle, telling: ChunkWriter) -> None:
+    async def _tell_all(self, handle: RequestHandle, telling: ChunkWriter) -> None:
         await telling.begin()
-        async for event in follow(ticket, keep_alive_seconds=self._keep_alive_seconds):
+        async for event in follow(handle, keep_alive_seconds=self._keep_alive_seconds):
             if event is not None:
                 if await telling.saw(event):
                     return
                 continue
             await telling.stream.keep_alive()
-            if (result := await results.end_in_store(ticket, self._door)) is not None:
+            if (result := await results.end_in_store(handle, self._requests)) is not None:
                 await telling.end(result)
                 return
 
@@ -161,30 +161,30 @@ class ChatRoutes:
     # A client that goes away
 
     @asynccontextmanager
-    async def _minding_the_client(self, request: web.Request, ticket: RequestHandle) -> AsyncIterator[None]:
+    async def _minding_the_client(self, request: web.Request, handle: RequestHandle) -> AsyncIterator[None]:
         """Stop the turn when its client goes."""
-        watcher = asyncio.create_task(self._stop_when_left(request, ticket), name="watching a client")
+        watcher = asyncio.create_task(self._stop_when_left(request, handle), name="watching a client")
         try:
             yield
         finally:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
             if _is_gone(request):
-                await self._stop(ticket)
+                await self._stop(handle)
 
-    async def _stop_when_left(self, request: web.Request, ticket: RequestHandle) -> None:
+    async def _stop_when_left(self, request: web.Request, handle: RequestHandle) -> None:
         while not _is_gone(request):  # noqa: ASYNC110 - the server tells nobody when a client goes
             await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
-        await self._stop(ticket)
+        await self._stop(handle)
 
-    async def _stop(self, ticket: RequestHandle) -> None:
+    async def _stop(self, handle: RequestHandle) -> None:
         """Ask until it has ended: a request on its way from the queue into its turn is in neither for a moment."""
         for _ in range(TRIES_TO_STOP):
-            state = await self._door.stop(ticket.event_id)
+            state = await self._requests.stop(handle.event_id)
             if state is None or state.status in results.FINAL_STATUS:
                 return
             await asyncio.sleep(LOOK_FOR_CLIENT_SECONDS)
-        log.warning("Turn is slow to stop", extra={"turn": ticket.turn_id})
+        log.warning("Turn is slow to stop", extra={"turn": handle.turn_id})
 
 
 def _read(request: web.Request, body: Json, limits: InputLimits, default_model: str) -> ChatRequest:
@@ -226,9 +226,9 @@ def _refuse_unsupported(body: Json) -> None:
         raise bad_request(message, code="unsupported_parameter", param="functions")
 
 
-def id_of(ticket: RequestHandle) -> str:
+def id_of(handle: RequestHandle) -> str:
     """With the event's id in it, so that `hermes trace` finds what a client asks about."""
-    return f"chatcmpl-{ticket.event_id}"
+    return f"chatcmpl-{handle.event_id}"
 
 
 def internal_error() -> ApiError:

@@ -124,29 +124,29 @@ def approval_required(asked: ApprovalRequested, names: SessionNames) -> ApiError
 
 
 async def end_of(
-    ticket: RequestHandle, door: Requests, names: SessionNames, *, look_seconds: float = LOOK_SECONDS
+    handle: RequestHandle, requests: Requests, names: SessionNames, *, look_seconds: float = LOOK_SECONDS
 ) -> TurnResult:
     """Wait for the end of the turn; an approval it meets on the way is raised."""
-    ticket.only = (ApprovalRequested, TurnEnded)
+    handle.only = (ApprovalRequested, TurnEnded)
     while True:
-        first = await ticket.within(look_seconds)
+        first = await handle.within(look_seconds)
         if first is None:
-            if (result := await end_in_store(ticket, door)) is not None:
+            if (result := await end_in_store(handle, requests)) is not None:
                 return result
             continue
-        for event in (first, *ticket.ready()):
+        for event in (first, *handle.ready()):
             if isinstance(event, ApprovalRequested):
                 raise approval_required(event, names)
             if isinstance(event, TurnEnded):
                 return event.result
 
 
-async def end_in_store(ticket: RequestHandle, door: Requests) -> TurnResult | None:
+async def end_in_store(handle: RequestHandle, requests: Requests) -> TurnResult | None:
     """How it ended, if it did so without a word: a request that is stopped while it waits in line has no turn."""
-    state = await door.state_of(ticket.event_id)
+    state = await requests.state_of(handle.event_id)
     if state is None or state.status not in FINAL_STATUS:
         return None
-    if await ticket.has_news(LAST_WORD_SECONDS):  # it ended just now: its last words come first, then its end
+    if await handle.has_news(LAST_WORD_SECONDS):  # it ended just now: its last words come first, then its end
         return None
     return result_of(state)
 

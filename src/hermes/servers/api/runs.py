@@ -198,12 +198,12 @@ class RunReader:
 
     def __init__(self, gateway: Gateway, feeds: RunFeeds) -> None:
         self._gateway = gateway
-        self._door = gateway.door
+        self._requests = gateway.requests
         self._feeds = feeds
 
     async def find(self, event_id: str, caller: Caller) -> Run | None:
         """The run of an event, if it is one and this caller may see it."""
-        state = await self._door.state_of(storable(event_id))
+        state = await self._requests.state_of(storable(event_id))
         is_theirs = state is not None and (caller.sees_all or state.row.sender_id == caller.sender_id)
         if state is None or not is_theirs or state.row.kind != "request":
             return None
@@ -214,7 +214,7 @@ class RunReader:
         return replace(run, answer=await self._gateway.db.read(_answer, run.state, len(run.request.messages)))
 
     async def again(self, run: Run) -> Run:
-        state = await self._door.state_of(run.event_id)
+        state = await self._requests.state_of(run.event_id)
         return await self.whole(replace(run, state=state or run.state))
 
     async def feed(self, run: Run) -> RunFeed:
@@ -264,7 +264,7 @@ class RunReader:
 
     async def _look_for_end(self, run: Run) -> None:
         """What is stopped before it begins says nothing on the bus."""
-        state = await self._door.state_of(run.event_id)
+        state = await self._requests.state_of(run.event_id)
         if state is not None and state.status in results.FINAL_STATUS:
             self._feeds.ended(run.event_id)
 
@@ -289,7 +289,7 @@ class Runs:
         place_of_response: PlaceOfResponse | None,
     ) -> None:
         self._gateway = parts.gateway
-        self._door = parts.gateway.door
+        self._requests = parts.gateway.requests
         self._feeds = feeds
         self._reader = RunReader(parts.gateway, feeds)
         self._limits = limits
@@ -321,8 +321,8 @@ class Runs:
         is_new = False
         try:
             dedupe = f"run:{caller.sender_id}:{key}" if key else ""
-            async with self._door.ask(asked, key=dedupe, event_id=event_id, role=caller.role) as ticket:
-                is_new = ticket.is_new
+            async with self._requests.ask(asked, key=dedupe, event_id=event_id, role=caller.role) as handle:
+                is_new = handle.is_new
         finally:
             if not is_new:
                 self._feeds.discard(event_id)
@@ -338,7 +338,7 @@ class Runs:
         if row is None or first is None or not is_same:
             message = f"This {IDEMPOTENCY_KEY} was used for another run. Take a new one."
             raise ApiError(422, message, code="idempotency_key_reused", param=IDEMPOTENCY_KEY)
-        state = await self._door.state_of(row.id)
+        state = await self._requests.state_of(row.id)
         status = state.status if state is not None else "queued"
         return _accepted(row.id, status, SessionNames(first.session_key.chat, is_named=True))
 
@@ -407,7 +407,7 @@ class Runs:
         asked = await self._gateway.db.read(stored_approvals.of_turn, run.turn_id) if run.turn_id else []
         approval = _chosen(run, asked, wanted, now=self._gateway.clock.now())
         answered = await approvals.answer(self._gateway, caller, approval, decision)
-        run = replace(run, state=await self._door.state_of(run.event_id) or run.state)
+        run = replace(run, state=await self._requests.state_of(run.event_id) or run.state)
         return json_response(
             {
                 "run_id": run_id_of(run.event_id),
@@ -425,7 +425,7 @@ class Runs:
     async def stop(self, request: web.Request) -> web.Response:
         """Answers at once. What takes a while to end is asked again, beside the answer, until it has."""
         run = await self._run(request)
-        state = await self._door.stop(run.event_id) or run.state
+        state = await self._requests.stop(run.event_id) or run.state
         run = replace(run, state=state)
         if run.is_over:
             self._feeds.ended(run.event_id)
@@ -442,7 +442,7 @@ class Runs:
         for pause in STOP_AGAIN_SECONDS:
             await asyncio.sleep(pause)
             try:
-                state = await self._door.stop(event_id)
+                state = await self._requests.stop(event_id)
             except StoreIsDownError:
                 continue
             if state is None or state.status in results.FINAL_STATUS:

@@ -181,15 +181,15 @@ class SessionRoutes:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         names, asked = await self._parse_request(request)
-        async with self._gateway.door.ask(asked, role=request[CALLER].role) as ticket:
+        async with self._gateway.requests.ask(asked, role=request[CALLER].role) as handle:
             with self.calls.waiting():
-                result = await results.end_of(ticket, self._gateway.door, names)
+                result = await results.end_of(handle, self._gateway.requests, names)
         if not (reason := results.finish_reason(result)):
             raise results.failure(result, names)
-        run = await self._run(ticket.event_id, asked)
+        run = await self._run(handle.event_id, asked)
         body = {
             "object": "session.chat",
-            "run_id": run_id_of(ticket.event_id),
+            "run_id": run_id_of(handle.event_id),
             "session_id": names.session_id,
             "turn_id": result.turn_id,
             "message": {
@@ -216,7 +216,7 @@ class SessionRoutes:
         stream: EventStream | None = None
         is_stored = False
         try:
-            async with self._gateway.door.ask(asked, event_id=event_id, role=request[CALLER].role):
+            async with self._gateway.requests.ask(asked, event_id=event_id, role=request[CALLER].role):
                 is_stored = True
             run = await self._run(event_id, asked)
             async with event_stream(request, names.headers()) as stream:
@@ -248,7 +248,7 @@ class SessionRoutes:
         return names, AgentRequest(RequestKind.CHAT, key, request[CALLER].sender_id, messages, options)
 
     async def _run(self, event_id: str, asked: AgentRequest) -> Run:
-        state = await self._gateway.door.state_of(event_id)
+        state = await self._gateway.requests.state_of(event_id)
         assert state is not None  # noqa: S101 - it was just stored
         return await self._reader.whole(Run(state, asked))
 

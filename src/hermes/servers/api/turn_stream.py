@@ -17,7 +17,7 @@ KEEP_ALIVE_SECONDS = 10.0
 
 
 async def follow(
-    ticket: RequestHandle, *, least_seconds: float = LEAST_SECONDS, keep_alive_seconds: float = KEEP_ALIVE_SECONDS
+    handle: RequestHandle, *, least_seconds: float = LEAST_SECONDS, keep_alive_seconds: float = KEEP_ALIVE_SECONDS
 ) -> AsyncIterator[TurnEvent | None]:
     """The turn's events until its end, which is the last one; None is a pause in which nothing happened.
 
@@ -29,7 +29,7 @@ async def follow(
     loop = asyncio.get_running_loop()
     while True:
         if not waiting:
-            event = await ticket.within(keep_alive_seconds)
+            event = await handle.within(keep_alive_seconds)
             if event is None:
                 yield None
                 continue
@@ -38,7 +38,7 @@ async def follow(
         if isinstance(event, TextArrived):
             if (pause := next_text_at - loop.time()) > 0:
                 await asyncio.sleep(pause)
-            waiting.extend(ticket.ready())
+            waiting.extend(handle.ready())
             event = _gathered(event, waiting)
             next_text_at = loop.time() + least_seconds
         yield event

@@ -344,7 +344,7 @@ class Supervisor:
 
     async def _build(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> Adapter:
         values = {**account.config.values, **self._extras.get(account.key.platform, {})}
-        cursor = await self._db.read(people.marks, account.key.platform, account.key.account)
+        cursor = await self._db.read(people.cursor, account.key.platform, account.key.account)
         parts = AdapterParts(
             account.key.account,
             values,

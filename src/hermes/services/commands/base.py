@@ -121,7 +121,7 @@ class CommandParts:
     clock: Clock
     lanes: Lanes
     approvals: Approvals
-    letters: OutboxWriter
+    outbox_writer: OutboxWriter
     config: Callable[[], Config]
     status: Callable[[], Awaitable[dict[str, Any]]]
     adapter_of: Callable[[Target], Adapter | None]
@@ -264,9 +264,13 @@ class Dispatcher:
             return False
 
     async def _settle(self, event_id: str, message: OutboundMessage | None) -> None:
-        rows = self._parts.letters.rows(message, OutboxKind.REPLY, key=f"ob_{event_id}") if message is not None else []
+        rows = (
+            self._parts.outbox_writer.rows(message, OutboxKind.REPLY, key=f"ob_{event_id}")
+            if message is not None
+            else []
+        )
         lane = await self._parts.db.write(_settle_with_reply, event_id, rows, now=self._parts.clock.now())
-        self._parts.letters.due(rows)
+        self._parts.outbox_writer.due(rows)
         if lane:
             self._parts.lanes.wake(lane)
 

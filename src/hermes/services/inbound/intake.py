@@ -23,10 +23,10 @@ from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE, BusyMode
 from hermes.core.messages import (
     Attachment,
+    Cursor,
     Ignored,
     InboundEvent,
     InboundMessage,
-    Marks,
     OutboundMessage,
     Press,
     Unreadable,
@@ -114,7 +114,7 @@ class Intake:
         config: Callable[[], Config],
         clock: Clock,
         lanes: Lanes,
-        letters: OutboxWriter,
+        outbox_writer: OutboxWriter,
         actions: Acts,
         strangers: Strangers,
         on_arrival: Callable[[AccountKey, int], None] = lambda *_: None,
@@ -130,7 +130,7 @@ class Intake:
         self._config = config
         self._clock = clock
         self._lanes = lanes
-        self._letters = letters
+        self._outbox_writer = outbox_writer
         self._actions = actions
         self._strangers = strangers
         self._on_arrival = on_arrival
@@ -142,7 +142,7 @@ class Intake:
         self._told = Throttle(STRANGER_TOLD_EVERY_SECONDS)
         self._shown_code = Throttle(CODE_SHOWN_EVERY_SECONDS)
         self._logged = Throttle(STRANGER_TOLD_EVERY_SECONDS)
-        self._overheard = GroupContext()
+        self._group_context = GroupContext()
         self._in_hand: set[str] = set()  # events that are being acted on
         self._newest: dict[str, asyncio.Future[None]] = {}  # the last command of each chat that is at it
         self._acting: set[asyncio.Future[None]] = set()
@@ -150,20 +150,20 @@ class Intake:
     def emit_for(self, account: AccountKey, adapter: Adapter) -> Emit:
         """The ``emit`` that this adapter is handed."""
 
-        async def emit(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+        async def emit(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
             can = adapter.capabilities
             source = BatchSource(account, adapter.identity, can.redelivers, can.sends_per_inbound)
             await self._take(source, events, cursor)
 
         return emit
 
-    async def _take(self, source: BatchSource, events: Sequence[InboundEvent], cursor: Marks | None) -> None:
+    async def _take(self, source: BatchSource, events: Sequence[InboundEvent], cursor: Cursor | None) -> None:
         arrivals = [arrival for event in events if (arrival := self._judge(source, event)) is not None]
         if not arrivals and not cursor:
             return
         stored = await self._store(source, arrivals, cursor)
         for target in stored.unparked:
-            self._letters.due_target(target)
+            self._outbox_writer.due_target(target)
         for begun in stored.begun:
             self._lanes.adopt(begun)
         in_turn = {event_id for begun in stored.begun for event_id in begun.event_ids}
@@ -226,9 +226,9 @@ class Intake:
         if account is None or not most or message.session_key.kind is ChatKind.DM:
             return message
         if isinstance(verdict, Unaddressed) and account.access.answers_in_groups:
-            self._overheard.hear(message, most)
+            self._group_context.hear(message, most)
         if isinstance(verdict, Allowed) and message.is_addressed:
-            return replace(message, overheard=self._overheard.before(message, most))
+            return replace(message, group_context=self._group_context.before(message, most))
         return message
 
     def _kind(self, message: InboundMessage) -> tuple[str, InboundMessage]:
@@ -297,7 +297,7 @@ class Intake:
 
     # Storing
 
-    async def _store(self, source: BatchSource, arrivals: Sequence[Arrival], cursor: Marks | None) -> IntakeResult:
+    async def _store(self, source: BatchSource, arrivals: Sequence[Arrival], cursor: Cursor | None) -> IntakeResult:
         """One transaction.
 
         A platform that will not offer the batch again is kept waiting until it is stored.
@@ -377,13 +377,13 @@ class Intake:
     async def _tell_while_waiting(self, taken: Accepted, message: InboundMessage, mode: BusyMode) -> None:
         words = await self._words(message)
         text = words.TAKEN_INTO_ACCOUNT if mode is BusyMode.STEER else words.WAITS_IN_LINE
-        rows = self._letters.rows(
+        rows = self._outbox_writer.rows(
             OutboundMessage(message.session_key.target, text, reply_to=message.message_id),
             OutboxKind.NOTICE,
             key=f"ob_busy_{mode}_{taken.turn_id}",
         )
         if await self._db.write(_tell_if_queued, taken.event_id, rows, now=self._clock.now()):
-            self._letters.due(rows)
+            self._outbox_writer.due(rows)
 
     def _tell_waiting(self, turn_id: str, message: InboundMessage) -> None:
         """Once for each turn, whoever waits how often: the letter's name makes it so."""
@@ -391,7 +391,7 @@ class Intake:
 
         async def tell() -> None:
             text = (await self._words(message)).WAITS_FOR_APPROVAL
-            await self._send(self._letters.notice(message.session_key.target, text, turn_id=turn_id, key=name))
+            await self._send(self._outbox_writer.notice(message.session_key.target, text, turn_id=turn_id, key=name))
 
         self._spawn(tell())
 
@@ -422,11 +422,11 @@ class Intake:
 
     async def _tell_stranger(self, message: InboundMessage, setting: str) -> None:
         text = (await self._words(message)).STRANGER.format(sender_id=message.sender_id, setting=setting)
-        await self._send(self._letters.notice(message.session_key.target, text))
+        await self._send(self._outbox_writer.notice(message.session_key.target, text))
 
     async def _send(self, rows: Sequence[outbox.Outgoing]) -> None:
         await self._db.write(outbox.enqueue, rows, now=self._clock.now())
-        self._letters.due(rows)
+        self._outbox_writer.due(rows)
 
     def _spawn(self, work: Awaitable[None]) -> asyncio.Future[None]:
         task = asyncio.ensure_future(work)
@@ -465,10 +465,10 @@ class Intake:
     async def _break_off(self, event_id: str, event: InboundMessage | Press, error: Exception) -> None:
         """End an event that cannot be acted on, in words, so that what was written after it goes on."""
         text = (await self._words(event)).COMMAND_FAILED.format(reason=type(error).__name__)
-        rows = self._letters.notice(event.session_key.target, text, key=f"ob_{event_id}")
+        rows = self._outbox_writer.notice(event.session_key.target, text, key=f"ob_{event_id}")
         reason = f"{type(error).__name__}: {error}"
         lane = await self._db.write(_set_aside, event_id, reason, rows, now=self._clock.now())
-        self._letters.due(rows)
+        self._outbox_writer.due(rows)
         self._lanes.wake(lane)
 
     async def run(self) -> None:
@@ -511,7 +511,7 @@ def _store_batch(
     tx: Tx,
     source: BatchSource,
     arrivals: Sequence[Arrival],
-    cursor: Marks | None,
+    cursor: Cursor | None,
     newcomers: Sequence[InboundMessage | Press],
     begin: Begin,
     *,

@@ -28,9 +28,9 @@ MOST_WAITING = 50
 
 
 class Alerts:
-    def __init__(self, db: Database, letters: OutboxWriter, config: Callable[[], Config], clock: Clock) -> None:
+    def __init__(self, db: Database, outbox_writer: OutboxWriter, config: Callable[[], Config], clock: Clock) -> None:
         self._db = db
-        self._letters = letters
+        self._outbox_writer = outbox_writer
         self._config = config
         self._clock = clock
         self._waiting: asyncio.Queue[tuple[str, AccountKey | None]] = asyncio.Queue(MOST_WAITING)
@@ -57,14 +57,14 @@ class Alerts:
             target for target in home_targets(self._config()) if AccountKey(target.platform, target.account) != but
         ]
         alerts = [OutboundMessage(target, f"⚠️ {text}") for target in homes]
-        rows = [row for alert in alerts for row in self._letters.rows(alert, OutboxKind.REPLY)]
+        rows = [row for alert in alerts for row in self._outbox_writer.rows(alert, OutboxKind.REPLY)]
         while rows:
             try:
                 await self._db.write(outbox.enqueue, rows, now=self._clock.now())
                 break
             except StoreIsDownError:
                 await asyncio.sleep(RETRY_SECONDS)
-        self._letters.due(rows)
+        self._outbox_writer.due(rows)
 
 
 class Troubles:

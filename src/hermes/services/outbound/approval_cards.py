@@ -91,8 +91,10 @@ class ApprovalCards:
             question=approval.question,
             where=approval.where_run,
         )
-        letters = [self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)]
-        return [letter for letter in letters if letter is not None]
+        outbox_writer = [
+            self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)
+        ]
+        return [letter for letter in outbox_writer if letter is not None]
 
     def _card(self, tx: Tx, row: OutboxRow, approval: Approval, about: str, end: str, now: float) -> Outgoing | None:
         target = Target.parse(row.target)

@@ -65,7 +65,7 @@ class Delivery:
         config: Callable[[], Config],
         clock: Clock,
         owner: str,
-        pacer: RateLimiter,
+        rate_limiter: RateLimiter,
         on_sent: Callable[[Target], None] = lambda _: None,
         on_refused: Callable[[Target, PlatformError], None] = lambda *_: None,
     ) -> None:
@@ -74,7 +74,7 @@ class Delivery:
         self._config = config
         self._clock = clock
         self._owner = owner
-        self._pacer = pacer
+        self._rate_limiter = rate_limiter
         self._on_sent = on_sent
         self._on_refused = on_refused
         self._orphans = Orphans(db, "targets", clock, owner)
@@ -180,7 +180,7 @@ class Delivery:
     async def _first(self, target: str) -> tuple[BegunDelivery | None, Slot]:
         if (handed := self._handed.pop(target, None)) is not None:
             return handed
-        place = self._place_now(target) or await self._pacer.final(Target.parse(target))
+        place = self._place_now(target) or await self._rate_limiter.final(Target.parse(target))
         try:
             begun = await self._db.claim(
                 outbox.take,
@@ -197,7 +197,7 @@ class Delivery:
 
     def _place_now(self, target: str) -> Slot | None:
         try:
-            return self._pacer.at_once(Target.parse(target))
+            return self._rate_limiter.at_once(Target.parse(target))
         except ValueError:  # a damaged row, which is told so when it is its turn
             return NO_LIMITS
 
@@ -266,7 +266,7 @@ class Delivery:
         except PlatformError as error:
             self._on_refused(target, error)
             if isinstance(error, RateLimitedError):
-                self._pacer.hold(target, error.retry_after, in_all=error.in_all)
+                self._rate_limiter.hold(target, error.retry_after, in_all=error.in_all)
             outcome = self._refused(sending, error)
             return self._with_word(sending, body, outcome) if isinstance(error, RejectedError) else outcome
         except Exception as error:

@@ -79,10 +79,10 @@ class _Draft:
 
 
 class Media:
-    def __init__(self, spool: Spool, letters: OutboxWriter, voices: Synthesizer) -> None:
+    def __init__(self, spool: Spool, outbox_writer: OutboxWriter, synthesizer: Synthesizer) -> None:
         self._spool = spool
-        self._letters = letters
-        self._voices = voices
+        self._outbox_writer = outbox_writer
+        self._synthesizer = synthesizer
 
     async def compose(
         self,
@@ -108,7 +108,7 @@ class Media:
             self._write(draft, text)
             return ComposedReply(draft.rows)
         taken = await self._take_all(found, ctx(), draft)
-        groups = _grouped(taken, self._letters.capabilities(message.target).album_limit)
+        groups = _grouped(taken, self._outbox_writer.capabilities(message.target).album_limit)
         self._arrange([await asyncio.to_thread(self._bound, group) for group in groups], draft)
         return ComposedReply(draft.rows, draft.files, draft.refused)
 
@@ -116,7 +116,7 @@ class Media:
         self, target: Target, made: GeneratedFile, lane: str, turn_id: str = "", words: Texts = ENGLISH
     ) -> OutgoingFiles:
         """A file that we made, in the spool and ready to go; ToolError when this chat cannot take it."""
-        limits = self._letters.capabilities(target)
+        limits = self._outbox_writer.capabilities(target)
         if not limits.media:
             raise ToolError(words.FILE_HERE_CANNOT)
         if len(made.data) > limits.upload_limit_bytes:
@@ -128,13 +128,13 @@ class Media:
             raise ToolError(words.FILE_NOT_COPIED.format(reason=error.strerror)) from error
         file = Attachment(made.kind, path=str(path), name=made.name, mime=made.mime, size=len(made.data))
         message = OutboundMessage(target, "", attachment=file)
-        rows = self._letters.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=made.key)
+        rows = self._outbox_writer.rows(message, OutboxKind.REPLY, turn_id=turn_id, key=made.key)
         return OutgoingFiles(rows, [OutboxFile(made.key, 0, lane, made.name)])
 
     async def _take_all(
         self, found: Sequence[media.TextPart | WantedFile], ctx: ToolContext, draft: _Draft
     ) -> list[str | Ready]:
-        limits = self._letters.capabilities(draft.to.target)
+        limits = self._outbox_writer.capabilities(draft.to.target)
         taken: list[str | Ready] = []
         count = 0
         for piece in found:
@@ -169,7 +169,7 @@ class Media:
             return file
         try:
             sound = await asyncio.to_thread(Path(file.path).read_bytes)
-            speech = await self._voices.as_wanted(sound, as_voice=True)
+            speech = await self._synthesizer.as_wanted(sound, as_voice=True)
             if not speech.is_voice:
                 return file
             path = await asyncio.to_thread(self._spool.put, speech.data, row_id)
@@ -205,7 +205,7 @@ class Media:
 
     def _arrange(self, groups: Sequence[str | list[Ready]], draft: _Draft) -> None:
         """Rows in the order of the text. Pictures in a row are an album; a short text before one file its caption."""
-        limits = self._letters.capabilities(draft.to.target)
+        limits = self._outbox_writer.capabilities(draft.to.target)
         match groups:
             case [str(text), [Ready() as only]] if not draft.preview and _is_caption(text, only, limits):
                 self._send(draft, [only], text)
@@ -223,7 +223,7 @@ class Media:
         message, reply_to = draft.to, self._reply_to(draft)
         if (text, reply_to) != (message.text, message.reply_to):
             message = replace(message, text=text, reply_to=reply_to)
-        draft.rows += self._letters.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, replaces=draft.preview)
+        draft.rows += self._outbox_writer.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, replaces=draft.preview)
         draft.preview = ""
 
     def _send(self, draft: _Draft, files: Sequence[Ready], text: str = "") -> None:
@@ -236,7 +236,7 @@ class Media:
             album=tuple(other.attachment for other in others),
         )
         # A letter of its own: when the platform refuses a file, the words behind it go out all the same.
-        draft.rows += self._letters.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, key=first.row_id)
+        draft.rows += self._outbox_writer.rows(message, OutboxKind.REPLY, turn_id=draft.turn_id, key=first.row_id)
         names = [display_name(file.attachment.name) for file in files]
         draft.files += [OutboxFile(first.row_id, position, draft.lane, name) for position, name in enumerate(names)]
 

@@ -98,18 +98,18 @@ class Presenter:
         self,
         db: Database,
         bus: EventBus,
-        letters: OutboxWriter,
+        outbox_writer: OutboxWriter,
         adapter_of: Callable[[Target], Adapter | None],
         config: Callable[[], Config],
-        pacer: RateLimiter,
+        rate_limiter: RateLimiter,
         pace: PresenterTiming = DEFAULT_PACE,
     ) -> None:
         self._db = db
         self._bus = bus
-        self._letters = letters
+        self._outbox_writer = outbox_writer
         self._adapter_of = adapter_of
         self._config = config
-        self._pacer = pacer
+        self._rate_limiter = rate_limiter
         self._pace = pace
         self._shows: dict[str, _Show] = {}
         self._last_calls: set[asyncio.Task[None]] = set()
@@ -209,7 +209,7 @@ class Presenter:
         pause = self._pace.typing_every_seconds
         adapter = self._adapter_of(show.target)
         if adapter is not None and adapter.capabilities.typing and isinstance(adapter, ShowsTyping):
-            if (place := self._pacer.at_once(show.target, Urgency.SIGN)) is None:
+            if (place := self._rate_limiter.at_once(show.target, Urgency.SIGN)) is None:
                 pause = min(pause, TRY_AGAIN_SECONDS)
             else:
                 show.has_typed = True
@@ -239,7 +239,7 @@ class Presenter:
             await call
         except PlatformError as error:
             if isinstance(error, RateLimitedError):
-                self._pacer.hold(show.target, error.retry_after, in_all=error.in_all)
+                self._rate_limiter.hold(show.target, error.retry_after, in_all=error.in_all)
             log.debug("Sign of life not shown", extra={"turn": show.turn_id, "reason": str(error)})
             return False
         finally:
@@ -281,7 +281,7 @@ class Presenter:
     async def _show_text(self, adapter: Adapter, show: _Show) -> None:
         if not self._news(adapter.capabilities, show) or not await self._is_ready(show):
             return
-        place = None if show.is_closing else await self._pacer.edit(show.target)
+        place = None if show.is_closing else await self._rate_limiter.edit(show.target)
         # Looked at again: the newest text counts, and meanwhile the turn may have come to its end.
         text = self._news(adapter.capabilities, show) if place is not None else ""
         if place is None or not text:
@@ -310,11 +310,13 @@ class Presenter:
 
     async def _send_preview(self, show: _Show, text: str, place: Slot) -> None:
         """Stored, and begun in the place that it has: so it does not wait among the finals."""
-        rows = self._letters.rows(OutboundMessage(show.target, text), OutboxKind.PREVIEW, turn_id=show.turn_id)[:1]
+        rows = self._outbox_writer.rows(OutboundMessage(show.target, text), OutboxKind.PREVIEW, turn_id=show.turn_id)[
+            :1
+        ]
         show.preview = rows[0].id
         try:
-            begun = await self._db.write(self._store, rows, place, now=self._letters.now())
-            self._letters.stored(rows, begun, place)
+            begun = await self._db.write(self._store, rows, place, now=self._outbox_writer.now())
+            self._outbox_writer.stored(rows, begun, place)
         finally:
             if not place.is_handed_on:
                 place.give_back()
@@ -322,7 +324,7 @@ class Presenter:
 
     def _store(self, tx: Tx, rows: Sequence[Outgoing], place: Slot, *, now: float) -> BegunDelivery | None:
         outbox.enqueue(tx, rows, now=now)
-        return self._letters.begin_within(tx, rows, place, now=now)
+        return self._outbox_writer.begin_within(tx, rows, place, now=now)
 
     async def _tell_lines(self, show: _Show) -> None:
         """Where nothing can be edited, a few messages tell what is being done."""
@@ -330,6 +332,6 @@ class Presenter:
         text = "\n".join(line.shown for line in show.lines[show.lines_told :][-LINES_SHOWN:])
         show.lines_told = len(show.lines)
         show.notices += 1
-        rows = self._letters.notice(show.target, text, turn_id=show.turn_id)
-        await self._db.write(outbox.enqueue, rows, now=self._letters.now())
-        self._letters.due(rows)
+        rows = self._outbox_writer.notice(show.target, text, turn_id=show.turn_id)
+        await self._db.write(outbox.enqueue, rows, now=self._outbox_writer.now())
+        self._outbox_writer.due(rows)

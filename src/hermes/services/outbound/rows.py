@@ -38,12 +38,12 @@ class OutboxWriter:
         capabilities: Callable[[Target], Capabilities | None],
         config: Callable[[], Config],
         clock: Clock,
-        courier: DeliveryQueue,
+        delivery_queue: DeliveryQueue,
     ) -> None:
         self._capabilities = capabilities
         self._config = config
         self._clock = clock
-        self._courier = courier
+        self._delivery_queue = delivery_queue
 
     def rows(
         self, message: OutboundMessage, kind: OutboxKind, *, turn_id: str = "", replaces: str = "", key: str = ""
@@ -96,12 +96,12 @@ class OutboxWriter:
     def due(self, rows: Iterable[Outgoing]) -> None:
         """Tell delivery, once the rows are committed."""
         for target in {row.target for row in rows}:
-            self._courier.wake(target)
+            self._delivery_queue.wake(target)
 
     @contextmanager
     def place_for(self, rows: Sequence[Outgoing]) -> Iterator[Slot | None]:
         """The place of the first of these rows, if it can be sent at once; unused, it is given back."""
-        place = self._courier.reserve(rows[0].target) if rows else None
+        place = self._delivery_queue.reserve(rows[0].target) if rows else None
         try:
             yield place
         finally:
@@ -110,18 +110,18 @@ class OutboxWriter:
 
     def begin_within(self, tx: Tx, rows: Sequence[Outgoing], place: Slot | None, *, now: float) -> BegunDelivery | None:
         """In the transaction that stores these rows: begin the first of them, if it has a place."""
-        return self._courier.begin_within(tx, rows[0].target, now=now) if rows and place is not None else None
+        return self._delivery_queue.begin_within(tx, rows[0].target, now=now) if rows and place is not None else None
 
     def stored(self, rows: Sequence[Outgoing], begun: BegunDelivery | None, place: Slot | None) -> None:
         """Tell delivery what was committed, and what of it was begun."""
         if begun is not None and place is not None:
             place.is_handed_on = True
-            self._courier.adopt(begun, place)
+            self._delivery_queue.adopt(begun, place)
         else:
             self.due(rows)
 
     def due_target(self, target: str) -> None:
-        self._courier.wake(target)
+        self._delivery_queue.wake(target)
 
     def _lifetime(self, kind: OutboxKind) -> float:
         times = self._config().delivery

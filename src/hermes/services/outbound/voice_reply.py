@@ -16,10 +16,10 @@ from hermes.store.outbox import OutboxKind
 
 
 class VoiceReply:
-    def __init__(self, voices: Synthesizer, media: Media, letters: OutboxWriter) -> None:
-        self._voices = voices
+    def __init__(self, synthesizer: Synthesizer, media: Media, outbox_writer: OutboxWriter) -> None:
+        self._synthesizer = synthesizer
         self._media = media
-        self._letters = letters
+        self._outbox_writer = outbox_writer
 
     async def say(self, target: Target, text: str, words: Texts, *, lane: str, turn_id: str) -> OutgoingFiles | None:
         """The voice message, or a word on why there is none; None when there is nothing to say.
@@ -29,9 +29,9 @@ class VoiceReply:
         said = speakable(text)
         if not said:
             return None
-        limits = self._letters.capabilities(target)
+        limits = self._outbox_writer.capabilities(target)
         try:
-            speech = await self._voices.say(trim(said, LONGEST, TextUnit.CHARACTERS), as_voice=limits.voice)
+            speech = await self._synthesizer.say(trim(said, LONGEST, TextUnit.CHARACTERS), as_voice=limits.voice)
             is_voice = speech.is_voice and limits.voice
             kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
             made = GeneratedFile(speech.data, f"answer{speech.ending}", speech.mime, kind, new_id("ob"))
@@ -39,5 +39,5 @@ class VoiceReply:
         except ToolError as error:
             told = words.NOT_SAID.format(reason=one_line(visible(str(error)), 300).rstrip("."))
             return OutgoingFiles(
-                self._letters.rows(OutboundMessage(target, told), OutboxKind.REPLY, turn_id=turn_id), ()
+                self._outbox_writer.rows(OutboundMessage(target, told), OutboxKind.REPLY, turn_id=turn_id), ()
             )

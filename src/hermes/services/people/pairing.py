@@ -84,7 +84,7 @@ class Pairings:
         self,
         db: Database,
         clock: Clock,
-        letters: OutboxWriter,
+        outbox_writer: OutboxWriter,
         home: Path,
         home_targets: Callable[[], Sequence[Target]],
         language: Callable[[], str] = lambda: "",
@@ -92,7 +92,7 @@ class Pairings:
         """``language`` is the owner's choice for everybody, '' where there is none."""
         self._db = db
         self._clock = clock
-        self._letters = letters
+        self._outbox_writer = outbox_writer
         self._home = home
         self._home_targets = home_targets
         self._language = language
@@ -114,7 +114,7 @@ class Pairings:
 
     async def meet(self, message: InboundMessage, account: str) -> None:
         """Answer a stranger with their code. The owner's home channel hears of each of them once."""
-        self._letters.due(await self._db.write(self._meet, message, account, now=self._clock.now()))
+        self._outbox_writer.due(await self._db.write(self._meet, message, account, now=self._clock.now()))
 
     def _meet(self, tx: Tx, message: InboundMessage, account: str, *, now: float) -> list[Outgoing]:
         """Note that they ask, and store what is said of it: whoever asks a second time is no news to the owner."""
@@ -127,7 +127,7 @@ class Pairings:
         text = words.TOO_MANY_STRANGERS
         if asked.code:
             text = words.PAIRING.format(code=asked.code, platform=key.platform)
-        rows = self._letters.notice(key.target, text)
+        rows = self._outbox_writer.notice(key.target, text)
         if asked.is_new or not asked.code:
             at_home = words_of(pick(self._language(), asked.home_language))
             card = self._card(at_home, key.platform, message.sender_id, name, asked.code)
@@ -175,7 +175,7 @@ class Pairings:
         rows: list[Outgoing] = []
         for number, target in enumerate(targets):
             letter = replace(message, target=target)
-            rows += self._letters.rows(letter, OutboxKind.REPLY, key=_name_of_card(name, number))
+            rows += self._outbox_writer.rows(letter, OutboxKind.REPLY, key=_name_of_card(name, number))
         return rows
 
     def _ended_cards(self, tx: Tx, pairing: Pairing, by: str, *, is_in: bool, now: float) -> list[Outgoing]:
@@ -188,7 +188,7 @@ class Pairings:
             group = _name_of_card(f"{pairing.platform}_{self._code(pairing)}", number)
             outbox.withdraw(tx, group, reason="decided before it was delivered", now=now)
             for row in outbox.of_group(tx, group)[-1:]:  # the part with the buttons
-                if self._letters.capabilities(Target.parse(row.target)).edits:
+                if self._outbox_writer.capabilities(Target.parse(row.target)).edits:
                     who = codec.load_outbound(row.body).text.partition("\n")[0]
                     ended.append(in_place_of(row, f"{who}\n\n{end}", now=now))
         return ended
@@ -230,7 +230,7 @@ class Pairings:
         approval = await self._with_code(platform, code, let_in, words, is_at_machine=is_at_machine, now=now)
         pairing = approval.pairing
         self._approved.add((pairing.platform, pairing.user_id))
-        self._letters.due_target(str(_target(pairing)))
+        self._outbox_writer.due_target(str(_target(pairing)))
         log.info("Let in", extra={"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by})
         return approval
 
@@ -283,7 +283,7 @@ class Pairings:
         outcome = await self._db.write(look)
         if isinstance(outcome, GatewayError):  # returned, not raised: a wrong code has to be counted
             raise outcome
-        self._letters.due(outcome[1])
+        self._outbox_writer.due(outcome[1])
         return outcome[0]
 
     def _let_in(self, tx: Tx, pairing: Pairing, by: str, *, is_at_machine: bool, now: float) -> ApprovedPairing:
@@ -306,7 +306,7 @@ class Pairings:
         text = words.LET_IN_NAMED.format(name=pairing.name) if pairing.name else words.LET_IN
         welcome = OutboundMessage(_target(pairing), text)
         key = f"ob_in_{pairing.platform}_{pairing.user_id}_{pairing.asked_at:.0f}"
-        outbox.enqueue(tx, self._letters.rows(welcome, OutboxKind.REPLY, key=key), now=now)
+        outbox.enqueue(tx, self._outbox_writer.rows(welcome, OutboxKind.REPLY, key=key), now=now)
         kept = PersonRole(person.role) if not is_first else role
         return ApprovedPairing(pairing, kept, is_first)
 

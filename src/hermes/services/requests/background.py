@@ -40,9 +40,9 @@ class Agent:
 
 
 class Background:
-    def __init__(self, db: Database, door: Requests, lanes: Lanes) -> None:
+    def __init__(self, db: Database, requests: Requests, lanes: Lanes) -> None:
         self._db = db
-        self._door = door
+        self._requests = requests
         self._lanes = lanes
 
     async def begin(self, task: str, *, key: str, lane: str, person_id: str) -> None:
@@ -55,7 +55,7 @@ class Background:
             TurnOptions(instructions=BRIEFING, origin=lane, reports=True),
             person_id=person_id,
         )
-        await self._door.submit(request, key=f"{PLATFORM}:{key}", event_id=f"ev_{key}")
+        await self._requests.submit(request, key=f"{PLATFORM}:{key}", event_id=f"ev_{key}")
 
     async def working_for(self, person_id: str) -> list[Agent]:
         return await self._db.read(_agents, person_id) if person_id else []

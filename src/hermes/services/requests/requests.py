@@ -163,20 +163,20 @@ class Requests:
         ``key`` names the request for dedupe: asking twice with one key makes one turn, and ``is_new`` says so.
         ``role`` is that of whoever asks; without one, somebody unknown is a user.
         """
-        ticket = RequestHandle(event_id or new_id("ev"), str(request.session_key))
-        with self._bus.watch(ticket.saw, ticket.lane):
-            ticket.is_new = await self._accept(request, ticket, key, role)
+        handle = RequestHandle(event_id or new_id("ev"), str(request.session_key))
+        with self._bus.watch(handle.saw, handle.lane):
+            handle.is_new = await self._accept(request, handle, key, role)
             try:
-                yield ticket
+                yield handle
             finally:
-                ticket.close()
+                handle.close()
 
     async def submit(
         self, request: AgentRequest, *, key: str = "", event_id: str = "", role: PersonRole | None = None
     ) -> str:
         """Store a request that nobody follows; returns its event id."""
-        async with self.ask(request, key=key, event_id=event_id, role=role) as ticket:
-            return ticket.event_id
+        async with self.ask(request, key=key, event_id=event_id, role=role) as handle:
+            return handle.event_id
 
     async def meet(self, sender_id: str, role: PersonRole | None) -> None:
         """Make sure that whoever asks or answers is a person, and has this role. Cheap after the first time."""
@@ -185,14 +185,14 @@ class Requests:
         await self._db.write(_meet, sender_id, role, now=self._clock.now())
         self._met[sender_id] = role
 
-    async def _accept(self, request: AgentRequest, ticket: RequestHandle, key: str, role: PersonRole | None) -> bool:
+    async def _accept(self, request: AgentRequest, handle: RequestHandle, key: str, role: PersonRole | None) -> bool:
         if not request.person_id:
             await self.meet(request.sender_id, role)
         platform = request.session_key.platform
         incoming = Incoming(
-            id=ticket.event_id,
+            id=handle.event_id,
             keys=(f"{platform}/{storable(key)}",) if key else (),
-            lane=ticket.lane,
+            lane=handle.lane,
             platform=platform,
             account="main",
             kind="request",
@@ -207,7 +207,7 @@ class Requests:
         if begun is not None:
             self._lanes.adopt(begun)
         else:
-            self._lanes.wake(ticket.lane)
+            self._lanes.wake(handle.lane)
         return is_new
 
     def _body_of(self, request: AgentRequest) -> str:

@@ -34,32 +34,32 @@ BRIEFING = (
 
 
 class Subtasks:
-    def __init__(self, db: Database, door: Requests, lanes: Lanes) -> None:
+    def __init__(self, db: Database, requests: Requests, lanes: Lanes) -> None:
         self._db = db
-        self._door = door
+        self._requests = requests
         self._lanes = lanes
 
-    async def run(self, errands: Sequence[Subtask]) -> list[SubtaskResult]:
+    async def run(self, subtasks: Sequence[Subtask]) -> list[SubtaskResult]:
         """All at once, until each has ended. Cancelled, they are stopped; in a drain they stay, to go on later."""
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._one(errand), name=f"errand {errand.key}") for errand in errands]
+                tasks = [group.create_task(self._one(subtask), name=f"errand {subtask.key}") for subtask in subtasks]
         except asyncio.CancelledError:
             if not self._lanes.is_draining:
-                await self._stop(errands)
+                await self._stop(subtasks)
             raise
         return [task.result() for task in tasks]
 
-    async def _one(self, errand: Subtask) -> SubtaskResult:
-        async with self._door.ask(_request(errand), key=_key(errand), event_id=_event_id(errand)) as ticket:
+    async def _one(self, subtask: Subtask) -> SubtaskResult:
+        async with self._requests.ask(_request(subtask), key=_key(subtask), event_id=_event_id(subtask)) as handle:
             while True:
-                state = await self._door.state_of(ticket.event_id)
+                state = await self._requests.state_of(handle.event_id)
                 if state is None:
                     return SubtaskResult("failed", "It was not taken.")
                 if state.row.state not in (InboxState.QUEUED, InboxState.TAKEN):
                     return await self._end_of(state)
-                ticket.turn_id = state.row.turn_id or ticket.turn_id
-                await _some_news(ticket)
+                handle.turn_id = state.row.turn_id or handle.turn_id
+                await _some_news(handle)
 
     async def _end_of(self, state: RequestState) -> SubtaskResult:
         if state.turn is None:
@@ -67,41 +67,41 @@ class Subtasks:
         said = await self._db.read(_last_words, state.turn)
         return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
 
-    async def _stop(self, errands: Sequence[Subtask]) -> None:
+    async def _stop(self, subtasks: Sequence[Subtask]) -> None:
         """Shielded by nothing but its own deadline: whoever cancelled us waits for the end of our processes."""
         try:
             async with asyncio.timeout(STOP_SECONDS):
-                await asyncio.gather(*(self._door.stop(_event_id(errand)) for errand in errands))
+                await asyncio.gather(*(self._requests.stop(_event_id(subtask)) for subtask in subtasks))
         except TimeoutError:
-            log.warning("Errands are slow to stop", extra={"count": len(errands)})
+            log.warning("Errands are slow to stop", extra={"count": len(subtasks)})
 
 
-async def _some_news(ticket: RequestHandle) -> None:
+async def _some_news(handle: RequestHandle) -> None:
     """Wait until the turn ended, or a while: what the bus did not tell is found in the store."""
     try:
         async with asyncio.timeout(LOOK_SECONDS):
-            await ticket.result()
+            await handle.result()
     except TimeoutError:
         return
 
 
-def _key(errand: Subtask) -> str:
-    return f"{PLATFORM}:{errand.key}"
+def _key(subtask: Subtask) -> str:
+    return f"{PLATFORM}:{subtask.key}"
 
 
-def _event_id(errand: Subtask) -> str:
-    return f"ev_{errand.key}"
+def _event_id(subtask: Subtask) -> str:
+    return f"ev_{subtask.key}"
 
 
-def _request(errand: Subtask) -> AgentRequest:
-    options = TurnOptions(instructions=BRIEFING, origin=str(errand.origin), depth=errand.depth)
+def _request(subtask: Subtask) -> AgentRequest:
+    options = TurnOptions(instructions=BRIEFING, origin=str(subtask.origin), depth=subtask.depth)
     return AgentRequest(
         RequestKind.RUN,
-        SessionKey(PLATFORM, ChatKind.DM, errand.key),
-        errand.person_id,
-        (ChatMessage(Role.USER, errand.task),),
+        SessionKey(PLATFORM, ChatKind.DM, subtask.key),
+        subtask.person_id,
+        (ChatMessage(Role.USER, subtask.task),),
         options,
-        person_id=errand.person_id,
+        person_id=subtask.person_id,
     )
 
 

@@ -60,11 +60,11 @@ class TurnApprovals:
             return NewCall(row_id, call)
         seconds = self._parts.config().approvals.seconds_for(work.origin.platform)
         question = self._question(work, need, seconds)
-        letters = self._letters(work, call, question, seconds)
-        own = [row for row in letters if row.target == str(work.origin.target)]
+        outgoing = self._question_rows(work, call, question, seconds)
+        own = [row for row in outgoing if row.target == str(work.origin.target)]
         if own:
             question = replace(question, target=own[-1].target, question_id=own[-1].id)
-        return NewCall(row_id, call, question, letters)
+        return NewCall(row_id, call, question, outgoing)
 
     def _question(self, work: RunningTurn, need: ApprovalNeed, seconds: float) -> Question:
         return Question(
@@ -78,7 +78,7 @@ class TurnApprovals:
             need.where,
         )
 
-    def _letters(self, work: RunningTurn, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
+    def _question_rows(self, work: RunningTurn, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
         """The question for the chat it is put into, and for the home channels where only an admin may answer it."""
         is_for_admins = question.touches_host and not may(work.role, Action.APPROVE_HOST)
         about = approval_cards.render_question(
@@ -94,7 +94,7 @@ class TurnApprovals:
                 work.words,
                 question,
                 seconds=seconds,
-                has_buttons=self._parts.letters.capabilities(target).buttons,
+                has_buttons=self._parts.outbox_writer.capabilities(target).buttons,
                 is_for_admins=is_for_admins and copy is None,
             )
             message = OutboundMessage(
@@ -104,7 +104,7 @@ class TurnApprovals:
                 buttons=approval_cards.buttons(work.words, question),
             )
             name = approval_cards.name_of_question(question.id, copy)
-            return self._parts.letters.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
+            return self._parts.outbox_writer.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
 
         rows = question_rows(work.origin.target)
         for copy, target in enumerate(self._home_channels(work) if is_for_admins else ()):
@@ -125,7 +125,7 @@ class TurnApprovals:
             asked = new.approval
             if asked is None or not _is_waiting(work, new):
                 continue
-            self._parts.letters.due(new.letters)
+            self._parts.outbox_writer.due(new.outgoing)
             event = ApprovalRequested(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
             self._parts.bus.publish(event)
 
@@ -137,7 +137,7 @@ class TurnApprovals:
         work.control.is_ending = True
         shown = await self._last_of_preview(work)
         sleeps = await self._parts.db.write(steps.wait_for_approval, work.begun.claim, work.turn, shown, now=now)
-        self._parts.letters.due(shown)
+        self._parts.outbox_writer.due(shown)
         if sleeps:
             return True
         work.control.is_ending = False
@@ -175,7 +175,7 @@ class TurnApprovals:
 
         def due() -> None:
             if approval.target:
-                self._parts.letters.due_target(approval.target)
+                self._parts.outbox_writer.due_target(approval.target)
 
         output = ToolOutput(text, effect=tell, after=due)
         await self._calls.record(work, index, outcome="refused", result=text, output=output)

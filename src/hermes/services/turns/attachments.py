@@ -61,10 +61,10 @@ class _Tale:
 
 class Attachments:
     def __init__(
-        self, adapter_of: Callable[[Target], Adapter | None], ears: Transcriber, reader: DocumentReader
+        self, adapter_of: Callable[[Target], Adapter | None], transcriber: Transcriber, reader: DocumentReader
     ) -> None:
         self._adapter_of = adapter_of
-        self._ears = ears
+        self._transcriber = transcriber
         self._reader = reader
 
     async def fetch(
@@ -123,7 +123,7 @@ class Attachments:
     async def _hear(self, path: Path, tale: _Tale) -> None:
         try:
             sound = await asyncio.to_thread(path.read_bytes)
-            said = await self._ears.hear(sound, tale.ctx.started_group)
+            said = await self._transcriber.hear(sound, tale.ctx.started_group)
         except (ToolError, OSError) as error:
             reason = one_line(visible(str(error)), 300).rstrip(".")
             tale.lines.append(f"(What is said in it could not be written down: {reason}.)")

@@ -44,7 +44,7 @@ class _TurnEnd:
     messages: Sequence[ChatMessage] = ()
     reply: ModelReply = NO_REPLY
     error_kind: str = ""
-    aloud: OutgoingFiles | None = None
+    voice_reply: OutgoingFiles | None = None
 
     @property
     def is_done(self) -> bool:
@@ -66,8 +66,8 @@ class Endings:
         is_stored = bool(reply.tool_calls) and bool(unanswered(work.history))
         answer = ChatMessage(Role.ASSISTANT, text, tool_calls=reply.tool_calls, thought=reply.thought)
         said = [] if is_stored else [answer]
-        aloud = await self._replies.speak(work, text)
-        return await self._end(work, _TurnEnd(TurnState.DONE, "", shown, said, reply, aloud=aloud))
+        voice_reply = await self._replies.speak(work, text)
+        return await self._end(work, _TurnEnd(TurnState.DONE, "", shown, said, reply, voice_reply=voice_reply))
 
     async def failed(self, work: RunningTurn, reason: str, text: str) -> bool:
         return await self._end(work, _TurnEnd(TurnState.FAILED, reason, text))
@@ -101,14 +101,14 @@ class Endings:
         if preview and not end.text:
             end.text = f"{work.partial.strip()} {work.words.INTERRUPTED_MARK}".strip()
         mail = await self._replies.mail(work, end.text, preview, is_answer=end.is_done) if end.text else ComposedReply()
-        if end.aloud is not None:
-            mail = replace(mail, rows=[*mail.rows, *end.aloud.rows], files=[*mail.files, *end.aloud.files])
+        if end.voice_reply is not None:
+            mail = replace(mail, rows=[*mail.rows, *end.voice_reply.rows], files=[*mail.files, *end.voice_reply.files])
         end.messages = [*end.messages, *mail.note]
-        with self._parts.letters.place_for(mail.rows) as place:
+        with self._parts.outbox_writer.place_for(mail.rows) as place:
             sleeps, sending = await self._parts.db.write(
                 self._write, work, self._stored(end, mail), mail, place, now=self._parts.clock.now()
             )
-            self._parts.letters.stored(mail.rows, sending, place)
+            self._parts.outbox_writer.stored(mail.rows, sending, place)
         self._tell(work, end)
         return sleeps
 
@@ -130,7 +130,7 @@ class Endings:
         """The end of the turn and the beginning of its delivery, in one transaction."""
         outbox_files.note(tx, mail.files)
         sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
-        return sleeps, self._parts.letters.begin_within(tx, ending.replies, place, now=now)
+        return sleeps, self._parts.outbox_writer.begin_within(tx, ending.replies, place, now=now)
 
     def _tell(self, work: RunningTurn, end: _TurnEnd) -> None:
         """Tell whoever waits for the turn; and whoever makes a long talk shorter, if it may become one."""

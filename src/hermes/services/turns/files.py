@@ -28,7 +28,7 @@ class Files:
             lambda lost: self._about_lost(work, lost),
             now=self._parts.clock.now(),
         )
-        self._parts.letters.due(rows)
+        self._parts.outbox_writer.due(rows)
         work.history += told
 
     def _about_lost(self, work: RunningTurn, lost: Sequence[LostFile]) -> list[Outgoing]:
@@ -56,7 +56,7 @@ class Files:
         told = self._about_troubles(work, arrival.troubles)
         now = self._parts.clock.now()
         await self._parts.db.write(steps.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
-        self._parts.letters.due(told)
+        self._parts.outbox_writer.due(told)
         work.history.append(arrival.message)
 
     def _about_troubles(self, work: RunningTurn, troubles: Sequence[str]) -> list[Outgoing]:
@@ -68,4 +68,4 @@ class Files:
     def _letter(self, work: RunningTurn, message: OutboundMessage, name: str) -> list[Outgoing]:
         """Named after the turn, so that one which is taken up again does not tell it twice."""
         key = f"ob_{work.turn.id}.{name}"
-        return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=key)
+        return self._parts.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=key)

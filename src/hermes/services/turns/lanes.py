@@ -86,10 +86,10 @@ class Lanes:
         config: Callable[[], Config],
         clock: Clock,
         owner: str,
-        letters: OutboxWriter,
+        outbox_writer: OutboxWriter,
     ) -> None:
         self._db = db
-        self._letters = letters
+        self._outbox_writer = outbox_writer
         self._runner = runner
         self._compose = compose
         self._config = config
@@ -332,7 +332,7 @@ class Lanes:
             text = words.RENEWED_IDLE if why is ResetMode.IDLE else words.RENEWED_DAILY
             told = text.format(span=words.span(policy.idle_minutes * 60), hour=policy.at_hour)
             # Named by how far the session had come: one that is taken up again can be renewed again.
-            return self._letters.notice(key.target, told, key=f"ob_renewed_{session.id}_{session.seq}")
+            return self._outbox_writer.notice(key.target, told, key=f"ob_renewed_{session.id}_{session.seq}")
 
         return BeginRules(pick, self._compose, renews, tell_renewed)  # type: ignore[arg-type]
 

@@ -27,7 +27,7 @@ class Replies:
     def rows(self, work: RunningTurn, text: str, preview: str) -> list[Outgoing]:
         """A text of ours, in the place of the preview if there is one."""
         message = self._message(work, text)
-        return self._parts.letters.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
+        return self._parts.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, replaces=preview)
 
     async def mail(self, work: RunningTurn, text: str, preview: str, *, is_answer: bool) -> ComposedReply:
         """What goes out at the end. Only the agent's own last words can bring files along."""
@@ -54,4 +54,6 @@ class Replies:
             return None
         if any(name == SPEAKS for name, _ in work.made):  # it has spoken already, in words of its own choice
             return None
-        return await self._parts.aloud.say(work.key.target, text, work.words, lane=work.turn.lane, turn_id=work.turn.id)
+        return await self._parts.voice_reply.say(
+            work.key.target, text, work.words, lane=work.turn.lane, turn_id=work.turn.id
+        )

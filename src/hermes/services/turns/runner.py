@@ -82,7 +82,7 @@ class TurnRunner:
         self._parts.bus.publish(
             TurnStarted(begun.turn.lane, begun.turn.id, begun.is_resumed, begun.event_ids, begun.choices.tool_progress)
         )
-        self._parts.letters.due(begun.letters)
+        self._parts.outbox_writer.due(begun.outgoing)
         return work
 
     def _words(self, begun: BegunTurn) -> Texts:

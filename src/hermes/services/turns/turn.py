@@ -132,7 +132,7 @@ class TurnServices:
     db: Database
     clock: Clock
     bus: EventBus
-    letters: OutboxWriter
+    outbox_writer: OutboxWriter
     previews: Previews
     config: Callable[[], Config]
     model: Callable[[SessionKey, str, str], Model]
@@ -143,7 +143,7 @@ class TurnServices:
     cards: ApprovalCards
     grown: Callable[[FinishedTurn], None]
     media: Media
-    aloud: VoiceReply
+    voice_reply: VoiceReply
 
     def context_of(self, work: RunningTurn, row_id: str = "") -> ToolContext:
         """What a tool may know and touch in this turn. ``row_id`` is the stored call; '' where no call is made."""

@@ -53,7 +53,7 @@ class SqliteConnection:
         self.location = location
         self.path = location.path
         self.name = location.path.name
-        self.keeper = SidecarWriter(location.path.parent)
+        self.sidecar = SidecarWriter(location.path.parent)
         self.readers = [ReaderConnection() for _ in range(limits.readers)]
         self.has_wal = True
         self.connection: sqlite3.Connection | None = None
@@ -119,7 +119,7 @@ class SqliteConnection:
                 sqlite_file.keep_head(self.location)
                 connection = self.location.connect(self._limits)
                 self._choose_journal(connection)
-            self.keeper.watch(connection)
+            self.sidecar.watch(connection)
             self.table_names = schema_repair.tables(connection)
         except BaseException:
             connection.close()

@@ -158,9 +158,9 @@ class SqliteDatabase(Database):
             self._healing.join(None)
         connection = self._file.connection
         if connection is not None:
-            self._file.keeper.committed()
+            self._file.sidecar.committed()
             with contextlib.suppress(sqlite3.Error):  # what is not written down now is at the next start
-                self._file.keeper.keep(sqlite_file.tx_of(connection))
+                self._file.sidecar.keep(sqlite_file.tx_of(connection))
         self._file.close()
 
     def _settle(self, group: list[Job[Any]]) -> None:
@@ -279,13 +279,13 @@ class SqliteDatabase(Database):
                 connection.execute("ROLLBACK")
 
     def _after_commit(self) -> None:
-        if self._file.keeper.committed():
+        if self._file.sidecar.committed():
             with contextlib.suppress(RuntimeError):  # the loop is closed: the end of this thread writes it down
                 self._loop.call_soon_threadsafe(self._loop.call_later, KEEP_AFTER_SECONDS, self._keep_soon)
 
     def _keep_soon(self) -> None:
         if not self._is_closed:
-            job: Job[None] = Job("read", self._file.keeper.keep, (), {}, self._loop.create_future())
+            job: Job[None] = Job("read", self._file.sidecar.keep, (), {}, self._loop.create_future())
             job.future.add_done_callback(_say_if_failed)
             self._submit(job)
 

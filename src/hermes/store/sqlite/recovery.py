@@ -105,8 +105,8 @@ def carry_over(rescued: Path, target: sqlite3.Connection) -> None:
 def _replace(source: sqlite3.Connection, target: sqlite3.Connection, table: str, where: str) -> None:
     names = ", ".join(column.name for column in schema_repair.columns(target, table))
     rows = source.execute(f"SELECT {names} FROM {table} {where}")
-    marks = ", ".join("?" * (names.count(",") + 1))
-    target.executemany(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", rows)
+    cursor = ", ".join("?" * (names.count(",") + 1))
+    target.executemany(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({cursor})", rows)
 
 
 # The damaged file

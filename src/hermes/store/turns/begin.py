@@ -76,7 +76,7 @@ class BegunTurn:
     summary: str = ""
     choices: ChatSettings = NO_CHOICES
     has_lost_files: bool = False
-    letters: Sequence[Outgoing] = ()
+    outgoing: Sequence[Outgoing] = ()
     language: str = ""
 
 
@@ -160,7 +160,7 @@ def _begin(
     now: float,
 ) -> BegunTurn:
     prompt = queued.prompt
-    known, renewed, letters = _session(tx, lane.session_id, prompt, rules, now)
+    known, renewed, outgoing = _session(tx, lane.session_id, prompt, rules, now)
     person = _writer(tx, prompt)
     turn = turns.insert(
         tx,
@@ -188,7 +188,7 @@ def _begin(
         summary=talk.summary,
         choices=lane.choices,
         has_lost_files=bool(lane.files_lost),
-        letters=letters,
+        outgoing=outgoing,
         language=person.language,
     )
 
@@ -204,9 +204,9 @@ def _session(
     if not reason:
         return known.id, "", ()
     transcripts.end(tx, known.id, reason=reason, now=now)
-    letters = rules.tell_renewed(known, _language(tx, prompt), now) if known.seq else ()
-    outbox.enqueue(tx, letters, now=now)
-    return "", reason, letters
+    outgoing = rules.tell_renewed(known, _language(tx, prompt), now) if known.seq else ()
+    outbox.enqueue(tx, outgoing, now=now)
+    return "", reason, outgoing
 
 
 def _writer(tx: Tx, prompt: Prompt) -> Person:

@@ -21,19 +21,19 @@ STEER, QUEUE = "steer", "queue"  # kinds of messages that say for themselves wha
 
 
 def add_message(
-    tx: Tx, held: Claim, turn: Turn, message: ChatMessage, letters: Sequence[Outgoing] = (), *, now: float
+    tx: Tx, held: Claim, turn: Turn, message: ChatMessage, outgoing: Sequence[Outgoing] = (), *, now: float
 ) -> None:
     """One more line before the model speaks: what became of the files that came along; the person is told too."""
     lanes.must_hold(tx, held)
     transcripts.append(tx, turn.session_id, turn.id, [message], now=now)
-    outbox.enqueue(tx, letters, now=now)
+    outbox.enqueue(tx, outgoing, now=now)
 
 
 def tell_lost_files(
     tx: Tx,
     held: Claim,
     turn: Turn,
-    letters: Callable[[Sequence[outbox_files.LostFile]], Sequence[Outgoing]],
+    outgoing: Callable[[Sequence[outbox_files.LostFile]], Sequence[Outgoing]],
     *,
     now: float,
 ) -> tuple[list[ChatMessage], Sequence[Outgoing]]:
@@ -50,7 +50,7 @@ def tell_lost_files(
     lines = [f"{file.name} did not reach the person: {file.reason}" for file in lost]
     told = ChatMessage(Role.USER, "\n".join([UNDELIVERED, *lines]))
     transcripts.append(tx, turn.session_id, turn.id, [told], now=now)
-    rows = letters([file for file in lost if not file.was_told])
+    rows = outgoing([file for file in lost if not file.was_told])
     outbox.enqueue(tx, rows, now=now)
     return [told], rows
 
@@ -141,7 +141,7 @@ def _ask(tx: Tx, turn: Turn, new: NewCall, origin: str, now: float) -> CallState
         approvals.note_granted(tx, asked, **place, by=by, scope=scope, now=now)
         return CallState.ALLOWED
     approvals.ask(tx, asked, **place, now=now)
-    outbox.enqueue(tx, new.letters, now=now)
+    outbox.enqueue(tx, new.outgoing, now=now)
     return CallState.WAITING
 
 

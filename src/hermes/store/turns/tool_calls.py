@@ -51,7 +51,7 @@ class NewCall:
     id: str
     call: ToolCall
     approval: approvals.Question | None = None
-    letters: Sequence[Outgoing] = ()
+    outgoing: Sequence[Outgoing] = ()
 
 
 COLUMNS = (

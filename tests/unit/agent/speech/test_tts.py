@@ -30,7 +30,7 @@ async def fake() -> AsyncIterator[FakeSpeech]:
         yield fake
 
 
-def voices(**tts: object) -> Synthesizer:
+def synthesizer(**tts: object) -> Synthesizer:
     openai = ProviderConfig("openai", "http://127.0.0.1:9/v1", Secret("sk-model"))
     config = Config(Path(), ModelConfig("m", "openai"), {"openai": openai}, tts=TtsConfig(**tts))  # type: ignore[arg-type]
 
@@ -42,7 +42,7 @@ def voices(**tts: object) -> Synthesizer:
 
 async def test_openai_is_sent_only_text_and_what_the_owner_chose(fake: FakeSpeech) -> None:
     fake.key = "sk-voice"
-    speaker = voices(provider="openai", voice="nova", base_url=fake.url, api_key=Secret("sk-voice"))
+    speaker = synthesizer(provider="openai", voice="nova", base_url=fake.url, api_key=Secret("sk-voice"))
     speech = await speaker.say("Hello *there*.", as_voice=True)
     assert (speech.data, speech.is_voice, speech.ending) == (OPUS, True, ".ogg")
     assert fake.spoken == [
@@ -51,19 +51,19 @@ async def test_openai_is_sent_only_text_and_what_the_owner_chose(fake: FakeSpeec
 
 
 async def test_the_models_key_goes_to_no_other_address(fake: FakeSpeech) -> None:
-    await voices(provider="openai", base_url=fake.url).say("Hello.", as_voice=True)
+    await synthesizer(provider="openai", base_url=fake.url).say("Hello.", as_voice=True)
     assert "Authorization" not in fake.headers[0]
 
 
 async def test_elevenlabs_speaks(fake: FakeSpeech) -> None:
     fake.key = "xi-1"
-    speaker = voices(provider="elevenlabs", voice="v/1", base_url=fake.root, elevenlabs_api_key=Secret("xi-1"))
+    speaker = synthesizer(provider="elevenlabs", voice="v/1", base_url=fake.root, elevenlabs_api_key=Secret("xi-1"))
     assert (await speaker.say("Hello.", as_voice=False)).data == MP3
     assert fake.spoken == [{"text": "Hello.", "model_id": "eleven_multilingual_v2", "voice": "v/1"}]
 
 
 async def test_edge_speaks_over_its_socket(fake: FakeSpeech) -> None:
-    speaker = voices(provider="edge", voice="de-DE-KatjaNeural", base_url=fake.root)
+    speaker = synthesizer(provider="edge", voice="de-DE-KatjaNeural", base_url=fake.root)
     assert (await speaker.say("Tom & <Jerry>", as_voice=False)).data == MP3
     assert fake.spoken == [{"voice": "de-DE-KatjaNeural", "input": "Tom &amp; &lt;Jerry&gt;"}]
 
@@ -91,7 +91,7 @@ def test_edges_token_holds_for_five_minutes() -> None:
 async def test_a_refusal_is_told_in_words(fake: FakeSpeech, status: int, text: str, told: str) -> None:
     fake.refuse_next(status, text)
     with pytest.raises(ToolError, match=told):
-        await voices(provider="openai", base_url=fake.url).say("Hello.", as_voice=True)
+        await synthesizer(provider="openai", base_url=fake.url).say("Hello.", as_voice=True)
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,19 @@ async def test_a_refusal_is_told_in_words(fake: FakeSpeech, status: int, text: s
 )
 async def test_whatever_stands_in_the_way_is_told_in_words(tts: dict[str, object], told: str) -> None:
     with pytest.raises(ToolError, match=told):
-        await voices(**tts).say("Hello.", as_voice=True)
+        await synthesizer(**tts).say("Hello.", as_voice=True)
 
 
 async def test_a_voice_that_does_not_know_the_language_is_told(fake: FakeSpeech) -> None:
     with pytest.raises(ToolError, match=r"tts\.voice"):
-        await voices(voice="xx-XX-MuteNeural", base_url=fake.root).say("Hello.", as_voice=True)
+        await synthesizer(voice="xx-XX-MuteNeural", base_url=fake.root).say("Hello.", as_voice=True)
 
 
 async def test_a_text_that_is_too_long_or_says_nothing_is_refused() -> None:
     with pytest.raises(ToolError, match="too long"):
-        await voices().say("a" * (LONGEST + 1), as_voice=True)
+        await synthesizer().say("a" * (LONGEST + 1), as_voice=True)
     with pytest.raises(ToolError, match="nothing in this text"):
-        await voices().say("```\ncode\n```", as_voice=True)
+        await synthesizer().say("```\ncode\n```", as_voice=True)
 
 
 async def test_a_command_gets_the_text_without_a_shell(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_a_command_gets_the_text_without_a_shell(tmp_path: Path) -> None:
     script.chmod(0o755)
     (tmp_path / "sound.wav").write_bytes(wav())
     command = f"{script} {{text_file}} {{output}} {tmp_path}/sound.wav"
-    speech = await voices(provider="command", command=command).say("$(touch /tmp/owned); `id`", as_voice=False)
+    speech = await synthesizer(provider="command", command=command).say("$(touch /tmp/owned); `id`", as_voice=False)
     assert speech.mime in ("audio/wav", "audio/mpeg")
     assert argv_of("a {text_file}; b", {"text_file": "x y; rm"}, "t") == ["a", "x y; rm;", "b"]
 
@@ -166,7 +166,7 @@ async def test_a_program_whose_helper_left_its_group_is_given_up_in_time(tmp_pat
 
 async def test_without_ffmpeg_the_sound_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ffmpeg, "ffmpeg", lambda: "")
-    speech = await voices().as_wanted(wav(), as_voice=True)
+    speech = await synthesizer().as_wanted(wav(), as_voice=True)
     assert (speech.data, speech.mime, speech.is_voice) == (wav(), "audio/wav", False)
 
 

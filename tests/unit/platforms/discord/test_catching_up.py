@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes.core.errors import StoreIsDownError
-from hermes.core.messages import InboundEvent, InboundMessage, Marks
+from hermes.core.messages import Cursor, InboundEvent, InboundMessage
 from hermes.platforms.discord import adapter as adapters
 from hermes.platforms.discord import catchup
 from hermes.platforms.discord.cursors import Places
@@ -52,7 +52,7 @@ def texts(inbox: Inbox) -> list[str]:
 
 
 def is_complete(discord: FakeDiscord) -> bool:
-    return Places.of(discord.marks).session is not None
+    return Places.of(discord.cursor).session is not None
 
 
 async def test_at_the_first_start_nothing_old_is_read(inbox: Inbox) -> None:
@@ -221,7 +221,7 @@ async def test_what_could_not_be_stored_is_read_again(inbox: Inbox) -> None:
 async def test_marks_and_messages_are_stored_together(inbox: Inbox) -> None:
     batches: list[tuple[list[str], dict[str, str]]] = []
 
-    async def look(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def look(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         batches.append(([event.text for event in events if isinstance(event, InboundMessage)], dict(cursor or {})))
 
     async with known(inbox) as discord:
@@ -231,8 +231,8 @@ async def test_marks_and_messages_are_stored_together(inbox: Inbox) -> None:
             await discord.wait_for(lambda: any(texts for texts, _ in batches))
             running.cancel()
             await asyncio.wait({running})
-    [marks] = [marks for texts, marks in batches if texts == ["meanwhile"]]
-    assert marks[f"dm:{direct(7)}"] == said.message_id
+    [cursor] = [cursor for texts, cursor in batches if texts == ["meanwhile"]]
+    assert cursor[f"dm:{direct(7)}"] == said.message_id
 
 
 async def test_threads_in_which_it_takes_part_are_caught_up_and_need_no_mention(inbox: Inbox) -> None:
@@ -400,11 +400,11 @@ async def test_what_was_said_before_the_bot_came_to_a_server_is_not_read(inbox: 
 
 async def test_another_bot_in_the_place_of_the_first_begins_anew(inbox: Inbox) -> None:
     async with known(inbox) as first, FakeDiscord(is_known=False) as second:
-        second.marks, second.identity = first.marks, "999"
-        assert first.marks["identity"] == first.identity
+        second.cursor, second.identity = first.cursor, "999"
+        assert first.cursor["identity"] == first.identity
         second.user_says("long before we came", chat=GROUP)
         async with listening(second, inbox):
-            await second.wait_for(lambda: is_complete(second) and second.marks["identity"] == "999")
+            await second.wait_for(lambda: is_complete(second) and second.cursor["identity"] == "999")
         assert second.resumed == []
         second.forget_sessions()
         second.user_says("while it was down", chat=GROUP)
@@ -416,21 +416,21 @@ async def test_another_bot_in_the_place_of_the_first_begins_anew(inbox: Inbox) -
 async def test_threads_in_which_nobody_spoke_for_long_are_forgotten_and_still_caught_up(inbox: Inbox) -> None:
     async with known(inbox) as discord:
         quiet = discord.user_opens_thread("quiet")
-        marks = {f"channel:{number}": str(number) for number in range(1, 200)} | {f"channel:{quiet}": "5", "dm:6": "6"}
-        discord.marks |= marks
+        cursor = {f"channel:{number}": str(number) for number in range(1, 200)} | {f"channel:{quiet}": "5", "dm:6": "6"}
+        discord.cursor |= cursor
         discord.hidden.add("6")
         said = discord.user_says("after a year", chat=quiet)
         async with listening(discord, inbox):
             await inbox.until(1)
             await discord.wait_for(lambda: is_complete(discord))
     assert inbox.keys == [said.key]
-    left = {name for name in discord.marks if name.startswith(("channel:", "dm:"))}
+    left = {name for name in discord.cursor if name.startswith(("channel:", "dm:"))}
     assert left == {f"channel:{GROUP}", f"channel:{quiet}", f"dm:{direct(7)}", "dm:6"}
 
 
 async def test_a_channel_that_was_quiet_for_longer_than_is_caught_up_is_not_even_asked(inbox: Inbox) -> None:
     async with known(inbox) as discord:
-        discord.marks["since"] = "1"
+        discord.cursor["since"] = "1"
         discord.channels["400"] = {"id": "400", "type": 0, "guild_id": SERVER, "last_message_id": "1000"}
         async with listening(discord, inbox):
             await discord.wait_for(lambda: is_complete(discord))

@@ -259,13 +259,13 @@ def test_the_same_unreadable_event_has_the_same_key() -> None:
 
 def test_what_is_remembered_comes_back_as_it_was() -> None:
     places = Places.of({})
-    marks = places.begin("5")
-    marks |= places.move("500", "90", is_direct=True)
-    marks |= places.move("300", "80", is_direct=False)
-    marks |= places.join("400")
-    marks |= places.add_roles(["950"])
-    marks |= places.remember(Session("s1", 7, "ws://x"))
-    again = Places.of(marks)
+    cursor = places.begin("5")
+    cursor |= places.move("500", "90", is_direct=True)
+    cursor |= places.move("300", "80", is_direct=False)
+    cursor |= places.join("400")
+    cursor |= places.add_roles(["950"])
+    cursor |= places.remember(Session("s1", 7, "ws://x"))
+    again = Places.of(cursor)
     assert (again.since, again.mark("500"), again.mark("300"), again.mark("9")) == ("5", "90", "80", "5")
     assert (again.direct_chats, again.takes_part("400"), again.is_our_role("950")) == (["500"], True, True)
     assert again.session == Session("s1", 7, "ws://x")
@@ -290,7 +290,7 @@ def test_the_thread_that_was_quiet_for_longest_is_forgotten() -> None:
 
 
 def test_damaged_marks_cost_what_they_held_and_nothing_else() -> None:
-    marks = {
+    cursor = {
         "since": "soon",
         "session": "{",
         "threads": "7",
@@ -299,7 +299,7 @@ def test_damaged_marks_cost_what_they_held_and_nothing_else() -> None:
         "channel:3": "y",
         "begun": "a/b",
     }
-    places = Places.of(marks)
+    places = Places.of(cursor)
     assert (places.since, places.session, places.direct_chats) == ("", None, [])
     assert places.begin_session(1000.0)["begun"] == "1000/1"
 

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, UnreachableError
-from hermes.core.messages import Button, InboundEvent, InboundMessage, Marks, OutboundMessage, Unreadable
+from hermes.core.messages import Button, Cursor, InboundEvent, InboundMessage, OutboundMessage, Unreadable
 from hermes.core.ports import Adapter, AnswersPresses, Describes
 from hermes.platforms.discord import adapter as adapters
 from hermes.platforms.discord import connection, interaction_replies
@@ -44,7 +44,7 @@ async def connected(
         discord.adapter() as adapter,
         receiving(adapter, inbox) as running,
     ):
-        await discord.wait_for(lambda: discord.sockets == 1 and "session" in discord.marks)
+        await discord.wait_for(lambda: discord.sockets == 1 and "session" in discord.cursor)
         yield discord, adapter, running
 
 
@@ -54,7 +54,7 @@ async def ends(running: asyncio.Task[None]) -> BaseException | None:
 
 
 def stored(discord: FakeDiscord) -> int:
-    session = Places.of(discord.marks).session
+    session = Places.of(discord.cursor).session
     return session.seq if session is not None else 0
 
 
@@ -86,7 +86,7 @@ async def test_the_session_is_stored_with_the_events_that_it_counts(inbox: Inbox
         discord.user_says("hello")
         await inbox.until(1)
         await discord.wait_for(lambda: stored(discord) == len(discord.sessions["s0"].dispatches))
-    assert inbox.marks["session"] == discord.marks["session"]
+    assert inbox.cursor["session"] == discord.cursor["session"]
 
 
 @pytest.mark.parametrize("kind", [FakeHttpProxy, FakeSocksProxy])
@@ -187,20 +187,20 @@ async def test_a_session_that_discord_forgot_is_told_as_lost_and_a_new_one_begin
             discord.user_says("hello")
             await inbox.until(1)
             await discord.wait_for(lambda: stored(discord) > 1)
-    assert Places.of(discord.marks).session is not None
+    assert Places.of(discord.cursor).session is not None
     assert len(discord.resumed) == 1
 
 
 async def test_a_number_that_discord_never_gave_costs_the_session_and_nothing_else(inbox: Inbox) -> None:
     async with asyncio.timeout(SECONDS), FakeDiscord() as discord, discord.adapter() as adapter:
-        discord.marks["session"] = '{"id": "s0", "seq": 999, "url": ""}'
+        discord.cursor["session"] = '{"id": "s0", "seq": 999, "url": ""}'
         async with discord.adapter() as adapter, receiving(adapter, inbox):
             await discord.wait_for(lambda: len(discord.identified) == 1 and discord.sockets == 1)
 
 
 async def test_a_session_whose_own_address_is_gone_is_resumed_at_the_common_one(inbox: Inbox) -> None:
     async with asyncio.timeout(SECONDS), FakeDiscord() as discord:
-        discord.marks["session"] = '{"id": "s0", "seq": 1, "url": "ws://127.0.0.1:1/"}'
+        discord.cursor["session"] = '{"id": "s0", "seq": 1, "url": "ws://127.0.0.1:1/"}'
         said = discord.user_says("meanwhile")
         async with discord.adapter() as adapter, receiving(adapter, inbox):
             await inbox.until(1)
@@ -360,10 +360,10 @@ async def test_too_many_new_sessions_wait_although_discord_would_begin_them(inbo
         for _ in range(3):
             async with discord.adapter() as adapter, receiving(adapter, inbox):
                 await discord.wait_for(lambda: discord.sockets == 1)
-            discord.marks["session"] = "{}"
-        start, _, count = discord.marks["begun"].partition("/")
+            discord.cursor["session"] = "{}"
+        start, _, count = discord.cursor["begun"].partition("/")
         assert count == "3"
-        discord.marks["begun"] = f"{start}/{MOST_BEGUN}"
+        discord.cursor["begun"] = f"{start}/{MOST_BEGUN}"
         async with discord.adapter() as adapter:
             with pytest.raises(RateLimitedError, match="token"):
                 await adapter.run(inbox)
@@ -518,7 +518,7 @@ async def test_a_press_is_acknowledged_only_when_the_inbox_has_taken_it_and_answ
     taking, taken = asyncio.Event(), asyncio.Event()
     presses: list[InboundEvent] = []
 
-    async def slow(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def slow(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         if events:
             presses.extend(events)
             taking.set()
@@ -613,7 +613,7 @@ async def test_a_slash_command_arrives_and_is_shown_to_whoever_typed_it(inbox: I
 
 async def test_the_bots_own_role_is_its_name_too_also_after_a_restart(inbox: Inbox) -> None:
     async with connected(inbox, is_known=False) as (discord, _, _):
-        await discord.wait_for(lambda: "roles" in discord.marks)
+        await discord.wait_for(lambda: "roles" in discord.cursor)
     async with asyncio.timeout(SECONDS), discord, discord.adapter() as adapter, receiving(adapter, inbox):
         discord.user_says(f"<@&{ROLE}> hello", chat=GROUP, mention_roles=[ROLE])
         message = await inbox.message()

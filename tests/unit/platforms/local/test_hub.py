@@ -9,7 +9,7 @@ import pytest
 
 from hermes.core.errors import StoreIsDownError, UnreachableError, WindowClosedError
 from hermes.core.keys import Target
-from hermes.core.messages import InboundEvent, InboundMessage, Marks, OutboundMessage
+from hermes.core.messages import Cursor, InboundEvent, InboundMessage, OutboundMessage
 from hermes.platforms.local.adapter import LocalAdapter
 from hermes.platforms.local.hub import REMEMBERED_SENDS, LocalHub
 
@@ -26,7 +26,7 @@ class Inbox:
         self.may_store = asyncio.Event()
         self.is_asked = asyncio.Event()
 
-    async def __call__(self, events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def __call__(self, events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         self.is_asked.set()
         await self.may_store.wait()
         self.events.extend(events)
@@ -49,7 +49,7 @@ async def test_submitting_returns_only_when_the_message_is_stored() -> None:
 async def test_a_store_that_is_down_is_told_to_whoever_submitted() -> None:
     hub = LocalHub()
 
-    async def down(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def down(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         raise StoreIsDownError("the disk is full")
 
     submitting = asyncio.create_task(hub.submit("desk", "hello", "k1"))

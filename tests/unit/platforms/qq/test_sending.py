@@ -144,7 +144,7 @@ async def test_another_bot_in_the_place_of_the_first_begins_anew(qq: FakeQQ, inb
         await inbox.message()
         await adapter.send(to_ana("hello", "ob_1"))
     assert (qq.identified, qq.resumed, qq.sent[0].reply_to) == (2, 0, "")
-    assert qq.marks["identity"] == "102000002"
+    assert qq.cursor["identity"] == "102000002"
 
 
 async def test_a_press_gives_the_right_to_one_answer(qq: FakeQQ, clock: FakeClock, inbox: Inbox) -> None:
@@ -541,7 +541,7 @@ async def test_a_press_that_the_store_did_not_take_is_not_acknowledged(qq: FakeQ
     async with qq.adapter() as adapter:
         async with receiving(adapter, inbox) as running:
             await adapter.send(to_ana("May I?", buttons=((Button("Yes", "y"),),)))
-            await qq.wait_for(lambda: "session_id" in qq.marks)
+            await qq.wait_for(lambda: "session_id" in qq.cursor)
             inbox.is_down = True
             qq.user_presses(qq.sent[0], "y")
             await asyncio.wait({running})

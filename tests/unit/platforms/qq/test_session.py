@@ -131,9 +131,9 @@ def test_a_connection_that_held_starts_the_count_anew() -> None:
 
 def test_what_is_remembered_comes_back_from_its_marks() -> None:
     known = Session("session-1", 42, 1, 2, 1, 1_800_000_000)
-    assert Session.of(known.marks(Session())) == known
-    assert known.marks(known) == {}
-    assert replace(known, seq=43).marks(known) == {"seq": "43"}
+    assert Session.of(known.cursor(Session())) == known
+    assert known.cursor(known) == {}
+    assert replace(known, seq=43).cursor(known) == {"seq": "43"}
 
 
 def test_marks_that_cannot_be_read_count_as_not_there() -> None:

@@ -37,7 +37,7 @@ async def known(inbox: Inbox) -> AsyncIterator[FakeSlack]:
 @asynccontextmanager
 async def listening(slack: FakeSlack, inbox: Inbox) -> AsyncIterator[asyncio.Task[None]]:
     async with slack.adapter() as adapter, receiving(adapter, inbox) as running:
-        await slack.wait_for(lambda: slack.sockets == 1 and "since" in slack.marks)
+        await slack.wait_for(lambda: slack.sockets == 1 and "since" in slack.cursor)
         yield running
     await slack.wait_for(lambda: slack.sockets == 0)
 
@@ -174,17 +174,17 @@ async def test_a_channel_in_which_somebody_speaks_now_is_read_before_those_that_
 async def test_the_mark_does_not_move_before_what_was_missed_is_stored(inbox: Inbox) -> None:
     async with known(inbox) as slack:
         said = slack.user_says("missed")
-        before = dict(slack.marks)
+        before = dict(slack.cursor)
         inbox.is_down = True
         async with slack.adapter() as adapter:
             with pytest.raises(StoreIsDownError):
                 await adapter.run(inbox)
-        assert slack.marks == before
+        assert slack.cursor == before
         inbox.is_down = False
         async with listening(slack, inbox):
             await inbox.until(1)
     assert inbox.keys == [said.key]
-    assert slack.marks[f"channel:{said.chat}"] == said.message_id
+    assert slack.cursor[f"channel:{said.chat}"] == said.message_id
 
 
 async def test_replies_in_threads_are_caught_up_old_threads_and_new_ones(inbox: Inbox) -> None:
@@ -208,11 +208,11 @@ async def test_replies_in_threads_are_caught_up_old_threads_and_new_ones(inbox: 
 
 async def test_another_workspace_in_the_place_of_the_first_begins_anew(inbox: Inbox) -> None:
     async with known(inbox) as first, FakeSlack() as second:
-        second.marks, second.team = first.marks, "T0OTHER"
+        second.cursor, second.team = first.cursor, "T0OTHER"
         second.connections = 1  # nobody listens, and nothing waits to be told
         second.user_says("long before we came", chat=42)
         async with listening(second, inbox):
-            await second.wait_for(lambda: second.marks["identity"] == "T0OTHER/U0BOT")
+            await second.wait_for(lambda: second.cursor["identity"] == "T0OTHER/U0BOT")
         second.user_says("while it was down", chat=42)
         asked = second.counts["conversations.history"]
         async with listening(second, inbox):
@@ -288,11 +288,11 @@ async def test_credentials_that_are_revoked_meanwhile_end_it(inbox: Inbox) -> No
 
 def test_marks_survive_being_stored_and_threads_are_bounded() -> None:
     places = Places.of({})
-    marks: dict[str, str] = {}
+    cursor: dict[str, str] = {}
     for number in range(MOST_THREADS + 5):
-        marks |= places.join("C1", f"{number}.0", f"{number}.5")
-    marks |= places.begin("9.0") | places.move(Place("C1", "1000.5")) | places.move(Place("C1", "999.5"))
-    again = Places.of(marks)
+        cursor |= places.join("C1", f"{number}.0", f"{number}.5")
+    cursor |= places.begin("9.0") | places.move(Place("C1", "1000.5")) | places.move(Place("C1", "999.5"))
+    again = Places.of(cursor)
     assert (again.mark("C1"), again.mark("C2")) == ("1000.5", "9.0")
     assert not again.takes_part("C1", "4.0")
     assert again.takes_part("C1", "5.0")
@@ -310,8 +310,8 @@ def test_the_thread_that_was_quiet_for_longest_is_forgotten_first() -> None:
 
 
 def test_direct_chats_are_caught_up_with_first_and_of_these_the_liveliest() -> None:
-    marks = {f"channel:{name}": ts for name, ts in (("C1", "9.5"), ("D1", "7.5"), ("D2", "10.5"), ("C2", "1.5"))}
-    assert catchup._by_need(Places.of(marks)) == ["D2", "D1", "C1", "C2"]
+    cursor = {f"channel:{name}": ts for name, ts in (("C1", "9.5"), ("D1", "7.5"), ("D2", "10.5"), ("C2", "1.5"))}
+    assert catchup._by_need(Places.of(cursor)) == ["D2", "D1", "C1", "C2"]
 
 
 def test_of_far_too_many_messages_the_newest_are_caught_up_with_each_once_and_none_from_before() -> None:

@@ -27,9 +27,9 @@ from hermes.core.messages import (
     Attachment,
     AttachmentKind,
     Button,
+    Cursor,
     InboundEvent,
     InboundMessage,
-    Marks,
     OutboundMessage,
     Press,
 )
@@ -57,7 +57,7 @@ async def connected(inbox: Inbox) -> AsyncIterator[tuple[FakeSlack, Adapter, asy
         slack.adapter() as adapter,
         receiving(adapter, inbox) as running,
     ):
-        await slack.wait_for(lambda: slack.sockets == 1 and "since" in slack.marks)
+        await slack.wait_for(lambda: slack.sockets == 1 and "since" in slack.cursor)
         yield slack, adapter, running
 
 
@@ -72,7 +72,7 @@ async def ends(running: asyncio.Task[None]) -> BaseException | None:
 async def test_an_envelope_is_acknowledged_only_when_the_inbox_has_taken_it() -> None:
     taking, taken = asyncio.Event(), asyncio.Event()
 
-    async def slow(events: Sequence[InboundEvent], cursor: Marks | None = None) -> None:
+    async def slow(events: Sequence[InboundEvent], cursor: Cursor | None = None) -> None:
         if events:
             taking.set()
             await taken.wait()

@@ -235,12 +235,12 @@ def test_only_the_last_messages_are_kept_over_a_restart() -> None:
     memory = Memory({})
     for number in range(200):
         memory.remember(str(number), f"text {number}", from_us=False)
-    marks = memory.take_marks()
-    assert len([name for name in marks if name.startswith("said:")]) == 60
-    again = Memory(marks)
+    cursor = memory.take_marks()
+    assert len([name for name in cursor if name.startswith("said:")]) == 60
+    again = Memory(cursor)
     assert [again.recall(str(number)) is not None for number in (139, 140, 199)] == [False, True, True]
     again.remember("200", "one more", from_us=True)
-    assert Memory({**marks, **again.take_marks()}).recall("140") is None, "the oldest makes room"
+    assert Memory({**cursor, **again.take_marks()}).recall("140") is None, "the oldest makes room"
 
 
 def test_the_last_words_are_known_after_a_restart_too() -> None:

@@ -220,14 +220,14 @@ async def test_another_bot_in_the_place_of_the_first_begins_anew(inbox: Inbox) -
         await has_written(weixin, inbox)
     assert weixin.bodies["getupdates"][0]["get_updates_buf"] == ""
     assert contexts(weixin) == [""]
-    assert (inbox.marks["identity"], inbox.marks["get_updates_buf"]) == (BOT, "Ck-1")
+    assert (inbox.cursor["identity"], inbox.cursor["get_updates_buf"]) == (BOT, "Ck-1")
 
 
 async def test_the_place_is_stored_with_what_came(inbox: Inbox) -> None:
     async with connected(inbox) as (weixin, *_):
         await has_written(weixin, inbox)
-    assert inbox.marks["get_updates_buf"] == "Ck-1"
-    assert f"CK-{ANA}-1" in inbox.marks[f"chat:{ANA}"]
+    assert inbox.cursor["get_updates_buf"] == "Ck-1"
+    assert f"CK-{ANA}-1" in inbox.cursor[f"chat:{ANA}"]
 
 
 async def test_five_hundred_broken_messages_lose_no_neighbour(inbox: Inbox) -> None:
@@ -335,7 +335,7 @@ async def test_a_refusal_opens_the_breaker_and_a_second_one_parks(inbox: Inbox) 
         with pytest.raises(RateLimitedError) as told:
             await adapter.send(saying(weixin, "hi"))
         assert (told.value.retry_after, told.value.in_all) == (30, True)
-        assert inbox.marks["breaker"], "whoever is started next must know"
+        assert inbox.cursor["breaker"], "whoever is started next must know"
         assert isinstance(adapter, ShowsTyping)
         await adapter.typing(weixin.target())
         assert weixin.typing_signs == [], "no sign either"
@@ -357,7 +357,7 @@ async def test_a_refusal_opens_the_breaker_and_a_second_one_parks(inbox: Inbox) 
         weixin.is_throttled = False
         clock.advance(60)
         await adapter.send(saying(weixin, "hi"))
-        assert inbox.marks["breaker"] == ""
+        assert inbox.cursor["breaker"] == ""
 
 
 async def test_the_pause_doubles_up_to_an_hour() -> None:

@@ -70,11 +70,13 @@ class _Live:
         target, text = self._target(str(args.get("target") or "")), str(args.get("text") or "")
         if not text.strip():
             raise GatewayError("There is nothing to send: the text is empty.")
-        letters = self._gateway.letters
+        outbox_writer = self._gateway.outbox_writer
         # The same key twice is the same letter: whoever lost our answer may ask again.
-        rows = letters.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=f"ob_{args.get('key') or new_id('k')}")
+        rows = outbox_writer.rows(
+            OutboundMessage(target, text), OutboxKind.REPLY, key=f"ob_{args.get('key') or new_id('k')}"
+        )
         await self._gateway.db.write(outbox.enqueue, rows, now=self._gateway.clock.now())
-        letters.due(rows)
+        outbox_writer.due(rows)
         wait = min(float(args.get("wait_seconds") or 0.0), DELIVERY_SECONDS)
         return {"target": str(target), "letters": await self._delivered([row.id for row in rows], wait)}
 
@@ -114,7 +116,7 @@ class _Live:
         row = await self._gateway.db.read(outbox.get, row_id)
         if row is None:
             raise NotFoundError(f"There is no dead letter {row_id!r} any more.")
-        self._gateway.letters.due_target(row.target)
+        self._gateway.outbox_writer.due_target(row.target)
         return delivery_to_dict(row)
 
     async def model_ready(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:

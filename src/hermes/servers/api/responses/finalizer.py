@@ -156,7 +156,7 @@ class ResponseFinalizer:
         """The result of a turn that has just ended, for all of it, and its items."""
         messages: Sequence[ChatMessage] = shapes.answer_of(result)
         if hold.has_steps:
-            result, messages = await self._whole(await self._gateway.door.state_of(hold.event_id), result)
+            result, messages = await self._whole(await self._gateway.requests.state_of(hold.event_id), result)
         return result, _output(response, messages, result)
 
     async def finish(self, hold: OpenResponse, body: Json) -> None:
@@ -175,7 +175,7 @@ class ResponseFinalizer:
         """The response with its final state, if its turn has ended; otherwise with the state it is in."""
         if not stored.is_open or stored.event_id in self._held:
             return stored
-        state = await self._gateway.door.state_of(stored.event_id)
+        state = await self._gateway.requests.state_of(stored.event_id)
         if state is not None and state.status not in results.FINAL_STATUS:
             return _as_it_is(stored, state)
         result, messages = await self._whole(state, result)

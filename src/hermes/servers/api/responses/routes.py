@@ -65,10 +65,10 @@ KEEPER = web.AppKey("responses", ResponseFinalizer)
 
 def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention | None = None) -> RouteAdder:
     def add(app: web.Application) -> None:
-        keeper = ResponseFinalizer(parts.gateway, kept)
-        handlers = ResponseRoutes(parts, keeper, limits)
-        app[KEEPER] = keeper
-        app.cleanup_ctx.append(keeper.running)
+        finalizer = ResponseFinalizer(parts.gateway, kept)
+        handlers = ResponseRoutes(parts, finalizer, limits)
+        app[KEEPER] = finalizer
+        app.cleanup_ctx.append(finalizer.running)
         app.on_shutdown.append(handlers.calls.end)
         app.router.add_post("/v1/responses", handlers.create)
         app.router.add_get("/v1/responses/{id}", handlers.show)
@@ -79,9 +79,11 @@ def routes(parts: ApiParts, limits: InputLimits = INPUT_LIMITS, kept: Retention 
     return add
 
 
-async def place_of(keeper: ResponseFinalizer, gateway: Gateway, response_id: str, caller: Caller) -> SessionKey | None:
+async def place_of(
+    finalizer: ResponseFinalizer, gateway: Gateway, response_id: str, caller: Caller
+) -> SessionKey | None:
     """Where a response was answered; None where this caller has none of that id, or its session was deleted."""
-    stored = await keeper.load(response_id)
+    stored = await finalizer.load(response_id)
     if stored is None or not _is_visible(stored, caller):
         return None
     tail = await gateway.db.read(_tail, stored, SessionNames(stored.session_id, True, person=caller.person).key)
@@ -114,14 +116,14 @@ class Answering:
     names: SessionNames
     response: Json
     hold: OpenResponse
-    ticket: RequestHandle
+    handle: RequestHandle
 
 
 class ResponseRoutes:
-    def __init__(self, parts: ApiParts, keeper: ResponseFinalizer, limits: InputLimits) -> None:
+    def __init__(self, parts: ApiParts, finalizer: ResponseFinalizer, limits: InputLimits) -> None:
         self._gateway = parts.gateway
-        self._door = parts.gateway.door
-        self._keeper = keeper
+        self._requests = parts.gateway.requests
+        self._finalizer = finalizer
         self._limits = limits
         self._naming = asyncio.Lock()
         self.calls = OpenRequests()
@@ -135,7 +137,7 @@ class ResponseRoutes:
             return _replay(earlier, asked)
         response_id = new_id("resp")
         event_id = shapes.event_id_of(response_id)
-        with self._keeper.holding(event_id) as hold:
+        with self._finalizer.holding(event_id) as hold:
             async with self._asking(request, asked, response_id, hold, key) as answering:
                 if asked.streams:
                     return await self._stream(request, answering)
@@ -155,10 +157,10 @@ class ResponseRoutes:
         row = await self._gateway.db.read(trace.event_of_key, f"{PLATFORM}/{key}")
         if row is None:
             return key, None
-        stored = await self._keeper.load(shapes.response_id_of(row.id))
+        stored = await self._finalizer.load(shapes.response_id_of(row.id))
         if stored is None or row.received_at < self._gateway.clock.now() - KEPT_SECONDS:
             return "", None
-        stored = await self._keeper.settled(stored)
+        stored = await self._finalizer.settled(stored)
         if stored.status in ("failed", "cancelled"):
             return "", None
         if codec.load_request(row.body).messages[-stored.inputs :] != asked.said.messages:
@@ -191,8 +193,8 @@ class ResponseRoutes:
             (*place.before, *asked.said.messages),
             asked.with_system(place.standing).options,
         )
-        async with self._door.ask(ask, key=key, event_id=hold.event_id, role=caller.role) as ticket:
-            yield Answering(asked, place.names, response, hold, ticket)
+        async with self._requests.ask(ask, key=key, event_id=hold.event_id, role=caller.role) as handle:
+            yield Answering(asked, place.names, response, hold, handle)
 
     async def _put(
         self, response: Json, asked: ResponseRequest, place: Continuation, caller: Caller, hold: OpenResponse
@@ -207,7 +209,7 @@ class ResponseRoutes:
             place.standing,
             asked.conversation,
         )
-        await self._keeper.put(hold, new)
+        await self._finalizer.put(hold, new)
 
     @asynccontextmanager
     async def _one_name_at_a_time(self, asked: ResponseRequest) -> AsyncIterator[None]:
@@ -234,7 +236,7 @@ class ResponseRoutes:
         tail = await self._gateway.db.read(_tail, previous, names.key, with_lines=answers_calls)
         if tail.is_lost and not asked.conversation:
             raise _no_previous(asked.previous, "Its session was deleted")
-        is_newest = tail.is_newest and not self._keeper.is_taken(previous.session_id, previous.event_id)
+        is_newest = tail.is_newest and not self._finalizer.is_taken(previous.session_id, previous.event_id)
         if is_newest or tail.is_open or is_said or asked.conversation:
             hold.session_id = names.session_id
             _check_results_follow(tail.messages, asked)
@@ -245,7 +247,7 @@ class ResponseRoutes:
 
     async def _previous(self, caller: Caller, asked: ResponseRequest) -> StoredResponse | None:
         if asked.conversation:
-            return await self._keeper.newest_of(caller.sender_id, asked.conversation)
+            return await self._finalizer.newest_of(caller.sender_id, asked.conversation)
         if not asked.previous:
             return None
         stored = await self._seen_by(caller, asked.previous)
@@ -254,7 +256,7 @@ class ResponseRoutes:
         return stored
 
     async def _seen_by(self, caller: Caller, response_id: str) -> StoredResponse | None:
-        stored = await self._keeper.load(response_id)
+        stored = await self._finalizer.load(response_id)
         return stored if stored is not None and _is_visible(stored, caller) else None
 
     async def _beginning(self, request: web.Request, asked: ResponseRequest) -> Continuation:
@@ -275,11 +277,11 @@ class ResponseRoutes:
         names, response_id = answering.names, answering.response["id"]
         try:
             with self.calls.waiting():
-                result = await results.end_of(answering.ticket, self._door, names)
+                result = await results.end_of(answering.handle, self._requests, names)
         except ApiError as error:  # it needs an approval, or we stop: the response goes on without this connection
             error.extras["response_id"] = response_id
             raise
-        result, output = await self._keeper.ended(answering.hold, answering.response, result)
+        result, output = await self._finalizer.ended(answering.hold, answering.response, result)
         body = await self._finished(answering, result, output)
         if body["status"] == "failed" and not result.text:
             failure = results.failure(result, names)
@@ -289,7 +291,7 @@ class ResponseRoutes:
 
     async def _finished(self, answering: Answering, result: TurnResult, output: Iterable[Json]) -> Json:
         body = shapes.finished(answering.response, result, list(output), now=self._gateway.clock.now())
-        await self._keeper.finish(answering.hold, body)
+        await self._finalizer.finish(answering.hold, body)
         return body
 
     async def _stream(self, request: web.Request, answering: Answering) -> web.StreamResponse:
@@ -324,7 +326,7 @@ class ResponseRoutes:
 
     async def _tell_all(self, stream: EventStream, events: ResponseEvents, answering: Answering) -> None:
         await _send(stream, events.opening())
-        async for event in follow(answering.ticket):
+        async for event in follow(answering.handle):
             if isinstance(event, TurnEnded):
                 await self._tell_end(stream, events, answering, event.result)
                 return
@@ -334,14 +336,14 @@ class ResponseRoutes:
                 await _send(stream, events.of(event))
                 continue
             await stream.keep_alive()
-            if (result := await results.end_in_store(answering.ticket, self._door)) is not None:
+            if (result := await results.end_in_store(answering.handle, self._requests)) is not None:
                 await self._tell_end(stream, events, answering, result)
                 return
 
     async def _tell_end(
         self, stream: EventStream, events: ResponseEvents, answering: Answering, result: TurnResult
     ) -> None:
-        result, output = await self._keeper.ended(answering.hold, answering.response, result)
+        result, output = await self._finalizer.ended(answering.hold, answering.response, result)
         is_completed = shapes.status_of(result) == "completed"
         last_events = list(events.rest(output, last_status="completed" if is_completed else "incomplete"))
         body = await self._finished(answering, result, events.output)
@@ -355,7 +357,7 @@ class ResponseRoutes:
         if request.query.get("stream") in ("true", "1"):
             message = "A stored response is given whole here; ask again until its status is final."
             raise bad_request(message, code="unsupported_parameter", param="stream")
-        stored = await self._keeper.settled(await self._find(request, Action.READ_ALL))
+        stored = await self._finalizer.settled(await self._find(request, Action.READ_ALL))
         return _with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id})
 
     async def show_input(self, request: web.Request) -> web.Response:
@@ -376,7 +378,7 @@ class ResponseRoutes:
         if not may(request[CALLER].role, Action.CHANGE_OWN):
             message = "The role of this key may not delete. Ask with one of a user, an admin or the owner."
             raise ApiError(403, message, code="role_not_enough", kind="permission_error")
-        await self._keeper.delete(stored.id)
+        await self._finalizer.delete(stored.id)
         return json_response(shapes.deleted(stored.id))
 
     async def cancel(self, request: web.Request) -> web.Response:
@@ -385,9 +387,9 @@ class ResponseRoutes:
         for _ in range(TRIES_TO_STOP):
             if not stored.is_open:
                 break
-            state = await self._door.stop(stored.event_id)
+            state = await self._requests.stop(stored.event_id)
             if state is None or state.status in results.FINAL_STATUS:
-                stored = await self._keeper.settled(await self._find(request, Action.CHANGE_ALL))
+                stored = await self._finalizer.settled(await self._find(request, Action.CHANGE_ALL))
             if stored.is_open:
                 await asyncio.sleep(STOP_PAUSE_SECONDS)
         return _with_headers(stored.body, {SESSION_ID_HEADER: stored.session_id})
@@ -395,7 +397,7 @@ class ResponseRoutes:
     async def _find(self, request: web.Request, action: Action) -> StoredResponse:
         """The response that the path names. To others than who asked for it, it does not exist."""
         response_id = storable(request.match_info["id"])
-        stored = await self._keeper.load(response_id)
+        stored = await self._finalizer.load(response_id)
         if stored is None or not _is_visible(stored, request[CALLER], action):
             raise not_found(f"Response with id {response_id[:80]!r} not found.", code="response_not_found")
         return stored
