@@ -50,6 +50,7 @@ FOREIGN = (
     "psycopg",
     "pypdf",
     "rich",
+    "segno",
     "slack_sdk",
     "unittest",
     "yaml",
