@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hermes.core.markdown import basic
-from hermes.core.markdown.basic import Keep, Style
+from hermes.core.markdown import blocks
+from hermes.core.markdown.basic import FewMarks
+from hermes.core.markdown.blocks import Span
 
 _ADDRESS = re.compile(r"(?:https?|mailto|tel|slack):", re.IGNORECASE)
 
@@ -14,25 +15,20 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+class _Mrkdwn(FewMarks):
+    def text(self, text: str) -> str:
+        return escape(text)
+
+    def link(self, words: str, span: Span) -> str:
+        address = escape(span.address)
+        if not _ADDRESS.match(span.address):
+            return address if span.text == span.address else f"{words} ({address})"
+        address = address.replace("|", "%7C")
+        return f"<{address}>" if span.text == span.address else f"<{address}|{escape(span.text).replace('|', '¦')}>"
+
+
 def render(source: str) -> str:
-    return basic.render(source, _MRKDWN)
+    return blocks.render(source, _MRKDWN)
 
 
-def _link(words: str, address: str, keep: Keep) -> str:
-    if not _ADDRESS.match(address):
-        return f"{words} ({address})" if words else address
-    shown = escape(words).replace("|", "¦")
-    return keep(f"<{_target(address)}|{shown}>" if shown else f"<{_target(address)}>")
-
-
-def _target(address: str) -> str:
-    return escape(address).replace("|", "%7C")
-
-
-_MRKDWN = Style(
-    bare=re.compile(r"<(https?://[^\s<>]+)>"),
-    address=lambda address: f"<{_target(address)}>",
-    link=_link,
-    bullets=("• ", "☐ ", "☑ "),
-    escape=escape,
-)
+_MRKDWN = _Mrkdwn()

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
+from hermes.core.markdown import blocks
+from hermes.core.markdown.basic import FewMarks
 
-from hermes.core.markdown import basic
-from hermes.core.markdown.basic import Keep, Style
+
+class _WhatsApp(FewMarks):
+    bullets = ("- ", "- ☐ ", "- ☑ ")
+    finds_addresses = True
 
 
 def render(source: str) -> str:
-    return basic.render(source, _WHATSAPP)
+    return blocks.render(source, _WHATSAPP)
 
 
-def _link(words: str, address: str, keep: Keep) -> str:
-    shown = keep(address)
-    return shown if not words or words == address else f"{words} ({shown})"
-
-
-_WHATSAPP = Style(
-    bare=re.compile(r"<?((?:https?|mailto|tel):[^\s<>]+)>?", re.IGNORECASE),
-    address=str,
-    link=_link,
-    bullets=("- ", "- ☐ ", "- ☑ "),
-)
+_WHATSAPP = _WhatsApp()

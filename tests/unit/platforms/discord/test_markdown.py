@@ -31,6 +31,7 @@ HERE = Target("discord", "1")
         (">>> deep\n> quote", "> deep\n> quote"),
         ("[words](https://a.b/c_d)", "[words](https://a.b/c_d)"),
         ("[words](<https://a.b>)", "[words](https://a.b)"),
+        ("<https://a.b>", "<https://a.b>"),
         ("[here](/etc/passwd)", "here (/etc/passwd)"),
         ("[https://a.b](https://a.b)", "https://a.b"),
         ("[https://bank.example](https://evil.example)", "https://bank.example (https://evil.example)"),

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hermes.core.markdown.basic import GAP
+from hermes.core.markdown.blocks import GAP
 from hermes.platforms.slack.markdown import render
 
 

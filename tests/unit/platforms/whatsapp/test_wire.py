@@ -14,7 +14,7 @@ from hermes.core.errors import (
     UnreachableError,
 )
 from hermes.core.keys import Target
-from hermes.core.markdown.basic import GAP
+from hermes.core.markdown.blocks import GAP
 from hermes.core.messages import Attachment, AttachmentKind, OutboundMessage
 from hermes.platforms.whatsapp import wire
 from hermes.platforms.whatsapp.markdown import render
@@ -34,6 +34,7 @@ GROUP = Target("whatsapp", "120363000000000001@g.us")
         ("# Heading", "*Heading*"),
         ("## A **bold** one ##", "*A bold one*"),
         ("- one\n* two\n+ [x] three", "- one\n- two\n- ☑ three"),
+        ("# See https://x.org", "*See https://x.org*"),
         ("> said", "> said"),
         ("[words](https://x.org/a_b_c)", "words (https://x.org/a_b_c)"),
         ("[https://x.org](https://x.org) <https://y.org>", "https://x.org https://y.org"),
