@@ -9,7 +9,7 @@ from datetime import datetime
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import InboundEvent, InboundMessage, Json
 from hermes.platforms.discord import wire
-from hermes.platforms.discord.catchup import CatchUp, CaughtUp
+from hermes.platforms.discord.catchup import CatchUp
 from hermes.platforms.discord.connection import Broken, Ended, Frame, Heard
 from hermes.platforms.discord.cursors import Places, Session
 from hermes.platforms.discord.interactions import typed
@@ -23,6 +23,7 @@ from hermes.platforms.discord.parse import (
     room_of,
     snowflake_at,
 )
+from hermes.platforms.shared.history import CaughtUp, objects
 
 Item = Heard | CaughtUp
 
@@ -101,7 +102,7 @@ class Receiver:
         match frame.event:
             case "READY":
                 self.session = Session(str(data["session_id"]), frame.seq, str(data["resume_gateway_url"]))
-                self.catch_up.expect(str(each.get("id")) for each in _objects(data, "guilds"))
+                self.catch_up.expect(str(each.get("id")) for each in objects(data.get("guilds")))
             case "GUILD_CREATE":
                 return self._server(data)
             case "GUILD_DELETE":
@@ -110,7 +111,7 @@ class Receiver:
                 for room in _rooms([data]):
                     self.catch_up.know(room)
             case "THREAD_LIST_SYNC":
-                for room in _rooms(_objects(data, "threads")):
+                for room in _rooms(objects(data.get("threads"))):
                     self.catch_up.know(room)
             case "CHANNEL_DELETE" | "THREAD_DELETE":
                 self.catch_up.forget(str(data.get("id")))
@@ -119,7 +120,7 @@ class Receiver:
     def _server(self, data: Json) -> dict[str, str]:
         """A server tells of all its channels and living threads, and of the newest message in each."""
         floor = _joined(data.get("joined_at"))
-        for channel in (*_objects(data, "channels"), *_objects(data, "threads")):
+        for channel in (*objects(data.get("channels")), *objects(data.get("threads"))):
             if channel.get("type") not in WITH_MESSAGES:
                 continue
             newest = channel.get("last_message_id")
@@ -129,7 +130,7 @@ class Receiver:
                 else:
                     self.catch_up.know(room)
         self.catch_up.arrived(str(data.get("id")))
-        ours = [each for each in _objects(data, "roles") if _tags(each).get("bot_id") == self.me.user]
+        ours = [each for each in objects(data.get("roles")) if _tags(each).get("bot_id") == self.me.user]
         return self.places.add_roles(role["id"] for role in ours if is_snowflake(role.get("id")))
 
     # What was said
@@ -158,19 +159,20 @@ class Receiver:
         return self.places.move(room.id, message_id, is_direct=room.kind is RoomKind.DIRECT)
 
     def _caught_up(self, found: CaughtUp, batch: Batch) -> None:
-        if found.error is not None or found.room is None:
+        if found.error is not None:
             batch.ended = Ended(found.error)
             return
+        room = self.catch_up.place(found.channel)
         seen: set[str] = set()
         for message in found.messages:
-            event = wire.past(message, found.room, self.me)
+            event = wire.past(message, room, self.me)
             seen |= {message_key(message["id"]), _name_of_edit(message)}
             self._add(event, batch)
-            batch.cursor |= self._moved(found.room, message["id"])
-        self.catch_up.finish(found.room)
-        for frame in self._held.pop(found.room.id, ()):
+            batch.cursor |= self._moved(room, message["id"])
+        self.catch_up.finish(room.id)
+        for frame in self._held.pop(room.id, ()):
             if _name_of(frame) not in seen:
-                self._take(frame, found.room, batch)
+                self._take(frame, room, batch)
 
     def _add(self, event: InboundEvent, batch: Batch) -> None:
         batch.events.append(event)
@@ -178,11 +180,6 @@ class Receiver:
             self.noted(event)
             if event.is_addressed and event.session_key.thread:  # whoever answers there speaks to us
                 batch.cursor |= self.places.join(event.session_key.thread)
-
-
-def _objects(data: Json, key: str) -> list[Json]:
-    value = data.get(key)
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _rooms(channels: Sequence[Json]) -> Iterator[Room]:

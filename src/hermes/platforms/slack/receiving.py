@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, UnreachableError
 from hermes.core.messages import InboundEvent, InboundMessage
+from hermes.platforms.shared.history import CaughtUp
 from hermes.platforms.slack import parse, wire
-from hermes.platforms.slack.catchup import CatchUp, CaughtUp
+from hermes.platforms.slack.catchup import CatchUp
 from hermes.platforms.slack.connection import Frame, Link, Links, Moved, farewell, loaded
 from hermes.platforms.slack.cursors import Places
 from hermes.platforms.slack.parse import Me, Place
