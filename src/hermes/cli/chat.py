@@ -97,7 +97,10 @@ def one_shot(prompt: str, *, as_json: bool) -> int:
 
 def _collect(event: Mapping[str, Any], replies: list[str]) -> None:
     if event["kind"] == "reply":
-        replies.append(event["text"])
+        own_note = event.get("note", "")
+        replies.append(event["text"].removesuffix(own_note).rstrip() if own_note else event["text"])
+        if own_note:
+            note(own_note)
     elif event["kind"] == "notice":
         note(event["text"])
 

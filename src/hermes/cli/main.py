@@ -86,7 +86,7 @@ def _dispatch(typed: list[str]) -> int:
         case ["--help" | "-h" | "help", *_]:
             _print_help()
             return 0
-        case ["-z", *_]:
+        case [first, *_] if first.startswith("-") and "-z" in typed:  # "--json -z hello" as well as "-z hello --json"
             return _one_shot(typed)
         case ["supervisor", *rest]:  # the process parent; typed by nobody
             from hermes.hosting import parent
@@ -121,14 +121,16 @@ def _run(name: str, rest: list[str]) -> int:
 def _one_shot(typed: list[str]) -> int:
     import argparse
 
-    from hermes.cli import chat
     from hermes.cli.support.program_name import command_name
 
+    from hermes.cli import chat
+
     parser = argparse.ArgumentParser(prog=command_name(), description="Ask once, print the answer, end.")
-    # As many words as there are, since people forget the quotes; with none at all, chat.one_shot says what to type.
-    parser.add_argument("-z", dest="prompt", metavar="PROMPT", nargs="*", help="what to ask; - reads it from stdin")
+    parser.add_argument("-z", action="store_true", required=True, help="ask once")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
-    args = parser.parse_args(typed)
+    # As many words as there are, since people forget the quotes; with none at all, chat.one_shot says what to type.
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="what to ask; - reads it from stdin")
+    args = parser.parse_intermixed_args(typed)
     prompt = sys.stdin.read() if args.prompt == ["-"] else " ".join(args.prompt)
     return chat.one_shot(prompt, as_json=args.as_json)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from hermes.core.i18n.catalogue import words_of
+from hermes.core.i18n.catalogue import CATALOGUE, words_of
 from hermes.core.messages import ChatMessage, Role
 
 # One sentence: without it the model loops, and every further prompt token costs it 17 ms.
@@ -139,6 +139,12 @@ def only_english(language: Language, home: Path) -> str:
 def hint(home: Path, language: str = "") -> str:
     """The line that the first reply of a conversation ends with."""
     return words_of(language).BUILT_IN_HINT.format(env=env_file(home))
+
+
+def hint_in(text: str, home: Path) -> str:
+    """Return the hint that a reply of this home ends with, in whichever language; '' where it ends without one."""
+    hints = (hint(home, language) for language in CATALOGUE)
+    return next((one for one in hints if text.endswith(one)), "")
 
 
 def last_user_text(messages: Sequence[ChatMessage]) -> str:

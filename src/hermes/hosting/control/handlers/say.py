@@ -30,6 +30,8 @@ from hermes.store.turns import turns
 from hermes.store.turns.retry import event_after
 from hermes.store.turns.turns import TurnState
 
+from hermes.agent.models.embedded.prompts import hint_in
+
 LONGEST_SECONDS = 2 * 3600.0
 LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store
 RECORD_SECONDS = 0.01  # all was handed over, and is just being written down as delivered
@@ -172,7 +174,9 @@ class SayHandler:
             case OutboxKind.NOTICE:
                 await reply.event({"kind": "notice", "text": message.text})
             case _:
-                await reply.event({"kind": "reply", "text": message.text})
+                # "note" is the part of the text that the built-in model says about itself, after its answer.
+                note = hint_in(message.text, self._gateway.home)
+                await reply.event({"kind": "reply", "text": message.text, "note": note})
 
 
 async def _forward(sent: asyncio.Queue[OutboundMessage], news: asyncio.Queue[TurnEvent | OutboundMessage]) -> None:
