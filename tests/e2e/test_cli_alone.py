@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import subprocess
 import sys
@@ -10,14 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hermes.agent.models.embedded.prompts import hint
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
 from hermes.store.home import make_home
 from tests.e2e.panes import HAS_TMUX, Pane
 from tests.e2e.terminal import COMMAND_SECONDS, Terminal
-from tests.unit.hosting.importers.test_hermes_agent import write_home
-
-from hermes.agent.models.embedded.prompts import hint
 from tests.fakes.embedded import write_engine
+from tests.unit.hosting.importers.test_hermes_agent import write_home
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +232,28 @@ def test_an_empty_home_is_looked_at_without_being_made(tmp_path: Path) -> None:
         assert terminal.here("doctor").returncode == 0
         assert "Nothing is stored" in terminal.here("sessions", "list").stderr
         assert not terminal.home.exists()
+
+
+def test_the_latest_messages_are_listed_with_what_became_of_them(terminal: Terminal) -> None:
+    asked = [terminal.told("-z", f"number {number}")["event"] for number in range(3)]
+    told = terminal.told("trace", "--limit", "2")
+    assert [(one["id"], one["outcome"], one["text"]) for one in told["messages"]] == [
+        (asked[2], "answered", "number 2"),
+        (asked[1], "answered", "number 1"),
+    ]
+    assert told["messages"][0]["chat"].startswith("local:z-")
+    shown = terminal.here("trace", "-n", "2").stdout
+    assert re.search(rf"✓ answered +{asked[2]} +“number 2”", shown)
+    assert f"\n2 of {told['total']} messages (all: " in shown
+
+
+def test_a_list_of_sessions_says_how_many_it_does_not_show(terminal: Terminal) -> None:
+    for number in range(3):
+        terminal.here("-z", f"number {number}")
+    total = len(terminal.told("sessions", "list", "--limit", "1000"))
+    assert total >= 3
+    shown = terminal.here("sessions", "list", "--limit", "2").stdout.splitlines()
+    assert shown[-1].startswith(f"2 of {total} sessions. All of them: ")
+    assert shown[-1].endswith(f"sessions list --limit {total}")
+    whole = terminal.here("sessions", "list", "--limit", str(total)).stdout
+    assert " of " not in whole.splitlines()[-1]

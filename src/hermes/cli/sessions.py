@@ -102,7 +102,15 @@ def _list(client: GatewayClient, args: argparse.Namespace) -> int:
         print(f"{session['id']}  {when}  {session['seq']:>4} lines  {session['key']}{state}\n    {title}")
     if not sessions:
         print(f"No conversations yet. Start one: {command_name()}")
+    elif len(sessions) == max(1, args.limit):
+        total = client.ask("sessions.count", {"key": args.key})
+        if total > len(sessions):
+            print(f"{len(sessions)} of {total} sessions. All of them: {_list_command(args.key)} --limit {total}")
     return 0
+
+
+def _list_command(key: str) -> str:
+    return f"{command_name()} sessions list" + (f" --key {key}" if key else "")
 
 
 def _show(client: GatewayClient, name: str, *, as_json: bool) -> int:

@@ -1,4 +1,4 @@
-"""``hermes trace ID``: the whole life of a message, as a timeline."""
+"""``hermes trace``: the latest messages; ``hermes trace ID``: the whole life of one, as a timeline."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.cli.support.program_name import command_name
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.core.text import one_line
+
+from hermes.cli.tables import table
 
 if TYPE_CHECKING:
     import argparse
 
 SHOWN = 70
+LONGEST_NAME = 30
+# The mark of an outcome, where it is neither good nor still open.
+BAD = frozenset({"failed", "refused", "set aside", "not delivered", "stopped", "interrupted"})
+GOOD = "answered"
 
 EXAMPLES = """\
+  hermes trace                      the latest messages: when, where, who, and what became of them
+  hermes trace --limit 100
   hermes trace t_1k4m9x2c7qf4b      a turn
   hermes trace ev_1k4m9x2c7qf4b     a message that came in
   hermes trace ob_1k4m9x2c7qf4b     a message that goes out
@@ -27,11 +36,19 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", help="of an event (ev_…), a turn (t_…), a delivery (ob_…), an approval (ap_…)")
+    parser.add_argument(
+        "id",
+        nargs="?",
+        default="",
+        help="of an event (ev_…), a turn (t_…), a delivery (ob_…), an approval (ap_…); none: list the latest messages",
+    )
+    parser.add_argument("-n", "--limit", type=int, default=20, help="how many to list (default: 20)")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
+    if not args.id:
+        return _list(max(1, args.limit), as_json=args.as_json)
     with GatewayClient(home_folder(), Standalone.STORE) as client:
         life = client.ask("trace", {"id": args.id})
     if args.as_json:
@@ -39,6 +56,40 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(timeline(life)))
     return 0
+
+
+def _list(limit: int, *, as_json: bool) -> int:
+    with GatewayClient(home_folder(), Standalone.STORE) as client:
+        told = client.ask("trace.list", {"limit": limit})
+    print(json.dumps(told, ensure_ascii=False) if as_json else "\n".join(latest(told)))
+    return 0
+
+
+def latest(told: Mapping[str, Any]) -> list[str]:
+    """The latest messages as a table, and how to see more of them."""
+    messages, total = told["messages"], told["total"]
+    if not messages:
+        return [f"No messages yet. Write the first: {command_name()}"]
+    more = f" (all: {command_name()} trace --limit {total})" if len(messages) < total else ""
+    return [
+        *table(("when", "chat", "person", "outcome", "id", "text"), [_row(message) for message in messages]),
+        "",
+        f"{len(messages)} of {count(total, 'message')}{more}. One of them: {command_name()} trace {messages[0]['id']}",
+    ]
+
+
+def _row(message: Mapping[str, Any]) -> tuple[str, ...]:
+    outcome = message["outcome"]
+    mark = "✓" if outcome == GOOD else "✗" if outcome in BAD else "…"
+    reason = f" ({one_line(message['reason'], SHOWN)})" if message["reason"] else ""
+    return (
+        time.strftime("%m-%d %H:%M:%S", time.localtime(message["at"])),
+        one_line(message["chat"], LONGEST_NAME),
+        one_line(message["person"], LONGEST_NAME),
+        f"{mark} {outcome}",
+        message["id"],
+        f"{_quoted(message['text'])}{reason}",
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import claims
 from hermes.store.db import Tx
+
+from hermes.store import claims
 
 
 class InboxState(StrEnum):
@@ -290,6 +291,11 @@ def open_requests(tx: Tx, platform: str) -> list[InboxRow]:
 
 def waiting_count(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM inbox WHERE (state = 'queued' OR state = 'acting' OR state = 'taken')"))
+
+
+def count(tx: Tx) -> int:
+    """How many events are kept, of whatever kind."""
+    return int(tx.value("SELECT COUNT(*) FROM inbox"))
 
 
 def forget_keys(tx: Tx, *, before: float) -> int:

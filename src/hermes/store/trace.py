@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import approvals, inbox, outbox
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx
-from hermes.store.inbox import InboxRow
 from hermes.store.outbox import OutboxRow
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import TranscriptLine
 from hermes.store.turns import tool_calls, turns
 from hermes.store.turns.tool_calls import StoredCall
 from hermes.store.turns.turns import Turn
+
+from hermes.store import approvals, inbox, outbox, people
+from hermes.store.inbox import InboxRow
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import TranscriptLine
 
 REPLY_TO_COMMAND = "ob_"
 """The reply to a command is the outbox group ``ob_<event id>``."""
@@ -31,6 +32,34 @@ class Life:
     calls: Sequence[StoredCall] = ()
     approvals: Sequence[Approval] = ()
     letters: Sequence[OutboxRow] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """A message that arrived, and how far it is. ``turn`` is None for a command or a refused message."""
+
+    event: InboxRow
+    platform: str
+    person: str
+    turn: Turn | None
+    letters: Sequence[OutboxRow]
+
+
+def newest(tx: Tx, *, limit: int) -> list[Latest]:
+    """The latest messages, the newest first."""
+    found = tx.all(
+        f"SELECT platform, {inbox.COLUMNS} FROM inbox ORDER BY received_at DESC, id DESC LIMIT :limit",  # noqa: S608
+        lambda platform, *row: (str(platform), InboxRow(*row)),
+        limit=limit,
+    )
+    return [_latest(tx, platform, event) for platform, event in found]
+
+
+def _latest(tx: Tx, platform: str, event: InboxRow) -> Latest:
+    person = people.find(tx, platform, event.sender_id)
+    turn = turns.get(tx, event.turn_id) if event.turn_id else None
+    letters = outbox.of_turn(tx, turn.id) if turn else outbox.of_group(tx, f"{REPLY_TO_COMMAND}{event.id}")
+    return Latest(event, platform, person.name if person else "", turn, letters)
 
 
 def life_of(tx: Tx, name: str) -> Life | None:

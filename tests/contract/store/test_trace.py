@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from hermes.store import inbox, outbox, stats, trace
 from hermes.store.db import Database
+from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
+
+from hermes.store import inbox, outbox, people, stats, trace
 from hermes.store.inbox import InboxState
 from hermes.store.sessions import transcripts
-from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
 
 
 async def test_a_turn_is_found_by_its_event_its_letter_and_its_approval(database: Database) -> None:
@@ -66,6 +66,28 @@ async def test_a_message_is_found_by_its_platforms_own_id(database: Database, na
 async def test_what_nobody_knows_is_not_found(database: Database, name: str) -> None:
     await database.write(inbox.accept, [incoming(keys=("telegram/77/msg:7:1001",))], now=NOW)
     assert await database.read(trace.life_of, name) is None
+
+
+async def test_the_latest_messages_come_newest_first_with_who_wrote_and_how_far_each_is(database: Database) -> None:
+    begun = await begun_turn(database, "first")
+    sent = letter(turn_id=begun.turn.id)
+    await finish(database, begun, replace(DONE, replies=[sent]))
+    await database.write(people.ensure, "p_7", platform="telegram", user_id="7", name="Ana", role="user", now=NOW)
+    command = incoming("/status", kind="command", state=InboxState.ACTING, sender_id="8")
+    refused = incoming("let me in", state=InboxState.REFUSED, sender_id="9")
+    for later, event in enumerate((command, refused), 1):
+        await database.write(inbox.accept, [event], now=NOW + later)
+    reply = letter(row_id=f"ob_{command.id}")
+    await database.write(outbox.enqueue, [reply], now=NOW)
+    found = await database.read(trace.newest, limit=10)
+    assert [(one.event.id, one.person, one.turn and one.turn.state) for one in found] == [
+        (refused.id, "", None),
+        (command.id, "", None),
+        (found[2].event.id, "Ana", "done"),
+    ]
+    assert [[row.id for row in one.letters] for one in found] == [[], [reply.id], [sent.id]]
+    assert [one.event.id for one in await database.read(trace.newest, limit=1)] == [refused.id]
+    assert await database.read(inbox.count) == 3
 
 
 def line(seq: int, text: str) -> dict[str, Any]:

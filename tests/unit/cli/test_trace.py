@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes.cli.trace import timeline
+from hermes.cli.trace import latest, timeline
 
 
 def life(**parts: Any) -> dict[str, Any]:
@@ -107,3 +107,40 @@ def test_a_refused_message_has_no_turn_and_a_reason() -> None:
     told = timeline(life(events=[event(state="refused", reason="not_listed", settled_at=100.0)]))
     assert told[0] == "No turn: refused"
     assert told[-1].endswith("ev_1 refused: not_listed")
+
+
+def message(**more: Any) -> dict[str, Any]:
+    return {
+        "id": "ev_1k4m9x2c7qf4b",
+        "at": 100.0,
+        "chat": "telegram:42",
+        "person": "Ana",
+        "sender_id": "42",
+        "kind": "message",
+        "outcome": "answered",
+        "reason": "",
+        "turn": "t_1",
+        "text": "hi\nthere",
+        **more,
+    }
+
+
+def test_the_latest_messages_are_a_table_with_what_became_of_each() -> None:
+    told = [
+        message(),
+        message(outcome="asks first", person="Ben"),
+        message(id="ev_2", outcome="not delivered", reason="the chat was deleted"),
+    ]
+    head, *rows, empty, closing = latest({"messages": told, "total": 512})
+    assert head.split() == ["when", "chat", "person", "outcome", "id", "text"]
+    assert "telegram:42  Ana     ✓ answered       ev_1k4m9x2c7qf4b  “hi there”" in rows[0]
+    assert "Ben     … asks first     ev_1k4m9x2c7qf4b" in rows[1]
+    assert "✗ not delivered  ev_2              “hi there” (the chat was deleted)" in rows[2]
+    assert not empty
+    assert closing.startswith("3 of 512 messages (all: ")
+    assert "trace --limit 512). One of them: " in closing
+    assert closing.endswith("trace ev_1k4m9x2c7qf4b")
+
+
+def test_where_nothing_was_said_yet_it_is_told_how_to_begin() -> None:
+    assert latest({"messages": [], "total": 0})[0].startswith("No messages yet. Write the first: ")

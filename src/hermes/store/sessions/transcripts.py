@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage
-from hermes.store import codec
 from hermes.store.db import POSTGRES, SQLITE, Tx
+
+from hermes.store import codec
 from hermes.store.sessions import revisions
 
 HISTORY_ROWS = 200
@@ -387,6 +387,12 @@ def newest(tx: Tx, *, key: str = "", limit: int = 50) -> list[Session]:
         **({"key": key} if key else {}),
         limit=limit,
     )
+
+
+def count(tx: Tx, *, key: str = "") -> int:
+    """How many sessions there are, of one key or in all."""
+    where = "WHERE key = :key" if key else ""
+    return int(tx.value(f"SELECT COUNT(*) FROM sessions {where}", **({"key": key} if key else {})))  # noqa: S608
 
 
 def rename(tx: Tx, session_id: str, title: str) -> bool:

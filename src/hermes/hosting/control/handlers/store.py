@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-
 from hermes.core.errors import GatewayError
+from hermes.core.keys import SessionKey
 from hermes.core.ports import Clock
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
@@ -19,13 +19,18 @@ from hermes.hosting.control.handlers.imports import ImportVerbs
 from hermes.hosting.control.handlers.people import PeopleVerbs
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import Approvals
-from hermes.store import codec, outbox, stats, trace
 from hermes.store.db import Database, Tx
-from hermes.store.outbox import OutboxRow
-from hermes.store.sessions import transcripts
+from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState
 from hermes.store.sqlite import backup
 from hermes.store.sqlite.transcript_files import Journal
-from hermes.store.trace import Life
+from hermes.store.turns.turns import TurnState
+
+from hermes.store import codec, inbox, outbox, stats, trace
+from hermes.store.inbox import InboxState
+from hermes.store.sessions import transcripts
+from hermes.store.trace import Latest, Life
+
+MOST_LISTED = 10_000
 
 
 class NotFoundError(GatewayError):
@@ -43,8 +48,10 @@ class StoreVerbs:
     def mapping(self) -> Mapping[str, Handler]:
         return {
             "trace": self.trace,
+            "trace.list": self.latest,
             "outbox.dead": self.dead,
             "sessions.list": self.listed,
+            "sessions.count": self.counted,
             "sessions.show": self.show,
             "sessions.rename": self.rename,
             "sessions.delete": self.delete,
@@ -66,6 +73,12 @@ class StoreVerbs:
             raise NotFoundError(f"There is no message, turn or delivery {name!r} in this home.")
         return life_to_dict(life)
 
+    async def latest(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
+        """``{limit?}``: the latest messages, the newest first, and how many are kept in all."""
+        limit = min(max(1, _number(args, "limit", 20)), MOST_LISTED)
+        found = await self._db.read(trace.newest, limit=limit)
+        return {"messages": [_latest_told(one) for one in found], "total": await self._db.read(inbox.count)}
+
     async def dead(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         rows = await self._db.read(outbox.dead_letters, limit=_number(args, "limit", 50))
         return [delivery_to_dict(row) for row in rows]
@@ -75,6 +88,10 @@ class StoreVerbs:
     async def listed(self, args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
         key, limit = str(args.get("key") or ""), _number(args, "limit", 50)
         return await self._db.read(_listed, key, limit)
+
+    async def counted(self, args: Mapping[str, Any], _: Reply) -> int:
+        """``{key?}``: how many sessions there are."""
+        return await self._db.read(transcripts.count, key=str(args.get("key") or ""))
 
     async def show(self, args: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
         """``{id, after?}``: the session; it and its lines are told as events, since there may be very many.
@@ -176,6 +193,54 @@ def life_to_dict(life: Life) -> dict[str, Any]:
         "approvals": [asdict(approval) for approval in life.approvals],
         "letters": [delivery_to_dict(row) for row in life.letters],
     }
+
+
+def _latest_told(latest: Latest) -> dict[str, Any]:
+    event = latest.event
+    outcome, reason = _outcome(latest)
+    body = _json(event.body)
+    named = str(body.get("sender_name") or "") if isinstance(body, dict) else ""
+    return {
+        "id": event.id,
+        "at": event.received_at,
+        "chat": _chat(latest),
+        "person": latest.person or named or event.sender_id,
+        "sender_id": event.sender_id,
+        "kind": event.kind,
+        "outcome": outcome,
+        "reason": reason,
+        "turn": event.turn_id,
+        "text": _text_of(body) if isinstance(body, dict) else str(body),
+    }
+
+
+def _outcome(latest: Latest) -> tuple[str, str]:
+    """What became of a message, in a word or two, and why."""
+    event, turn = latest.event, latest.turn
+    if event.state == InboxState.QUEUED:
+        return "waiting", ""
+    if turn is not None and turn.state == TurnState.WAITING:
+        return "asks first", ""
+    if event.state in (InboxState.ACTING, InboxState.TAKEN):
+        return "running", ""
+    if event.state != InboxState.ANSWERED:
+        return event.state.replace("_", " "), event.reason
+    if turn is not None and turn.state != TurnState.DONE:
+        return turn.state.replace("_", " "), turn.reason
+    # What only refreshes a message that is there (a preview, an edit) is no loss.
+    letters = [row for row in latest.letters if row.kind not in (OutboxKind.PREVIEW, OutboxKind.EDIT)]
+    if dead := next((row for row in letters if row.state == OutboxState.DEAD), None):
+        return "not delivered", dead.reason
+    if late := next((row for row in letters if row.settled_at is None), None):
+        return "on its way", late.reason
+    return "answered", ""
+
+
+def _chat(latest: Latest) -> str:
+    try:
+        return str(SessionKey.parse(latest.event.lane).target)
+    except ValueError:  # an event that could not be read belongs to no conversation
+        return latest.platform
 
 
 def _event_to_dict(row: Any) -> dict[str, Any]:
