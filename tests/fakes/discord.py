@@ -16,16 +16,16 @@ from urllib.parse import unquote
 import aiohttp
 import orjson
 from aiohttp import web
-
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Button, Capabilities
-from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.discord.wire import CAPABILITIES
 from tests.fakes.server import Hold, Said, Sent
 from tests.fakes.site import Site, keeping
 from tests.fakes.site import session as http_session
+
+from hermes.core.ports import Adapter, Alive, Emit
 
 Json = dict[str, Any]
 BOT, APPLICATION, SERVER, GROUP, ROLE = "901", "902", "200", "300", "950"
@@ -188,8 +188,9 @@ class FakeDiscord(Site):
         self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None, **settings: Any
     ) -> AsyncIterator[Adapter]:
         # Here and not above: whoever lacks the extra can still run the suites of all others.
-        from hermes.platforms.discord.adapter import DiscordAdapter
         from hermes.platforms.discord.config import DiscordConfig
+
+        from hermes.platforms.discord.adapter import DiscordAdapter
 
         kept = self.cursor
 
@@ -626,6 +627,9 @@ class FakeDiscord(Site):
                 return {"id": APPLICATION, "name": "Hermes", "flags": self.flags}
             case "GET servers":
                 return [{"id": server} for server in self.servers]
+            case "GET server channels":
+                own = [each for each in self.channels.values() if each.get("guild_id") == parts[1]]
+                return [each for each in own if each["type"] not in (10, 11, 12)]  # threads are listed elsewhere
             case "GET commands":
                 return self.commands
             case "PUT commands":
@@ -870,6 +874,7 @@ _NAMES = (
     (r"users/@me", "me"),
     (r"applications/@me", "application"),
     (r"users/@me/guilds", "servers"),
+    (r"guilds/[0-9]+/channels", "server channels"),
     (r"applications/[0-9]+/commands", "commands"),
     (r"channels/[0-9]+", "channel"),
     (r"channels/[0-9]+/messages", "messages"),

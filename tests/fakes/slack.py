@@ -16,15 +16,15 @@ from urllib.parse import parse_qsl
 import aiohttp
 import orjson
 from aiohttp import web
-
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Button, Capabilities
-from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.slack.wire import CAPABILITIES
 from tests.fakes.server import Hold, Said, Sent
 from tests.fakes.site import Site, keeping, session
+
+from hermes.core.ports import Adapter, Alive, Emit
 
 Json = dict[str, Any]
 TEAM, BOT, BOT_ID = "T0TEAM", "U0BOT", "B0BOT"
@@ -112,6 +112,7 @@ class FakeSlack(Site):
         self.cursor: dict[str, str] = {}
         self.history: dict[str, list[Json]] = {}
         self.hidden: set[str] = set()  # channels that are not listed
+        self.names: dict[str, str] = {}  # of channels, whether anything was said there or not
         # What happened
         self.connections = 0
         self.acked: list[str] = []
@@ -164,8 +165,9 @@ class FakeSlack(Site):
         self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None, **settings: Any
     ) -> AsyncIterator[Adapter]:
         # Here and not above: whoever lacks the extra can still run the suites of all others.
-        from hermes.platforms.slack.adapter import SlackAdapter
         from hermes.platforms.slack.config import SlackConfig
+
+        from hermes.platforms.slack.adapter import SlackAdapter
 
         kept = self.cursor
 
@@ -566,8 +568,9 @@ class FakeSlack(Site):
             case "assistant.threads.setStatus":
                 return self._status(body)
             case "users.conversations":
-                known = [channel for channel in self.history if channel not in self.hidden]
-                return self._page("channels", [{"id": channel} for channel in known], body)
+                known = [channel for channel in {**self.history, **self.names} if channel not in self.hidden]
+                told = [{"id": channel, "name": self.names.get(channel, channel.lower())} for channel in known]
+                return self._page("channels", told, body)
             case "conversations.history":
                 return self._history(body)
             case "conversations.replies":

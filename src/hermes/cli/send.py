@@ -21,7 +21,9 @@ USAGE_ERROR = 2
 WAIT_SECONDS = 60.0
 
 EXAMPLES = """\
-  hermes send telegram:42 "The backup is done."
+  hermes send telegram "The backup is done."             to its home channel (/sethome in a chat makes it that)
+  hermes send telegram:42 "The backup is done."          to one chat; slack:#alerts names a channel
+  hermes send all "Back in five minutes."                to every home channel; commas make a list
   hermes send -t telegram:42 --wait "Are you there?"     waits until it is delivered, or says why not
   df -h | hermes send telegram:42 -
   hermes send --dead                                     what could not be delivered
@@ -30,7 +32,12 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-t", "--target", help="<platform>[@<account>]:<chat>[:<thread>], for example telegram:42")
+    parser.add_argument(
+        "-t",
+        "--target",
+        help="<platform>[@<account>] (its home channel), <platform>[@<account>]:<chat>[:<thread>], "
+        "<platform>:#name, local, all, or several with commas between them",
+    )
     parser.add_argument("words", nargs="*", metavar="[TARGET] TEXT", help="what to send; - reads it from stdin")
     parser.add_argument("--wait", action="store_true", help="wait until it is delivered, at most a minute")
     parser.add_argument("--dead", action="store_true", help="list what could not be delivered")
@@ -47,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     target = args.target or (words.pop(0) if words else "")
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     if not target or not text.strip():
-        print(f'✗ Say where and what: {command_name()} send telegram:42 "hello"', file=sys.stderr)
+        print(f'✗ Say where and what: {command_name()} send telegram "hello"', file=sys.stderr)
         return USAGE_ERROR
     wait = WAIT_SECONDS if args.wait else 0.0
     asked = {"target": target, "text": text, "key": secrets.token_hex(12), "wait_seconds": wait}

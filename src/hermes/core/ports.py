@@ -82,6 +82,12 @@ class Describes(Protocol):
         """Ask the platform who we are, e.g. ``@ana_home_bot``: the probe of `gateway test`."""
 
 
+@runtime_checkable
+class FindsChats(Protocol):
+    async def find_chats(self, name: str) -> Sequence[str]:
+        """The ids of the chats that we are in and that have this name, written without its #, in any case."""
+
+
 @dataclass(frozen=True, slots=True)
 class CommandHint:
     """A command as a platform's own menu shows it."""

@@ -1,7 +1,7 @@
 """Where a message is to go, in the words people and the agent use for it.
 
-``origin``, ``local``, ``all``, a platform (its home channel), ``platform[@account]:chat[:thread]``, or several of these
-with commas between them.
+``origin``, ``local``, ``all``, a platform (its home channel), ``platform[@account]:chat[:thread]``,
+``platform[@account]:#name``, or several of these with commas between them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from collections.abc import Mapping
 
 from hermes.core.keys import AccountKey, Target
 
-LOCAL = Target("local", "main")
+LOCAL = Target("local", "cli")
+"""The conversation that `hermes` opens in a terminal of this machine."""
+NAMED = "#"
+"""What the chat of a target begins with when it is named and not yet found: ``slack:#alerts``."""
 
 
 def recipients(text: str, *, origin: Target | None, homes: Mapping[AccountKey, str]) -> list[Target]:
@@ -45,9 +48,13 @@ def _named(word: str, origin: Target | None, homes: Mapping[AccountKey, str]) ->
     if ":" in word:
         return [Target.parse(word)]
     if not homes[account]:
-        raise ValueError(f"{account} has no home channel yet. Name a chat: {account}:<chat>.")
+        raise ValueError(
+            f"{account} has no home channel yet. Name a chat: {account}:<chat>, or write /sethome in a chat there."
+        )
     return [_home(account, homes[account])]
 
 
 def _home(account: AccountKey, chat: str) -> Target:
+    if chat.startswith(f"{account}:"):  # some write the whole target into the setting
+        return Target.parse(chat)
     return Target(account.platform, chat, account=account.account)

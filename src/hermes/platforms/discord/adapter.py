@@ -10,13 +10,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
-
 from hermes.core.cursor import of_identity
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, Cursor, Json, OutboundMessage, Receipt
-from hermes.core.ports import Alive, CommandHint, Emit
-from hermes.platforms.discord import wire
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.catchup import CatchUp, oldest
 from hermes.platforms.discord.config import DiscordConfig
@@ -27,12 +24,16 @@ from hermes.platforms.discord.parse import Me, Rules, is_snowflake, name_of, sno
 from hermes.platforms.discord.receiving import Batch, Item, Receiver
 from hermes.platforms.discord.sending import Sender
 
+from hermes.core.ports import Alive, CommandHint, Emit
+from hermes.platforms.discord import wire
+
 log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 200
 # Discord wants a pause of one to five seconds before a new session when it refused to resume the old one.
 PAUSE_SECONDS = (1.0, 3.0)
 _TYPING_SECONDS = 5.0
+_CATEGORY = 4  # a heading above channels, in which nobody can write
 # View Channels, Send Messages, Embed Links, Attach Files, Read Message History, Create Public Threads,
 # Send Messages in Threads, Send Voice Messages.
 _PERMISSIONS = sum(1 << bit for bit in (10, 11, 14, 15, 16, 35, 38, 46))
@@ -187,6 +188,15 @@ class DiscordAdapter:
         if not isinstance(told, dict) or not is_snowflake(told.get("id")):
             raise UnreachableError("Discord does not say which application this is.")
         return told
+
+    async def find_chats(self, name: str) -> Sequence[str]:
+        """The channels of this name in the bot's servers. Threads are not looked for."""
+        found: list[str] = []
+        for server in await self._api.get("list our servers", "/users/@me/guilds"):
+            listed = await self._api.get("list channels", "/guilds/{guild_id}/channels", guild_id=str(server["id"]))
+            named = [each for each in listed if str(each.get("name", "")).casefold() == name.casefold()]
+            found += [str(each["id"]) for each in named if each.get("type") != _CATEGORY]
+        return found
 
     async def describe(self) -> str:
         """The token is tried, and whether messages may be read; a bot in no server is told with its invitation."""

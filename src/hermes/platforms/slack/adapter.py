@@ -11,7 +11,6 @@ from pathlib import Path
 
 import aiohttp
 import orjson
-
 from hermes.core.cursor import of_identity
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError
 from hermes.core.keys import Target
@@ -24,9 +23,7 @@ from hermes.core.messages import (
     OutboundMessage,
     Receipt,
 )
-from hermes.core.ports import Alive, Emit
 from hermes.platforms.shared import files
-from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.catchup import CatchUp
 from hermes.platforms.slack.config import SlackConfig
@@ -35,10 +32,14 @@ from hermes.platforms.slack.cursors import Places
 from hermes.platforms.slack.parse import Me
 from hermes.platforms.slack.receiving import Item, Receiver
 
+from hermes.core.ports import Alive, Emit
+from hermes.platforms.slack import media, wire
+
 log = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 200
 _MOST_REMEMBERED = 500
+_MOST_PAGES = 10
 _STATUS = "is typing…"
 _SHARE_TRIES = 4
 _SHARE_PAUSE = 0.25
@@ -212,6 +213,19 @@ class SlackAdapter:
             file = (await self._api.ask("files.info", {"file": address.removeprefix("id:")})).get("file") or {}
             address = str(file.get("url_private_download") or file.get("url_private") or "")
         return await self._api.download(address, into, name, attachment.mime, limit)
+
+    async def find_chats(self, name: str) -> Sequence[str]:
+        """The channels of this name that the app is in."""
+        found: list[str] = []
+        form = {"types": "public_channel,private_channel", "exclude_archived": "true", "limit": "200"}
+        for _ in range(_MOST_PAGES):
+            answer = await self._api.ask("users.conversations", form)
+            channels = [each for each in answer.get("channels") or () if isinstance(each, dict)]
+            found += [str(each["id"]) for each in channels if str(each.get("name", "")).casefold() == name.casefold()]
+            form["cursor"] = str((answer.get("response_metadata") or {}).get("next_cursor") or "")
+            if not form["cursor"]:
+                break
+        return found
 
     async def describe(self) -> str:
         """Both tokens are tried: one says who we are, the other opens the socket."""

@@ -6,14 +6,15 @@ A command that works alone calls the same functions in its own process: see ``he
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hermes.agent.models.embedded.download import FetchState
 from hermes.agent.models.embedded.prompts import Language, language_of
 from hermes.config import EMBEDDED
-from hermes.core.errors import GatewayError
-from hermes.core.keys import Target
+from hermes.core.errors import GatewayError, PlatformError
+from hermes.core.keys import LOCAL, AccountKey, Target, quote
 from hermes.core.messages import OutboundMessage
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
@@ -22,13 +23,18 @@ from hermes.hosting.control.handlers.say import SayHandler
 from hermes.hosting.control.handlers.store import NotFoundError, StoreVerbs, delivery_to_dict
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.gateway import Gateway
+from hermes.services.outbound.alerts import home_channels
 from hermes.store import outbox
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, OutboxState
 
+from hermes.core.ports import FindsChats
+from hermes.core.target_names import NAMED, recipients
+
 FETCH_SECONDS = 300.0
 DELIVERY_SECONDS = 60.0
 LOOK_SECONDS = 0.1
+FIND_SECONDS = 10.0
 
 _OPEN = frozenset({OutboxState.READY, OutboxState.UNKNOWN, OutboxState.JOINED})
 
@@ -51,6 +57,10 @@ def verbs_of(gateway: Gateway) -> Mapping[str, Handler]:
     }
 
 
+def _bare(name: str) -> str:
+    return name.strip().removeprefix(NAMED).casefold()
+
+
 class _Live:
     """What needs the running services."""
 
@@ -66,37 +76,71 @@ class _Live:
         return {"problems": [str(problem) for problem in self._gateway.watch.loaded.problems]}
 
     async def send(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """``{target, text, key?, wait_seconds?}``: store a message for a chat; with a wait, say what became of it."""
-        target, text = self._target(str(args.get("target") or "")), str(args.get("text") or "")
+        """``{target, text, key?, wait_seconds?}``: store a message for each chat that ``target`` names; with a wait,
+        say what became of it."""
+        text = str(args.get("text") or "")
         if not text.strip():
             raise GatewayError("There is nothing to send: the text is empty.")
-        outbox_writer = self._gateway.outbox_writer
+        targets = await self._targets(str(args.get("target") or ""))
+        letters, rows = self._gateway.letters, []
         # The same key twice is the same letter: whoever lost our answer may ask again.
-        rows = outbox_writer.rows(
-            OutboundMessage(target, text), OutboxKind.REPLY, key=f"ob_{args.get('key') or new_id('k')}"
-        )
+        key = f"ob_{args.get('key') or new_id('k')}"
+        for number, target in enumerate(targets):
+            own_key = f"{key}-{number}" if number else key
+            rows += outbox_writer.rows(OutboundMessage(target, text), OutboxKind.REPLY, key=own_key)
         await self._gateway.db.write(outbox.enqueue, rows, now=self._gateway.clock.now())
         outbox_writer.due(rows)
         wait = min(float(args.get("wait_seconds") or 0.0), DELIVERY_SECONDS)
-        return {"target": str(target), "letters": await self._delivered([row.id for row in rows], wait)}
+        told = await self._delivered([row.id for row in rows], wait)
+        return {"target": ",".join(map(str, targets)), "letters": told}
 
-    def _target(self, text: str) -> Target:
+    async def _targets(self, text: str) -> list[Target]:
+        """Every chat that is meant, each once. GatewayError in words, and then nothing was sent to any of them."""
+        for word in map(str.strip, text.split(",")):
+            account = AccountKey.parse(word.partition(":")[0])
+            if account.platform in self._gateway.manifests and self._is_off(account):
+                cure = f"Set it up: hermes gateway setup {account.platform}"
+                raise GatewayError(f"Nothing was sent. {account} is not configured. {cure}")
+        local = {AccountKey(LOCAL): ""}
         try:
-            target = Target.parse(text)
+            named = recipients(text, origin=None, homes={**local, **home_channels(self._gateway.config)})
         except ValueError as error:
-            raise GatewayError(str(error)) from None
-        if target.platform not in self._gateway.manifests:
-            known = ", ".join(sorted(self._gateway.manifests))
-            raise GatewayError(f"There is no platform {target.platform!r}. Known: {known}.")
-        if self._gateway.supervisor.capabilities(target) is None and self._is_off(target):
-            raise GatewayError(f"{target.platform} is not configured, so nothing was sent.")
-        return target
+            raise GatewayError(f"Nothing was sent. {error}") from None
+        found = [await self._found(target) if target.chat.startswith(NAMED) else target for target in named]
+        return list(dict.fromkeys(found))
 
-    def _is_off(self, target: Target) -> bool:
-        if self._gateway.manifests[target.platform].always_on:
+    async def _found(self, target: Target) -> Target:
+        """The chat that goes by a name (``slack:#alerts``): the home channel, or one that the platform knows."""
+        name, account = target.chat.removeprefix(NAMED), AccountKey(target.platform, target.account)
+        config = self._gateway.config.account(target.platform, target.account)
+        if config is not None and config.home_channel and _bare(config.home_channel_name) == _bare(name):
+            return recipients(str(account), origin=None, homes={account: config.home_channel})[0]
+        adapter: object = self._gateway.supervisor.adapter_of(target)
+        if adapter is None:
+            raise GatewayError(f"Nothing was sent. {account} is not connected, so #{name} cannot be looked up there.")
+        chats: Sequence[str] = ()
+        if isinstance(adapter, FindsChats):
+            try:
+                async with asyncio.timeout(FIND_SECONDS):
+                    chats = await adapter.find_chats(name)
+            except (PlatformError, TimeoutError) as error:
+                reason = str(error) or f"no answer within {FIND_SECONDS:.0f} s"
+                raise GatewayError(f"Nothing was sent. {account} does not tell its chats: {reason}") from None
+        if len(chats) == 1:
+            return replace(target, chat=chats[0])
+        if not chats:
+            raise GatewayError(
+                f"Nothing was sent. {account} has no chat called #{name}. Write its id: {account}:<chat>"
+            )
+        ids = ", ".join(f"{account}:{quote(chat)}" for chat in chats)
+        raise GatewayError(f"Nothing was sent. {account} has {len(chats)} chats called #{name}: {ids}")
+
+    def _is_off(self, account: AccountKey) -> bool:
+        """Whether nobody configured this account, so that nothing can be sent by it."""
+        if self._gateway.manifests[account.platform].always_on:
             return False
-        account = self._gateway.config.account(target.platform, target.account)
-        return account is None or not account.is_mentioned
+        config = self._gateway.config.account(account.platform, account.account)
+        return config is None or not config.is_mentioned
 
     async def _delivered(self, ids: list[str], seconds: float) -> list[dict[str, Any]]:
         deadline = self._gateway.clock.monotonic() + seconds
