@@ -21,7 +21,6 @@ from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
 from hermes.core.secret import Redactor, Secret
-from hermes.hosting import banner, loop_lag, startup_report
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer
@@ -33,7 +32,6 @@ from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.events import TurnEnded, TurnEvent
-from hermes.services.gateway import Gateway
 from hermes.services.requests.background import origin_of
 from hermes.store import inbox, outbox
 from hermes.store.api_keys import own_key
@@ -41,6 +39,9 @@ from hermes.store.db import Tx
 from hermes.store.home import Whose, make_home
 from hermes.store.turns import turns
 from hermes.store.turns.turns import TurnState
+
+from hermes.hosting import banner, loop_lag, startup_report
+from hermes.services.gateway import Gateway
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,8 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         await startup_report.adapters_settled(gateway)
         await gateway.toolbox.ready()  # the first answer is as quick as the second
         ready()
+        if sys.stdout.isatty():
+            _open_window(gateway, options, stack)
         await _greet(gateway, options, http, is_new=is_new)
         if options.safe_reason:
             asyncio.get_running_loop().call_later(PAUSED_SECONDS, gateway.supervisor.resume_paused)
@@ -95,6 +98,22 @@ async def _greet(gateway: Gateway, options: WorkerOptions, http: HttpServer | No
     _print([options.redactor(line) for line in await startup_report.facts(gateway, api=api, is_new=is_new)])
     seconds = gateway.clock.now() - options.started_at
     _print(banner.closing(seconds=seconds, command=options.command, is_terminal=sys.stdout.isatty()))
+
+
+def _open_window(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> None:
+    """From here on whoever sits at the terminal is told what happens, in words that they can act on."""
+    from hermes.hosting.window import Window
+
+    window = Window(gateway, options.command, lambda line: _print([options.redactor(line)]))
+    stack.enter_context(gateway.news.watch(window.notice))
+    showing = asyncio.create_task(window.run(), name="window")
+    stack.push_async_callback(_ended, showing)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):  # it is ours, and it was we who cancelled it
+        await task
 
 
 class _DatabaseWait:

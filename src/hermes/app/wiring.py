@@ -12,7 +12,7 @@ from typing import Any
 
 from hermes.agent.backends.terminals import Terminals
 from hermes.agent.messaging import FileSender
-from hermes.agent.models.embedded.download import Fetcher
+from hermes.agent.models.embedded.download import Fetcher, FetchProgress, FetchState
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.session_search import SessionSearch
@@ -40,13 +40,11 @@ from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
 from hermes.platforms.local.hub import LocalHub
 from hermes.services.adapters.registry import find_platforms
-from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
 from hermes.services.clock import SystemClock
 from hermes.services.commands.base import CommandParts, Dispatcher, SlashCommand, collect
 from hermes.services.commands.menus import Menus
 from hermes.services.events import EventBus
-from hermes.services.gateway import Gateway
 from hermes.services.inbound.intake import Intake
 from hermes.services.janitor import Janitor
 from hermes.services.models import Models
@@ -59,7 +57,6 @@ from hermes.services.outbound.rate_limits import RateLimiter
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool
 from hermes.services.outbound.voice_reply import VoiceReply
-from hermes.services.people.pairing import Pairings
 from hermes.services.prompt_context import surroundings_of, today
 from hermes.services.requests.background import Background
 from hermes.services.requests.requests import Requests
@@ -72,6 +69,11 @@ from hermes.services.turns.lanes import Lanes
 from hermes.store import outbox
 from hermes.store.db import Database, StoreLimits
 from hermes.store.outbox import OutboxKind
+
+from hermes.services.adapters.supervisor import Supervisor
+from hermes.services.gateway import Gateway
+from hermes.services.news import AccountChanged, ModelFetched, News
+from hermes.services.people.pairing import Pairings
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +114,8 @@ class StartupContext:
         self.setting = setting
         self.troubles = Troubles(setting.on_owner_lost)
         self.manifests = self._platforms()
-        self.fetcher = Fetcher(setting.home)
+        self.news = News()
+        self.fetcher = Fetcher(setting.home, on_progress=self._fetch_moved)
         self.watch = ConfigWatch(
             setting.home, setting.environ, setting.cwd, tuple(self.manifests.values()), on_change=self._config_changed
         )
@@ -139,6 +142,10 @@ class StartupContext:
         files = EnvFiles((setting.home / ".env", setting.cwd / ".env"))
         setting.redactor.learn(secrets_of({**files.all(), **setting.environ}))
         setting.set_log_level(config.logs.level)
+
+    def _fetch_moved(self, progress: FetchProgress) -> None:
+        if progress.state in (FetchState.READY, FetchState.FAILED):
+            self.news.publish(ModelFetched(progress.reason))
 
     def _config_changed(self, loaded: Loaded) -> None:
         self._take_config(loaded.config)
@@ -212,6 +219,7 @@ class Wiring:
             self._ground.troubles.texts,
             self._toolbox,
             self._skills,
+            self._ground.news,
         )
 
     async def _status(self) -> dict[str, Any]:
@@ -253,6 +261,7 @@ class Wiring:
             {LOCAL: {"hub": self._hub}},
             self._setting.paused_because,
             on_signed_out=self._tell_signed_out,
+            on_change=lambda account, state: self._ground.news.publish(AccountChanged(str(account), state.value)),
         )
 
     def _tell_signed_out(self, account: AccountKey, reason: str) -> None:
@@ -458,7 +467,9 @@ class Wiring:
     def _pairings(self) -> Pairings:
         config = self._config
         homes, language = lambda: home_targets(config()), lambda: config().language
-        return Pairings(self._db, self._clock, self._outbox_writer, self._home, homes, language)
+        return Pairings(
+            self._db, self._clock, self._outbox_writer, self._home, homes, language, self._ground.news.publish
+        )
 
     @cached_property
     def _intake(self) -> Intake:

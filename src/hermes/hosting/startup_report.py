@@ -14,6 +14,7 @@ from hermes.core.access import DmPolicy
 from hermes.core.errors import PlatformError
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.ports import Describes
+
 from hermes.hosting import banner
 from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway
@@ -41,7 +42,7 @@ async def facts(gateway: Gateway, *, api: str, is_new: bool) -> list[str]:
     """One line for each; ``api`` is the one about the API."""
     config = gateway.config
     accounts = [account for account in gateway.supervisor.status() if account["account"] != LOCAL]
-    chats = [await _chat(gateway, account) for account in accounts]
+    chats = [await chat_line(gateway, account) for account in accounts]
     model = str(gateway.fetcher.progress) if config.model.provider == EMBEDDED else gateway.models.model_for().label
     warnings = [str(problem) for problem in gateway.watch.loaded.problems] + gateway.troubles
     if accounts and (warning := _nobody_allowed(gateway)):
@@ -77,7 +78,7 @@ async def _skills(gateway: Gateway) -> str:
     return str(gateway.skills.synced)
 
 
-async def _chat(gateway: Gateway, account: Mapping[str, Any]) -> str:
+async def chat_line(gateway: Gateway, account: Mapping[str, Any]) -> str:
     """``telegram @ana_home_bot, connected``: by its name, if the platform tells it at once."""
     key, name = AccountKey.parse(account["account"]), ""
     adapter: object = gateway.supervisor.adapter_of(Target(key.platform, "", account=key.account))

@@ -20,18 +20,20 @@ from hermes.core.keys import LOCAL
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
-from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
 from hermes.services.events import EventBus
 from hermes.services.inbound.intake import Intake
 from hermes.services.models import Models
 from hermes.services.outbound.delivery import Delivery
 from hermes.services.outbound.rows import OutboxWriter
-from hermes.services.people.pairing import Pairings
 from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
+
+from hermes.services.adapters.supervisor import Supervisor
+from hermes.services.news import News
+from hermes.services.people.pairing import Pairings
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -70,6 +72,7 @@ class Gateway:
     troubles: list[str] = field(default_factory=list)
     toolbox: Toolbox = field(default_factory=lambda: Toolbox(()))
     skills: SkillLibrary = field(default_factory=lambda: SkillLibrary(Path()))
+    news: News = field(default_factory=News)
 
     def begin(self) -> None:
         """Let the accounts connect, and skills and tools be brought in: none of it holds up an answer of ours.

@@ -16,7 +16,6 @@ from enum import StrEnum
 from typing import Any
 
 import aiohttp
-
 from hermes.config import AccountConfig, Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
@@ -111,10 +110,12 @@ class Supervisor:
         paused_because: str = "",
         pace: SupervisorTiming = SupervisorTiming(),  # noqa: B008 - frozen
         on_signed_out: Callable[[AccountKey, str], None] = lambda *_: None,
+        on_change: Callable[[AccountKey, Link], None] = lambda *_: None,
     ) -> None:
         """``extras`` are values that come from us and not from the configuration (the local hub).
 
-        ``on_signed_out`` is told once, with the reason, when a platform does not know an account any more.
+        ``on_signed_out`` is told once, with the reason, when a platform does not know an account any more;
+        ``on_change`` whenever an account is in another state than before.
         """
         self._manifests = manifests
         self._db = db
@@ -124,6 +125,7 @@ class Supervisor:
         self._paused_because = paused_because
         self._pace = pace
         self._on_signed_out = on_signed_out
+        self._on_change = on_change
         self._accounts: dict[AccountKey, _SupervisedAccount] = {}
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
@@ -424,6 +426,7 @@ class Supervisor:
             log.warning("Not connected", extra={**about, "state": state.value, "reason": reason})
         if state is Link.SIGNED_OUT:
             self._on_signed_out(account.key, f"{reason} → {_cure(account)}" if account.cure else reason)
+        self._on_change(account.key, state)
 
     def _backoff(self, account: _SupervisedAccount) -> float:
         steps = self._pace.backoff_seconds

@@ -29,6 +29,8 @@ from hermes.store.home import own_secret
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.pairings import Pairing, PairingState
 
+from hermes.services.news import StrangerAsked
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -88,14 +90,17 @@ class Pairings:
         home: Path,
         home_targets: Callable[[], Sequence[Target]],
         language: Callable[[], str] = lambda: "",
+        on_asked: Callable[[StrangerAsked], None] = lambda _: None,
     ) -> None:
-        """``language`` is the owner's choice for everybody, '' where there is none."""
+        """``language`` is the owner's choice for everybody, '' where there is none. ``on_asked`` is told of each
+        stranger once, when their request is stored."""
         self._db = db
         self._clock = clock
         self._outbox_writer = outbox_writer
         self._home = home
         self._home_targets = home_targets
         self._language = language
+        self._on_asked = on_asked
         self._approved: set[tuple[str, str]] = set()
         self._secret = b""
 
@@ -114,15 +119,20 @@ class Pairings:
 
     async def meet(self, message: InboundMessage, account: str) -> None:
         """Answer a stranger with their code. The owner's home channel hears of each of them once."""
-        self._outbox_writer.due(await self._db.write(self._meet, message, account, now=self._clock.now()))
+        rows, news = await self._db.write(self._meet, message, account, now=self._clock.now())
+        self._outbox_writer.due(rows)
+        if news is not None:
+            self._on_asked(news)
 
-    def _meet(self, tx: Tx, message: InboundMessage, account: str, *, now: float) -> list[Outgoing]:
+    def _meet(
+        self, tx: Tx, message: InboundMessage, account: str, *, now: float
+    ) -> tuple[list[Outgoing], StrangerAsked | None]:
         """Note that they ask, and store what is said of it: whoever asks a second time is no news to the owner."""
         key = message.session_key
         name = one_line(message.sender_name, NAME_LENGTH)
         asked = self._ask(tx, message, account, name, now=now)
         if asked is None:
-            return []
+            return [], None
         words = words_of(pick(self._language(), asked.language))
         text = words.TOO_MANY_STRANGERS
         if asked.code:
@@ -133,7 +143,8 @@ class Pairings:
             card = self._card(at_home, key.platform, message.sender_id, name, asked.code)
             rows += self._home_letters(*card, self._home_targets() or asked.owners)
         outbox.enqueue(tx, rows, now=now)
-        return rows
+        is_news = asked.is_new and asked.code
+        return rows, StrangerAsked(key.platform, message.sender_id, name, asked.code) if is_news else None
 
     def _ask(self, tx: Tx, message: InboundMessage, account: str, name: str, *, now: float) -> PairingOffer | None:
         """None: they were sent away within the hour, and nothing is said again."""
