@@ -8,24 +8,27 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.fakes.telegram import FakeTelegram
-from tests.integration.conftest import Start
-from tests.integration.watching import SECONDS
-
+from hermes.core.ports import Clock
 from hermes.hosting import window as window_module
 from hermes.hosting.window import Window
 from hermes.services.gateway import Gateway
 from hermes.services.news import ModelFetched
+from tests.fakes.clock import FakeClock
+from tests.fakes.telegram import FakeTelegram
+from tests.integration.conftest import Start
+from tests.integration.watching import SECONDS
 
 ANA = 5550142
 
 
 @asynccontextmanager
-async def opened(start: Start, telegram: FakeTelegram) -> AsyncIterator[tuple[Gateway, list[str]]]:
+async def opened(
+    start: Start, telegram: FakeTelegram, clock: Clock | None = None
+) -> AsyncIterator[tuple[Gateway, list[str]]]:
     """A gateway, and the lines of its window, which stands before Telegram is reached."""
     shown: list[str] = []
     telegram.hold("getMe")
-    async with start() as gateway:
+    async with start(clock=clock) as gateway:
         window = Window(gateway, "hermes", shown.append)
         with gateway.news.watch(window.notice):
             showing = asyncio.create_task(window.run())
@@ -40,7 +43,7 @@ async def opened(start: Start, telegram: FakeTelegram) -> AsyncIterator[tuple[Ga
 
 async def shows(shown: list[str], pattern: str) -> str:
     async with asyncio.timeout(SECONDS):
-        while not (found := re.search(pattern, "\n".join(shown))):
+        while not (found := re.search(pattern, "\n".join(shown))):  # noqa: ASYNC110 - a list tells nobody
             await asyncio.sleep(0.01)
     return found[0]
 
@@ -51,13 +54,15 @@ async def test_a_chat_that_connects_later_is_told_by_its_name(start: Start, tele
 
 
 async def test_a_stranger_is_told_once_with_the_command_that_lets_them_in(start: Start, telegram: FakeTelegram) -> None:
-    async with opened(start, telegram) as (gateway, shown):
+    clock = FakeClock()
+    async with opened(start, telegram, clock) as (gateway, shown):
         telegram.user_says("hi", chat=ANA, name="Ana\x1b[2J")
         asked = await shows(shown, r"(?m)^\d\d:\d\d  Pairing   .* would like to talk\. Let them in:\n.*$")
         assert "Ana‹U+001B›[2J (telegram 5550142)" in asked
         (waiting,) = await gateway.pairings.waiting()
         assert asked.splitlines()[1].strip() == f"hermes pairing approve telegram {waiting.code}"
         await telegram.wait_for(lambda: len(telegram.texts(ANA)) == 1, SECONDS)
+        clock.advance(30)  # sooner, the code is not shown again
         telegram.user_says("hello?", chat=ANA, name="Ana")
         await telegram.wait_for(lambda: len(telegram.texts(ANA)) == 2, SECONDS)
         assert len([line for line in shown if "would like to talk" in line]) == 1
