@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-
 from hermes.cli.support.program_name import command_name
 from hermes.hosting.control import client as control
 from tests.e2e.keeping import until
@@ -53,12 +52,18 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             await pane.shows("Choose [7]:")
             pane.types("6")
             await pane.shows("Address, such as")
+            pane.types("127.0.0.1:9")
+            await pane.shows("Keep it all the same?")
+            pane.types("n")
+            await pane.shows("Address, such as https://host/v1 [127.0.0.1:9]:")
             pane.types(terminal.model_url)
+            await pane.shows("without a key and offers 1 model")
             await pane.shows("Key (not shown")
             pane.types(KEY)
-            await pane.shows("Model:")
-            pane.types("echo-1")
-            await pane.shows("✓ custom / echo-1, answered in")
+            await pane.shows("   1  fake-1")
+            await pane.shows("Model [fake-1]:")
+            pane.types("1")
+            await pane.shows("✓ custom / fake-1, answered in")
             await pane.shows("Reach it from a chat")
             pane.presses("Enter")
 
@@ -69,6 +74,7 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             await pane.shows("Bot token (not shown")
             pane.types("99:this-is-not-it")
             await pane.shows("✗ Telegram refused getMe")
+            await pane.shows("Bot token [Enter keeps …-it]:")
             pane.types(TOKEN)
             await pane.shows("✓ @ana_home_bot, answered in")
             await pane.shows("(recommended)")
@@ -135,3 +141,50 @@ async def test_leaving_in_the_middle_writes_nothing(tmp_path: Path, telegram: Fa
         shown = await pane.shows("left with 130")
         assert "Left. Nothing was written." in shown
         assert not terminal.home.exists() or os.listdir(terminal.home) == []
+
+
+# Stands before the real pip, and hides slack_sdk from Python until somebody has it installed.
+HIDDEN = """
+import sys
+from pathlib import Path
+
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "slack_sdk" and not Path(__file__).with_name("installed").exists():
+            raise ModuleNotFoundError(f"No module named {name!r}", name="slack_sdk")
+
+
+sys.meta_path.insert(0, Hidden())
+"""
+PIP = """
+import sys
+from pathlib import Path
+
+Path(__file__).parents[1].joinpath("installed").write_text(" ".join(sys.argv[1:]))
+"""
+
+
+async def test_a_missing_package_is_installed_when_asked_before_anything_is_typed(
+    tmp_path: Path, telegram: FakeTelegram
+) -> None:
+    shadow = tmp_path / "shadow"
+    (shadow / "pip").mkdir(parents=True)
+    (shadow / "sitecustomize.py").write_text(HIDDEN)
+    (shadow / "pip" / "__init__.py").touch()
+    (shadow / "pip" / "__main__.py").write_text(PIP)
+    with Terminal(tmp_path) as terminal:
+        environ = environ_of(terminal, telegram)
+        environ["PYTHONPATH"] = f"{shadow}:{environ['PYTHONPATH']}"
+        with Pane(tmp_path, environ) as pane:
+            pane.types(f"{sys.executable} -m hermes gateway setup slack")
+            await pane.shows("Slack needs a package that is not installed yet (slack_sdk).")
+            await pane.shows("Install it now? [Y/n]:")
+            assert not (shadow / "installed").exists()
+            pane.presses("Enter")
+            await pane.shows("✓ Installed")
+            shown = await pane.shows("Bot token (not shown")
+            assert is_readable(shown.splitlines())
+            pane.presses("C-c")
+            await pane.shows("Left. Nothing was written.")
+    assert (shadow / "installed").read_text().startswith("install slack_sdk")

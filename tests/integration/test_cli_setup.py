@@ -6,18 +6,15 @@ import asyncio
 import io
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hermes.cli.main import main
-from hermes.cli.support.prompts import LeftError
-from hermes.cli.wizard import flags as platform_flags
-from hermes.cli.wizard import platform
-from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.errors import ConfigError, CredentialsError
@@ -25,6 +22,12 @@ from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
 from tests.e2e.terminal import patched_environ
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
+
+from hermes.cli.support.prompts import LeftError
+from hermes.cli.wizard import flags as platform_flags
+from hermes.cli.wizard import model as model_setup
+from hermes.cli.wizard import platform
+from hermes.cli.wizard.platform import Flags, Wizard
 from tests.unit.cli.support.test_prompts import Typing
 
 TOKEN = "123456:abcdefghijklmnopqrstuvwxyz-x7Q"
@@ -176,6 +179,85 @@ def test_the_flags_agree_with_the_policies() -> None:
     assert [choice.name for choice in platform.GROUP_POLICIES] == list(GroupPolicy)
 
 
+# The model, question by question
+
+
+@asynccontextmanager
+async def web_site() -> AsyncIterator[str]:
+    """The address of a web site that has a page for everything."""
+    app = web.Application()
+    app.router.add_get("/{path:.*}", page)
+    async with TestServer(app) as server:
+        yield str(server.make_url("")).rstrip("/")
+
+
+async def page(_: web.Request) -> web.Response:
+    return web.Response(text="<h1>Welcome</h1>", content_type="text/html")
+
+
+async def asked_for_a_model(home: Path, person: Typing) -> bool:
+    """The model's page, for somebody who has no local servers."""
+    with patched_environ({"OLLAMA_BASE_URL": NOBODY, "LMSTUDIO_BASE_URL": NOBODY, "PATH": "/usr/bin:/bin"}):
+        return await asyncio.to_thread(model_setup.set_up, home, model_setup.ModelFlags(), person.ask)
+
+
+async def test_an_address_is_tried_before_its_key_is_asked_for_and_its_models_are_offered(home: Path) -> None:
+    async with FakeModel(key=KEY, model="echo-1") as model:
+        without_path = model.url.removesuffix("/v1")
+        person = Typing("other", NOBODY, "n", without_path, "sk-wrong-0123456789", KEY, "1")
+        assert await asked_for_a_model(home, person)
+    shown = person.shown
+    steps = [
+        f"✗ {NOBODY}: ",
+        "Keep it all the same? [y/N]:",
+        f"Address, such as https://host/v1 [{NOBODY}]:",
+        f"The API is at {model.url}, so that is taken.",
+        "and wants a key",
+        "Key (not shown",
+        "refuses this key (401).",
+        "Key [Enter keeps …789]:",
+        "   1  echo-1",
+        "Model [echo-1]:",
+    ]
+    places = [shown.find(step) for step in steps]
+    assert -1 not in places, shown
+    assert places == sorted(places), shown
+    config = load(home, {}, home, ()).config
+    assert (config.model.provider, config.model.default) == ("custom", "echo-1")
+    assert (config.providers["custom"].base_url, KEY in written(home)) == (model.url, True)
+
+
+async def test_a_web_page_at_an_address_is_told_as_such(home: Path) -> None:
+    async with web_site() as site:
+        person = Typing("other", site)
+        with pytest.raises(LeftError):
+            await asked_for_a_model(home, person)
+    assert "a web page answers there, not a model's API." in person.shown
+
+
+async def test_after_a_call_that_failed_what_was_typed_is_kept(home: Path) -> None:
+    async with FakeModel(key=KEY, model="echo-1") as model:
+        model.fails_next(400, "this model is asleep")
+        person = Typing("other", model.url, KEY, "echo-1", "1", "", "", "")
+        assert await asked_for_a_model(home, person)
+    shown = person.shown
+    assert "What now?\n * 1  Try again" in shown
+    assert shown.count("Which model answers?") == 1, "only what may be wrong is asked again"
+    assert f"Once more, then. Enter keeps what you typed.\nAddress, such as https://host/v1 [{model.url}]:" in shown
+    assert "Key [Enter keeps …k9Z]:" in shown
+    assert (load(home, {}, home, ()).config.model.default, KEY in written(home)) == ("echo-1", True)
+
+
+async def test_after_a_call_that_failed_another_provider_can_be_chosen_or_it_is_kept(home: Path) -> None:
+    async with FakeModel(model="echo-1") as model:
+        model.fails_next(400, "no")
+        model.fails_next(400, "no")
+        person = Typing("other", model.url, "", "echo-1", "2", "other", model.url, "", "echo-1", "3")
+        assert await asked_for_a_model(home, person)
+    assert person.shown.count("Which model answers?") == 2
+    assert load(home, {}, home, ()).config.model.default == "echo-1"
+
+
 # A platform that is yet to come inherits all of it
 
 
@@ -226,6 +308,31 @@ def test_a_refusal_of_its_own_is_told_without_the_names_of_variables_and_asked_a
     assert "✗ The app token begins with xapp-.\n" in person.shown
     assert "CHATTER_APP_TOKEN" not in person.shown
     assert person.shown.count("1. Open it.") == 1
+
+
+def test_after_a_refusal_enter_keeps_what_was_typed(tmp_path: Path) -> None:
+    tries: list[tuple[str, str, str]] = []
+
+    class Picky:
+        async def describe(self) -> str:
+            if tries[-1][1] != "xapp-right-0123":
+                raise CredentialsError("The app token is not known.")
+            return "@chatter"
+
+    def build(parts: AdapterParts) -> Any:
+        tries.append((parts.values["token"].reveal(), parts.values["app_token"].reveal(), parts.values["region"]))
+        return Picky()
+
+    person = Typing("bot-token-0001", "xapp-wrong-0123", "us", "", "xapp-right-0123", "", "", "", "")
+    page = Wizard(nothing_yet(tmp_path), replace(CHATTER, build=build), Flags(), person.ask).page()
+    assert tries == [("bot-token-0001", "xapp-wrong-0123", "us"), ("bot-token-0001", "xapp-right-0123", "us")]
+    assert {key.rpartition(".")[2]: value for key, value in page.changes.items() if "policy" not in key} == {
+        "token": "bot-token-0001",
+        "app_token": "xapp-right-0123",
+        "region": "us",
+    }
+    for prompt in ("Bot token [Enter keeps …001]:", "app_token [Enter keeps …123]:", "Region [us]:"):
+        assert prompt in person.shown
 
 
 def test_a_login_that_is_right_is_not_asked_for_again_when_a_switch_elsewhere_was_turned(tmp_path: Path) -> None:

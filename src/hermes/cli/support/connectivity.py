@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from hermes.core.dataclasses import dataclass
 
 if TYPE_CHECKING:
-    from hermes.config import Loaded
+    from hermes.config import Config, Loaded, ProviderConfig
     from hermes.services.http import ProxyRules
 
 REACH_SECONDS = 6.0
@@ -48,6 +48,14 @@ def reach_all(loaded: Loaded) -> dict[str, Reached]:
     """Call every host at once; all together take no longer than the slowest, and that at most 6 s."""
     calls = [*_model_call(loaded), *_platform_calls(loaded)]
     return asyncio.run(_all(calls)) if calls else {}
+
+
+def reach_models(config: Config, provider: ProviderConfig, api_mode: str, key: str) -> Reached:
+    """Ask a provider for its list of models, with this key or with none."""
+    from hermes.services.http import ProxyRules
+
+    url, headers = list_of(api_mode, provider.base_url.rstrip("/"), key)
+    return asyncio.run(_reach(Probe("model", url, ProxyRules.of(config.proxies, provider.proxy), headers)))
 
 
 def _model_call(loaded: Loaded) -> Iterator[Probe]:
@@ -95,7 +103,6 @@ async def _all(calls: list[Probe]) -> dict[str, Reached]:
 
 async def _reach(call: Probe) -> Reached:
     import aiohttp
-
     from hermes.config.explain import without_password
     from hermes.services.http import make_session
 

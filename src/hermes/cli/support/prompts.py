@@ -9,6 +9,7 @@ from typing import TextIO
 from hermes.core.dataclasses import dataclass
 
 LONGEST_LABEL = 15
+MOST_SHOWN = 12
 
 
 class LeftError(Exception):
@@ -75,6 +76,24 @@ class Questions:
             if len(chosen) == 1:
                 return chosen[0]
             self.say(f"  One number from 1 to {len(choices)}, please.")
+
+    def named(self, label: str, offered: Sequence[str], present: str = "") -> str:
+        """One name of many, chosen by its number or typed; a part of a name shows those that have it."""
+        listed = list(offered)
+        while True:
+            for number, name in enumerate(listed[:MOST_SHOWN], 1):
+                self.say(f"  {number:>2}  {name}")
+            if len(listed) > MOST_SHOWN:
+                self.say(f"      and {len(listed) - MOST_SHOWN} more: type a part of a name to see those with it")
+            typed = self.line(label, present)
+            if typed.isdecimal() and 1 <= int(typed) <= min(len(listed), MOST_SHOWN):
+                return listed[int(typed) - 1]
+            if typed in offered:
+                return typed
+            listed = [name for name in offered if typed and typed.casefold() in name.casefold()]
+            if typed and not listed and self.yes(f"{typed} is not among them. Use it all the same?", default=False):
+                return typed
+            listed = listed or list(offered)
 
     def several(self, title: str, choices: Sequence[Choice], present: str = "") -> list[str]:
         """The names of those chosen, in the order of the list."""

@@ -26,6 +26,7 @@ def add_platform_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group-policy", default="", choices=GROUP_POLICIES, help="which groups are answered")
     parser.add_argument("--groups", default="", metavar="IDS", help="the groups of the policy allowlist")
     parser.add_argument("--account", default="main", help="a further account on the same platform")
+    parser.add_argument("--install", action="store_true", help="install the package it needs, where that is missing")
     parser.add_argument("--no-check", action="store_true", help="write it without trying it first")
     parser.add_argument("--yes", "-y", action="store_true", help="ask nothing: what is not said stays as it is")
     parser.add_argument("--start", action="store_true", help="start the gateway when it does not run")

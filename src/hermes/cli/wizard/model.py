@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import load_config
-from hermes.cli.support.prompts import Choice, Questions
-from hermes.cli.wizard.page import wrap
-from hermes.cli.wizard.platform import write
-from hermes.config import EMBEDDED, KNOWN
+from hermes.config import EMBEDDED, KNOWN, ProviderConfig
+from hermes.config.explain import without_password
 from hermes.core.dataclasses import dataclass
+from hermes.core.durations import count
 from hermes.core.errors import ConfigError
 from hermes.core.secret import Secret
 
+from hermes.cli.support.prompts import Choice, Questions
+from hermes.cli.wizard.page import wrap
+from hermes.cli.wizard.platform import write
+
 if TYPE_CHECKING:
-    from hermes.config import Loaded, ProviderConfig
+    from hermes.config import Loaded
     from hermes.services.local_models import LocalServer
+
+    from hermes.cli.support.connectivity import Reached
 
 KEEP = "keep"
 OTHER = "other"
+AGAIN = "again"
+AFTER_A_REFUSAL = (
+    Choice(AGAIN, "Try again", "what you typed is kept, and can be changed"),
+    Choice("another", "Another one", "choose a provider once more"),
+    Choice(KEEP, "Keep it", "write it all the same"),
+)
+KEY_WANTED = frozenset({401, 403})
+NOT_FOUND = 404
 CUSTOM = "custom"
 """The name under which an address of the owner's own is kept."""
 
@@ -76,14 +89,21 @@ def set_up(home: Path, flags: ModelFlags, ask: Questions | None) -> bool:
     if ask is None:
         return False
     ask.say(f"\n── Model {'─' * 55}")
+    wanted: ModelChoice | None = None
     while True:
-        wanted = _ask_model(loaded, ask)
+        is_local = wanted is not None and wanted.provider in KNOWN and KNOWN[wanted.provider].is_local
+        if wanted is None or is_local:  # of a local one there is nothing to type but its model
+            wanted = _ask_model(loaded, ask)
+        else:
+            wanted = _hosted(loaded, wanted.provider, ask, wanted)
         if wanted is None:
             return False
         try:
             _write(home, loaded, _tried(home, loaded, wanted, ask))
-        except _NotGoodError as error:
-            ask.say(wrap(f"✗ {error}"))
+        except _AnotherOneError:
+            wanted = None
+        except _NotGoodError:
+            ask.say("  Once more, then. Enter keeps what you typed.")
         else:
             return True
 
@@ -135,22 +155,97 @@ def _aside(name: str, aside: str, servers: Mapping[str, LocalServer]) -> str:
 
 
 def _local(server: LocalServer, ask: Questions) -> ModelChoice:
-    model = _needed(ask, "Model", server.models[0] if server.models else "")
-    return ModelChoice(server.provider, model)
+    if not server.models:
+        return ModelChoice(server.provider, _needed(ask, "Model", ""))
+    return ModelChoice(server.provider, ask.named("Model", _readable(server.models), server.models[0]))
 
 
-def _hosted(loaded: Loaded, chosen: str, ask: Questions) -> ModelChoice:
-    name, base_url = chosen, ""
-    if chosen == OTHER:
-        name = CUSTOM
-        known = loaded.config.providers.get(CUSTOM)
-        base_url = _needed(ask, "Address, such as https://host/v1", known.base_url if known else "")
-    provider = loaded.config.providers.get(name)
-    hint = provider.api_key.hint() if provider is not None and provider.api_key else ""
-    key = ask.secret("Key", hint)
+def _hosted(loaded: Loaded, chosen: str, ask: Questions, before: ModelChoice | None = None) -> ModelChoice:
+    """Address, key and model of a provider, each tried as soon as it is known. ``before`` was typed and not taken."""
+    name = CUSTOM if chosen == OTHER else chosen
+    provider = loaded.config.providers.get(name) or ProviderConfig(name)
+    base_url = ""
+    if name == CUSTOM:
+        base_url = _address(loaded, provider, ask, before.base_url if before else provider.base_url)
+        provider = replace(provider, base_url=base_url)
+    elif provider.base_url:
+        _greeted(loaded, provider, ask)
+    key, models = _key(loaded, provider, ask, before.key if before else "")
     is_used = loaded.config.model.provider == name
-    model = loaded.config.model.default if is_used else (provider.default_model if provider else "")
+    model = before.model if before else loaded.config.model.default if is_used else provider.default_model
+    if models:
+        present = model if model in models else models[0] if len(models) == 1 else ""
+        return ModelChoice(name, ask.named("Model", models, present), key, base_url)
     return ModelChoice(name, _needed(ask, "Model", model), key, base_url)
+
+
+def _address(loaded: Loaded, provider: ProviderConfig, ask: Questions, present: str) -> str:
+    """An address at which something answers like a model's API, or one that somebody wants all the same."""
+    while True:
+        present = _needed(ask, "Address, such as https://host/v1", present).rstrip("/")
+        reached = _greeted(loaded, replace(provider, base_url=present), ask, is_told=False)
+        if (reached.is_page or reached.status == NOT_FOUND) and not present.endswith("/v1"):
+            deeper = _greeted(loaded, replace(provider, base_url=f"{present}/v1"), ask, is_told=False)
+            if not _trouble(deeper):
+                ask.say(f"  The API is at {present}/v1, so that is taken.")
+                reached, present = deeper, f"{present}/v1"
+        if not (trouble := _trouble(reached)):
+            ask.say(f"✓ {_welcome(reached)}")
+            return present
+        ask.say(wrap(f"✗ {reached.shown.removesuffix('/models')}: {trouble}"))
+        if ask.yes("Keep it all the same?", default=False):
+            return present
+
+
+def _greeted(loaded: Loaded, provider: ProviderConfig, ask: Questions, *, is_told: bool = True) -> Reached:
+    """Ask at the address, without a key, what answers there."""
+    from hermes.cli.support.connectivity import reach_models
+
+    ask.say(f"  Asking {without_password(provider.base_url)} …")
+    reached = reach_models(loaded.config, provider, provider.api_mode, "")
+    if is_told and reached.failure:
+        ask.say(wrap(f"! {reached.host}: {reached.failure}. What you type can be kept and tried later."))
+    return reached
+
+
+def _trouble(reached: Reached) -> str:
+    """Why this is no address of an API, in words; '' where it may be one."""
+    if reached.failure:
+        return f"{reached.failure}."
+    if reached.is_page:
+        return "a web page answers there, not a model's API. Most addresses of APIs end in /v1."
+    if reached.status == NOT_FOUND or reached.status >= 500:
+        return f"it answers {reached.status} when it is asked for its models."
+    return ""
+
+
+def _welcome(reached: Reached) -> str:
+    answers = f"{reached.host} answers in {reached.milliseconds:.0f} ms"
+    if reached.status in KEY_WANTED:
+        return f"{answers} and wants a key"
+    return f"{answers} without a key and offers {count(len(reached.models), 'model')}"
+
+
+def _key(loaded: Loaded, provider: ProviderConfig, ask: Questions, before: str) -> tuple[str, list[str]]:
+    """The key ('' where the one there is stays) and the models that are offered for it."""
+    from hermes.cli.support.connectivity import reach_models
+
+    known = provider.api_key.reveal() if provider.api_key else ""
+    while True:
+        hint = Secret(before or known).hint() if before or known else ""
+        typed = ask.secret("Key", hint)
+        reached = reach_models(loaded.config, provider, provider.api_mode, typed or before or known)
+        is_refused = reached.status in KEY_WANTED and bool(typed or before or known)
+        if is_refused:
+            ask.say(f"✗ {reached.host} refuses this key ({reached.status}).")
+        before = typed or before
+        if not is_refused or not typed:  # Enter after a refusal: it is meant
+            return before, _readable(reached.models)
+
+
+def _readable(models: Iterable[str]) -> list[str]:
+    """Names that can be shown and typed, in their order."""
+    return sorted(name for name in models if name.isprintable() and name.strip())
 
 
 def _needed(ask: Questions, label: str, present: str) -> str:
@@ -163,7 +258,11 @@ def _needed(ask: Questions, label: str, present: str) -> str:
 
 
 class _NotGoodError(ConfigError):
-    """The call failed; whoever can be asked is asked again."""
+    """The call failed; whoever can be asked is asked again, with what they typed kept."""
+
+
+class _AnotherOneError(ConfigError):
+    """The call failed, and another provider is wanted."""
 
 
 def _tried(
@@ -184,17 +283,19 @@ def _tried(
     if ask is None:
         raise ConfigError(f"{reason}\n  Nothing was written. --no-check writes it all the same.")
     ask.say(wrap(f"✗ {reason}"))
-    if ask.yes("Keep it all the same?", default=False):
-        return wanted
-    raise _NotGoodError("Once more, then. (Ctrl+C leaves everything as it was.)")
+    match ask.one("What now?", AFTER_A_REFUSAL, AGAIN):
+        case "keep":
+            return wanted
+        case "another":
+            raise _AnotherOneError(reason)
+        case _:
+            raise _NotGoodError(reason)
 
 
 def _as_if(loaded: Loaded, wanted: ModelChoice) -> Loaded:
     """The configuration as it will be."""
-    from hermes.config import ProviderConfig
-
     config = loaded.config
-    provider: ProviderConfig = config.providers.get(wanted.provider) or ProviderConfig(wanted.provider)
+    provider = config.providers.get(wanted.provider) or ProviderConfig(wanted.provider)
     if wanted.base_url:
         provider = replace(provider, base_url=wanted.base_url)
     if wanted.key:

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
-from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
-from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest, Setting, SettingKind
 from hermes.core.secret import Secret
+
+from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
+from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
 
 if TYPE_CHECKING:
     import argparse
@@ -64,6 +65,7 @@ class Flags:
     groups: str = ""
     account: str = MAIN
     is_checked: bool = True
+    installs: bool = False
 
 
 def flags_of(args: argparse.Namespace) -> Flags:
@@ -76,7 +78,16 @@ def flags_of(args: argparse.Namespace) -> Flags:
         values[key] = value
     if args.token:
         values["token"] = sys.stdin.readline().strip() if args.token == "-" else args.token  # noqa: S105 - no secret
-    return Flags(values, args.dm_policy, args.allow, args.group_policy, args.groups, args.account, not args.no_check)
+    return Flags(
+        values,
+        args.dm_policy,
+        args.allow,
+        args.group_policy,
+        args.groups,
+        args.account,
+        is_checked=not args.no_check,
+        installs=args.install,
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -188,6 +199,7 @@ class Wizard:
         self._flags = flags
         self._ask = ask
         self._shown: set[str] = set()  # settings whose steps are on the screen already
+        self._refused: dict[str, str] = {}  # what was typed and not taken: offered again
         self._present = loaded.config.account(manifest.id, flags.account)
         self._signed_in_by = ""  # who scanned the code: they may talk
         own = f".accounts.{flags.account}" if flags.account != MAIN else ""
@@ -198,6 +210,7 @@ class Wizard:
         if self._ask is not None:
             title = self._manifest.title + (f", account {self._flags.account}" * (self._flags.account != MAIN))
             self._ask.say(f"\n── {title} {'─' * max(0, 60 - len(title))}")
+        self._install_what_is_missing()
         values, name = self._login()
         access = self._access()
         changes = {f"{self._prefix}.{key}": value for key, value in {**values, **access}.items()}
@@ -205,6 +218,24 @@ class Wizard:
             changes[f"{self._prefix}.enabled"] = "true"
         chosen = access.get("dm_policy") or self._policy_now()
         return PlatformPage(self._manifest, self._flags.account, changes, name, DmPolicy(chosen))
+
+    def _install_what_is_missing(self) -> None:
+        """Before anything is typed that could not be tried: the package, if somebody says yes to it."""
+        from hermes.cli.installing import install, missing_module
+        from hermes.services.adapters.registry import missing_package
+
+        manifest, ask = self._manifest, self._ask
+        if not manifest.extra or (ask is None and not self._flags.installs):
+            return  # where nobody can be asked, trying the account says what is missing
+        if not (module := missing_module(manifest)):
+            return
+        if ask is not None and not self._flags.installs:
+            ask.say(wrap(f"{manifest.title} needs a package that is not installed yet ({module})."))
+        if not self._flags.installs and not (ask is not None and ask.yes("Install it now?", default=True)):
+            raise ConfigError(f"{missing_package(manifest, ImportError(name=module))}\n  Nothing was written.")
+        print("  Installing …", flush=True)
+        install(manifest)
+        print("✓ Installed")
 
     # The account
 
@@ -228,7 +259,7 @@ class Wizard:
                 continue
             if not tried.is_refused and self._ask.yes("Keep it all the same?", default=False):
                 return values, ""
-            given = {}  # what was said on the command line was wrong too
+            given, self._refused = {}, values  # what was said on the command line was wrong too
 
     def _is_mended(self, cure: str, ask: Questions) -> bool:
         ask.say(wrap(f"  → {cure}"))
@@ -266,6 +297,8 @@ class Wizard:
         now = self._present.values.get(setting.key) if self._present is not None else None
         if setting.key in given:
             return [(setting.key, given[setting.key])]
+        if refused := self._refused.get(setting.key):
+            now = Secret(refused) if setting.kind is SettingKind.SECRET else refused
         if self._ask is None:
             if setting.required and not now:
                 raise MissingError(self._manifest, setting.key)
@@ -286,7 +319,8 @@ class Wizard:
             if typed and typed != str(now):
                 return [(setting.key, typed)]
             if now or not setting.required:
-                return []
+                kept = self._refused.get(setting.key)  # written nowhere yet
+                return [(setting.key, kept)] if kept else []
             ask.say(wrap(f"  It cannot do without. {setting.help}"))
 
     def _tried(self, values: Mapping[str, str]) -> Tried | None:

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hermes
 from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest, Setting
+
+import hermes
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -126,10 +127,16 @@ def missing_package(manifest: Manifest, error: ImportError) -> str:
 
 def _install(extra: str) -> str:
     import shlex
+
+    return shlex.join(install_command(extra))
+
+
+def install_command(extra: str) -> list[str]:
+    """The command that installs what a platform needs into the Python that runs us."""
     import tomllib
 
     wanted = [f"hermes-gateway[{extra}]"]
     project = Path(hermes.__file__).parents[2] / "pyproject.toml"
     if project.is_file():  # a clone: we are not installed ourselves, and no index need know us
         wanted = tomllib.loads(project.read_text("utf-8"))["project"]["optional-dependencies"][extra]
-    return shlex.join([sys.executable, "-m", "pip", "install", *wanted])
+    return [sys.executable, "-m", "pip", "install", *wanted]

@@ -83,3 +83,25 @@ def test_a_door_is_opened_by_a_yes_alone_and_not_by_what_was_typed_before() -> N
 def test_a_terminal_that_is_closed_ends_the_questions() -> None:
     with pytest.raises(LeftError):
         Typing().ask.yes("Go on?", default=True)
+
+
+MODELS = [f"gpt-{number}" for number in range(1, 21)] + ["o1-mini", "o1-pro"]
+
+
+@pytest.mark.parametrize(
+    "typed, chosen",
+    [
+        (["2"], "gpt-2"),
+        (["o1-pro"], "o1-pro"),
+        ([""], "gpt-7"),
+        (["O1", "2"], "o1-pro"),
+        (["13", "o1-mini"], "o1-mini"),
+        (["claude", "y"], "claude"),
+        (["claude", "n", "1"], "gpt-1"),
+    ],
+    ids=["number", "name", "Enter", "a part, then its number", "a number that is not shown", "unknown", "a slip"],
+)
+def test_one_of_many_names_is_chosen_by_number_name_or_part(typed: list[str], chosen: str) -> None:
+    person = Typing(*typed)
+    assert person.ask.named("Model", MODELS, "gpt-7") == chosen
+    assert "  12  gpt-12\n      and 10 more: type a part of a name to see those with it\nModel [gpt-7]:" in person.shown
