@@ -55,7 +55,7 @@ async def test_from_an_empty_home_to_a_chat_and_once_more_while_it_runs(tmp_path
             pane.types("127.0.0.1:9")
             await pane.shows("Keep it all the same?")
             pane.types("n")
-            await pane.shows("Address, such as https://host/v1 [127.0.0.1:9]:")
+            await pane.shows("Address [http://127.0.0.1:9]:")
             pane.types(terminal.model_url)
             await pane.shows("without a key and offers 1 model")
             await pane.shows("Key (not shown")

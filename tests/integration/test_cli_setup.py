@@ -15,6 +15,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from hermes.cli.main import main
+from hermes.cli.support.prompts import LeftError
+from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.errors import ConfigError, CredentialsError
@@ -22,13 +24,11 @@ from hermes.core.manifest import AdapterParts, Manifest, Setting, SettingKind
 from tests.e2e.terminal import patched_environ
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
+from tests.unit.cli.support.test_prompts import Typing
 
-from hermes.cli.support.prompts import LeftError
 from hermes.cli.wizard import flags as platform_flags
 from hermes.cli.wizard import model as model_setup
 from hermes.cli.wizard import platform
-from hermes.cli.wizard.platform import Flags, Wizard
-from tests.unit.cli.support.test_prompts import Typing
 
 TOKEN = "123456:abcdefghijklmnopqrstuvwxyz-x7Q"
 KEY = "sk-setup-0123456789-k9Z"
@@ -210,7 +210,7 @@ async def test_an_address_is_tried_before_its_key_is_asked_for_and_its_models_ar
     steps = [
         f"✗ {NOBODY}: ",
         "Keep it all the same? [y/N]:",
-        f"Address, such as https://host/v1 [{NOBODY}]:",
+        f"Address [{NOBODY}]:",
         f"The API is at {model.url}, so that is taken.",
         "and wants a key",
         "Key (not shown",
@@ -225,6 +225,24 @@ async def test_an_address_is_tried_before_its_key_is_asked_for_and_its_models_ar
     config = load(home, {}, home, ()).config
     assert (config.model.provider, config.model.default) == ("custom", "echo-1")
     assert (config.providers["custom"].base_url, KEY in written(home)) == (model.url, True)
+
+
+@pytest.mark.parametrize(
+    "typed, taken",
+    [
+        ("localhost:9", "http://localhost:9"),
+        ("127.0.0.1:9/", "http://127.0.0.1:9"),
+        ("[::ffff:127.0.0.1]:9/v1", "https://[::ffff:127.0.0.1]:9/v1"),
+    ],
+)
+async def test_an_address_is_understood_without_its_beginning(home: Path, typed: str, taken: str) -> None:
+    person = Typing("other", typed, "n")
+    with pytest.raises(LeftError):
+        await asked_for_a_model(home, person)
+    assert f"  Asking {taken} …\n✗ {taken}: " in person.shown
+    assert f"Address [{taken}]:" in person.shown
+    assert "?." not in person.shown
+    assert ".." not in person.shown
 
 
 async def test_a_web_page_at_an_address_is_told_as_such(home: Path) -> None:
@@ -243,7 +261,7 @@ async def test_after_a_call_that_failed_what_was_typed_is_kept(home: Path) -> No
     shown = person.shown
     assert "What now?\n * 1  Try again" in shown
     assert shown.count("Which model answers?") == 1, "only what may be wrong is asked again"
-    assert f"Once more, then. Enter keeps what you typed.\nAddress, such as https://host/v1 [{model.url}]:" in shown
+    assert f"Once more, then. Enter keeps what you typed.\nAddress [{model.url}]:" in shown
     assert "Key [Enter keeps …k9Z]:" in shown
     assert (load(home, {}, home, ()).config.model.default, KEY in written(home)) == ("echo-1", True)
 

@@ -10,6 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import load_config
+from hermes.cli.support.prompts import Choice, Questions
+from hermes.cli.wizard.page import wrap
+from hermes.cli.wizard.platform import write
 from hermes.config import EMBEDDED, KNOWN, ProviderConfig
 from hermes.config.explain import without_password
 from hermes.core.dataclasses import dataclass
@@ -17,15 +20,10 @@ from hermes.core.durations import count
 from hermes.core.errors import ConfigError
 from hermes.core.secret import Secret
 
-from hermes.cli.support.prompts import Choice, Questions
-from hermes.cli.wizard.page import wrap
-from hermes.cli.wizard.platform import write
-
 if TYPE_CHECKING:
+    from hermes.cli.support.connectivity import Reached
     from hermes.config import Loaded
     from hermes.services.local_models import LocalServer
-
-    from hermes.cli.support.connectivity import Reached
 
 KEEP = "keep"
 OTHER = "other"
@@ -37,6 +35,7 @@ AFTER_A_REFUSAL = (
 )
 KEY_WANTED = frozenset({401, 403})
 NOT_FOUND = 404
+LOCAL_HOSTS = ("localhost", "127.", "[::1]", "192.168.", "10.")
 CUSTOM = "custom"
 """The name under which an address of the owner's own is kept."""
 
@@ -91,11 +90,9 @@ def set_up(home: Path, flags: ModelFlags, ask: Questions | None) -> bool:
     ask.say(f"\n── Model {'─' * 55}")
     wanted: ModelChoice | None = None
     while True:
-        is_local = wanted is not None and wanted.provider in KNOWN and KNOWN[wanted.provider].is_local
-        if wanted is None or is_local:  # of a local one there is nothing to type but its model
-            wanted = _ask_model(loaded, ask)
-        else:
-            wanted = _hosted(loaded, wanted.provider, ask, wanted)
+        # Of a local server there is nothing to type again but its model, which is asked for with the choice.
+        is_hosted = wanted is not None and not (wanted.provider in KNOWN and KNOWN[wanted.provider].is_local)
+        wanted = _hosted(loaded, wanted.provider, ask, wanted) if wanted and is_hosted else _ask_model(loaded, ask)
         if wanted is None:
             return False
         try:
@@ -182,7 +179,8 @@ def _hosted(loaded: Loaded, chosen: str, ask: Questions, before: ModelChoice | N
 def _address(loaded: Loaded, provider: ProviderConfig, ask: Questions, present: str) -> str:
     """An address at which something answers like a model's API, or one that somebody wants all the same."""
     while True:
-        present = _needed(ask, "Address, such as https://host/v1", present).rstrip("/")
+        label = "Address" if present else "Address, such as https://host/v1"
+        present = _with_scheme(_needed(ask, label, present).rstrip("/"))
         reached = _greeted(loaded, replace(provider, base_url=present), ask, is_told=False)
         if (reached.is_page or reached.status == NOT_FOUND) and not present.endswith("/v1"):
             deeper = _greeted(loaded, replace(provider, base_url=f"{present}/v1"), ask, is_told=False)
@@ -197,6 +195,13 @@ def _address(loaded: Loaded, provider: ProviderConfig, ask: Questions, present: 
             return present
 
 
+def _with_scheme(address: str) -> str:
+    """``localhost:8080/v1`` as people type it: without encryption on this machine and its network, else with it."""
+    if "://" in address:
+        return address
+    return f"{'http' if address.startswith(LOCAL_HOSTS) else 'https'}://{address}"
+
+
 def _greeted(loaded: Loaded, provider: ProviderConfig, ask: Questions, *, is_told: bool = True) -> Reached:
     """Ask at the address, without a key, what answers there."""
     from hermes.cli.support.connectivity import reach_models
@@ -204,14 +209,14 @@ def _greeted(loaded: Loaded, provider: ProviderConfig, ask: Questions, *, is_tol
     ask.say(f"  Asking {without_password(provider.base_url)} …")
     reached = reach_models(loaded.config, provider, provider.api_mode, "")
     if is_told and reached.failure:
-        ask.say(wrap(f"! {reached.host}: {reached.failure}. What you type can be kept and tried later."))
+        ask.say(wrap(f"! {reached.host}: {_trouble(reached)} What you type can be kept and tried later."))
     return reached
 
 
 def _trouble(reached: Reached) -> str:
     """Why this is no address of an API, in words; '' where it may be one."""
     if reached.failure:
-        return f"{reached.failure}."
+        return reached.failure if reached.failure.endswith("?") else f"{reached.failure}."
     if reached.is_page:
         return "a web page answers there, not a model's API. Most addresses of APIs end in /v1."
     if reached.status == NOT_FOUND or reached.status >= 500:
