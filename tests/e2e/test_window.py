@@ -33,27 +33,26 @@ async def test_the_window_tells_that_a_chat_connected_somebody_knocked_and_the_m
     tmp_path: Path, telegram: FakeTelegram
 ) -> None:
     environ = {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_BASE_URL": telegram.url, "OPENAI_API_KEY": "", "TERM": "xterm"}
-    no_network = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
-    with Terminal(tmp_path, **environ, OPENAI_BASE_URL="", **no_network) as terminal:
-        with Pane(tmp_path, terminal.environ) as pane:
-            pane.types(f"{sys.executable} -m hermes gateway run; echo ended with $?")
-            try:
-                await pane.shows("Closing this window stops it.", 60)
-                await pane.shows("Model     built-in, not here yet. The package server cannot be reached", 60)
-                telegram.release("getMe")
-                await pane.shows("Chats     telegram @ana_home_bot, connected")
-                telegram.user_says("hi, are you there?", chat=ANA, name="Ana")
-                shown = await pane.shows("Ana (telegram 5550142) would like to talk. Let them in:")
-                code = re.search(r"pairing approve telegram (\w{8})", shown)
-                assert code is not None, shown
-                assert "✓ Ana" in terminal.here("pairing", "approve", "telegram", code[1]).stdout
+    environ |= {"OPENAI_BASE_URL": "", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+    with Terminal(tmp_path, **environ) as terminal, Pane(tmp_path, terminal.environ) as pane:
+        pane.types(f"{sys.executable} -m hermes gateway run; echo ended with $?")
+        try:
+            await pane.shows("Closing this window stops it.", 60)
+            await pane.shows("Model     built-in, not here yet. The package server cannot be reached", 60)
+            telegram.release("getMe")
+            await pane.shows("Chats     telegram @ana_home_bot, connected")
+            telegram.user_says("hi, are you there?", chat=ANA, name="Ana")
+            shown = await pane.shows("Ana (telegram 5550142) would like to talk. Let them in:")
+            code = re.search(r"pairing approve telegram (\w{8})", shown)
+            assert code is not None, shown
+            assert "✓ Ana" in terminal.here("pairing", "approve", "telegram", code[1]).stdout
 
-                write_engine(terminal.home)
-                assert terminal.hermes("-z", "hello").stdout == "Hello there!\n"
-                await pane.shows("Model     built-in is here. Say hello: ")
-                pane.presses("C-c")
-                await pane.shows("ended with 0", 60)
-            finally:
-                if control.is_running(terminal.home):
-                    terminal.here("gateway", "stop")
-                    until(lambda: not control.is_running(terminal.home), 10)
+            write_engine(terminal.home)
+            assert terminal.hermes("-z", "hello").stdout == "Hello there!\n"
+            await pane.shows("Model     built-in is here. Say hello: ")
+            pane.presses("C-c")
+            await pane.shows("ended with 0", 60)
+        finally:
+            if control.is_running(terminal.home):
+                terminal.here("gateway", "stop")
+                until(lambda: not control.is_running(terminal.home), 10)
