@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 GAP = "  "
 PIPED_COLUMNS = 160  # nobody sees an edge there
-LEAST_TEXT = 12  # a last column with less room than this says nothing
+LEAST_TEXT = 8  # a last column with less room than this says nothing
 ELLIPSIS = "…"
 
 

@@ -83,13 +83,20 @@ def _row(message: Mapping[str, Any]) -> tuple[str, ...]:
     mark = "✓" if outcome == GOOD else "✗" if outcome in BAD else "…"
     reason = f" ({one_line(message['reason'], SHOWN)})" if message["reason"] else ""
     return (
-        time.strftime("%m-%d %H:%M:%S", time.localtime(message["at"])),
+        _when(message["at"]),
         one_line(message["chat"], LONGEST_NAME),
         one_line(message["person"], LONGEST_NAME),
         f"{mark} {outcome}",
         message["id"],
         f"{_quoted(message['text'])}{reason}",
     )
+
+
+def _when(at: float) -> str:
+    """The time of today, else the day too: a window of 80 columns has room for little more."""
+    moment, now = time.localtime(at), time.localtime()
+    is_today = moment[:3] == now[:3]
+    return time.strftime("%H:%M:%S" if is_today else "%m-%d %H:%M", moment)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from hermes.cli.trace import latest, timeline
 
@@ -144,3 +148,20 @@ def test_the_latest_messages_are_a_table_with_what_became_of_each() -> None:
 
 def test_where_nothing_was_said_yet_it_is_told_how_to_begin() -> None:
     assert latest({"messages": [], "total": 0})[0].startswith("No messages yet. Write the first: ")
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_utc")
+def test_a_message_of_today_is_told_by_its_time_and_an_older_one_by_its_day() -> None:
+    noon = time.time() // 86400 * 86400 + 12 * 3600
+    _, today, older, *_ = latest({"messages": [message(at=noon), message(at=86400.0)], "total": 2})
+    assert today.startswith("12:00:00 ")
+    assert older.startswith("01-02 00:00 ")
