@@ -1,0 +1,1 @@
+"""Run one model-and-tools step: prompts, models, tools; no platform, no queue."""

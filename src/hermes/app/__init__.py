@@ -1,0 +1,1 @@
+"""Put a gateway together, run it and drain it: start reading here."""

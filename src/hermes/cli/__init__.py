@@ -1,0 +1,1 @@
+"""Run the commands that people type, one file each."""

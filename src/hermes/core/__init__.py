@@ -1,0 +1,1 @@
+"""Hold the rules and the texts; no I/O, standard library only."""

@@ -1,0 +1,1 @@
+"""Run the process: supervisor, worker, locks, heartbeat, status, logs."""

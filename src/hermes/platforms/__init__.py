@@ -1,0 +1,1 @@
+"""Speak to messaging services, one folder each."""

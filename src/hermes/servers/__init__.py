@@ -1,0 +1,1 @@
+"""Serve HTTP: one aiohttp application on one port."""

@@ -1,0 +1,1 @@
+"""Do the work of the gateway: inbound, turns, outbound, requests, commands."""

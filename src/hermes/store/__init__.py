@@ -1,0 +1,1 @@
+"""Keep everything in SQL, one file per table family, on SQLite and PostgreSQL."""

@@ -1,0 +1,1 @@
+"""Run commands for tools: local, sandboxed, over ssh or in a container."""

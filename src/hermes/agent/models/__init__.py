@@ -1,0 +1,1 @@
+"""Call language models: one file per API dialect, with retries and fallback."""

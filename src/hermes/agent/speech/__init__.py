@@ -1,0 +1,1 @@
+"""Turn speech into text and text into speech."""

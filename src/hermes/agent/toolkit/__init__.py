@@ -1,0 +1,1 @@
+"""Describe, find, check and run tools."""

@@ -1,0 +1,1 @@
+"""Define the tools of the agent, one file each."""

@@ -1,0 +1,1 @@
+"""Fetch and read web pages and documents without trusting them."""

@@ -1,0 +1,1 @@
+"""Read and change files of the workspace, with checkpoints and guards."""

@@ -1,0 +1,1 @@
+"""Share what several commands need: client, prompts, screen, help."""

@@ -1,0 +1,1 @@
+"""Set up models and platforms, question by question."""

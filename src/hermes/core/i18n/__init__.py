@@ -1,0 +1,1 @@
+"""Hold the sentences that people read, in each language."""

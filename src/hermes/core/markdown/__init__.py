@@ -1,0 +1,1 @@
+"""Parse the Markdown of models for platforms that render it their own way."""

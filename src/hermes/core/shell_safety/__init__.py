@@ -1,0 +1,1 @@
+"""Judge shell commands: harmless, dangerous or forbidden."""

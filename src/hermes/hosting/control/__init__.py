@@ -1,0 +1,1 @@
+"""Serve and call the control socket of a running gateway."""

@@ -1,0 +1,1 @@
+"""Import the data of other gateways."""

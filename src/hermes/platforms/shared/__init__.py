@@ -1,0 +1,1 @@
+"""Share what platforms have in common: files, HTTP errors, history."""

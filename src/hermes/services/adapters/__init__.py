@@ -1,0 +1,1 @@
+"""Find platform adapters, start them and keep them connected."""

@@ -1,0 +1,1 @@
+"""Take a batch of events from an adapter into the inbox."""

@@ -1,0 +1,1 @@
+"""Take a reply to its platform: rows, files, rate limits, previews, cards."""

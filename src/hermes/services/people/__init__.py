@@ -1,0 +1,1 @@
+"""Decide who may talk: pairing and access reports."""

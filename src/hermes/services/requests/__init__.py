@@ -1,0 +1,1 @@
+"""Take work that is no chat message: API requests, subtasks, background work."""

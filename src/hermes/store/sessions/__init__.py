@@ -1,0 +1,1 @@
+"""Store sessions: transcripts, revisions, undo, imports."""

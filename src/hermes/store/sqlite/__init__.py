@@ -1,0 +1,1 @@
+"""Run SQLite on a file: open, repair, recover, mirror and index it."""

@@ -1,0 +1,1 @@
+"""Store turns: lanes, begin, steps, tool calls, end, retry."""

@@ -1,0 +1,1 @@
+"""Run the built-in model in a child process, and download it."""

@@ -1,0 +1,1 @@
+"""Search the web through the configured provider, one file each."""

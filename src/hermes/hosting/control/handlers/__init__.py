@@ -1,0 +1,1 @@
+"""Answer calls on the control socket, one file per feature."""

@@ -1,0 +1,1 @@
+"""Serve the Responses API: requests, stored responses and their events."""
