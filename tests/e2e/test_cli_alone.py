@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from hermes.agent.models.embedded.prompts import hint
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
 from hermes.store.home import make_home

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from hermes.hosting.control import client as control
 from tests.e2e.keeping import until
 from tests.e2e.panes import HAS_TMUX, Pane

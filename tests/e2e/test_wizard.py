@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from hermes.cli.support.program_name import command_name
 from hermes.hosting.control import client as control
 from tests.e2e.keeping import until

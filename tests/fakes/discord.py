@@ -16,16 +16,16 @@ from urllib.parse import unquote
 import aiohttp
 import orjson
 from aiohttp import web
+
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Button, Capabilities
+from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.discord.wire import CAPABILITIES
 from tests.fakes.server import Hold, Said, Sent
 from tests.fakes.site import Site, keeping
 from tests.fakes.site import session as http_session
-
-from hermes.core.ports import Adapter, Alive, Emit
 
 Json = dict[str, Any]
 BOT, APPLICATION, SERVER, GROUP, ROLE = "901", "902", "200", "300", "950"
@@ -188,9 +188,8 @@ class FakeDiscord(Site):
         self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None, **settings: Any
     ) -> AsyncIterator[Adapter]:
         # Here and not above: whoever lacks the extra can still run the suites of all others.
-        from hermes.platforms.discord.config import DiscordConfig
-
         from hermes.platforms.discord.adapter import DiscordAdapter
+        from hermes.platforms.discord.config import DiscordConfig
 
         kept = self.cursor
 

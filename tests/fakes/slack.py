@@ -16,15 +16,15 @@ from urllib.parse import parse_qsl
 import aiohttp
 import orjson
 from aiohttp import web
+
 from hermes.core.keys import Target
 from hermes.core.manifest import AdapterParts
 from hermes.core.messages import Button, Capabilities
+from hermes.core.ports import Adapter, Alive, Emit
 from hermes.core.secret import Secret
 from hermes.platforms.slack.wire import CAPABILITIES
 from tests.fakes.server import Hold, Said, Sent
 from tests.fakes.site import Site, keeping, session
-
-from hermes.core.ports import Adapter, Alive, Emit
 
 Json = dict[str, Any]
 TEAM, BOT, BOT_ID = "T0TEAM", "U0BOT", "B0BOT"
@@ -165,9 +165,8 @@ class FakeSlack(Site):
         self, *, alive: Alive = lambda: None, http: aiohttp.ClientSession | None = None, **settings: Any
     ) -> AsyncIterator[Adapter]:
         # Here and not above: whoever lacks the extra can still run the suites of all others.
-        from hermes.platforms.slack.config import SlackConfig
-
         from hermes.platforms.slack.adapter import SlackAdapter
+        from hermes.platforms.slack.config import SlackConfig
 
         kept = self.cursor
 

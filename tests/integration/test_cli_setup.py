@@ -14,8 +14,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
 from hermes.cli.main import main
 from hermes.cli.support.prompts import LeftError
+from hermes.cli.wizard import flags as platform_flags
+from hermes.cli.wizard import model as model_setup
+from hermes.cli.wizard import platform
 from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import Loaded, load
 from hermes.core.access import DmPolicy, GroupPolicy
@@ -25,10 +29,6 @@ from tests.e2e.terminal import patched_environ
 from tests.fakes.model import FakeModel
 from tests.fakes.telegram import FakeTelegram
 from tests.unit.cli.support.test_prompts import Typing
-
-from hermes.cli.wizard import flags as platform_flags
-from hermes.cli.wizard import model as model_setup
-from hermes.cli.wizard import platform
 
 TOKEN = "123456:abcdefghijklmnopqrstuvwxyz-x7Q"
 KEY = "sk-setup-0123456789-k9Z"

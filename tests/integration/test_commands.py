@@ -12,7 +12,8 @@ import pytest
 import hermes
 from hermes.core.messages import InboundMessage, Press
 from hermes.core.people import PersonRole
-from hermes.services.inbound.intake import LOOK_AGAIN_SECONDS, Intake
+from hermes.services.inbound.actions import RETRY_SECONDS, Actions
+from hermes.services.inbound.notices import Notices
 from hermes.store import inbox
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxState
@@ -68,7 +69,7 @@ async def test_a_command_in_nobodys_hand_is_taken_up_without_a_restart(start: St
     async with start() as gateway:
         await make(gateway, 7, PersonRole.USER)
         await gateway.db.write(inbox.accept, [command], now=1_000.0)
-        await gateway.intake.take_up(LOOK_AGAIN_SECONDS)  # as its slow poll does
+        await gateway.actions.resume(RETRY_SECONDS)  # as its slow poll does
         await telegram.wait_for(lambda: any(text.startswith("Hermes") for text in telegram.texts()))
 
 
@@ -87,18 +88,19 @@ class AtIt:
 async def test_a_command_that_ends_while_the_slow_poll_reads_acts_once(start: Start) -> None:
     at_it = AtIt()
     async with start() as gateway:
-        parts = (gateway.db, lambda: gateway.config, gateway.clock, gateway.lanes, gateway.outbox_writer)
-        intake = Intake(*parts, at_it, gateway.pairings)
+        db, clock, writer = gateway.db, gateway.clock, gateway.outbox_writer
+        notices = Notices(db, lambda: gateway.config, clock, writer, gateway.pairings)
+        actions = Actions(db, clock, gateway.lanes, writer, notices, commands=at_it, presses=at_it)
         command = incoming("/version", state=InboxState.ACTING, kind="command")
         await gateway.db.write(inbox.accept, [command], now=1_000.0)
-        await intake.take_up()
+        await actions.resume()
         await asyncio.sleep(0)
-        looking = asyncio.create_task(intake.take_up(LOOK_AGAIN_SECONDS))
+        looking = asyncio.create_task(actions.resume(RETRY_SECONDS))
         await asyncio.sleep(0)
         time.sleep(0.2)  # noqa: ASYNC251 - the loop stands still until the store has read the command as open
         at_it.may_end.set()
         await looking
-        await intake.close()
+        await actions.close()
     assert at_it.acted == 1
 
 

@@ -73,7 +73,7 @@ async def test_a_group_that_is_not_wanted_gets_no_word_and_its_people_are_logged
 
             await until(is_so)
 
-        with caplog.at_level(logging.WARNING, logger="hermes.services.inbound.intake"):
+        with caplog.at_level(logging.WARNING, logger="hermes.services.inbound.notices"):
             for count in (1, 2):
                 telegram.user_says(f"@{telegram.username} hello", chat=GROUP, user=BEN, name="Ben")
                 await refused(count)

@@ -108,7 +108,7 @@ async def test_the_owner_hears_of_a_stranger_whose_first_request_could_not_be_to
         await gateway.db.write(break_outbox)
         telegram.user_says("hi", chat=ANA, name="Ana")
         await until(is_refused)
-        await gateway.intake.close()  # waits for what is told
+        await gateway.actions.close()  # waits for what is told
         await gateway.db.write(lambda tx: tx.run("DROP TRIGGER torn"))
         clock.advance(30)
         await code_of(telegram, ANA)

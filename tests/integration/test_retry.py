@@ -98,12 +98,12 @@ async def test_a_retry_that_a_crash_makes_come_twice_asks_once(start: Start, tel
             tx.run("UPDATE inbox SET state = 'acting', settled_at = NULL WHERE id = :id", id=command.id)
 
         await gateway.db.write(reopen)
-        await gateway.intake.take_up()
+        await gateway.actions.resume()
 
     async with start() as gateway:
         await ask(telegram, "only this")
         await gateway.db.write(inbox.accept, [command], now=1_000.0)
-        await gateway.intake.take_up()
+        await gateway.actions.resume()
         await telegram.wait_for(lambda: telegram.texts().count("echo: only this") >= 2, SECONDS)
         await act_again(gateway)
         assert await ask(telegram, "and now?") == "echo: and now?"

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+
 from hermes.core.errors import GatewayError
+from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.services.gateway import Gateway
+from tests.fakes.discord import GROUP, SERVER, FakeDiscord
+from tests.fakes.slack import FakeSlack
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import Start
 from tests.integration.watching import SECONDS, until
-
-from hermes.hosting.control.handlers.gateway import verbs_of
-from tests.fakes.discord import GROUP, SERVER, FakeDiscord
-from tests.fakes.slack import FakeSlack
 
 HOME = 42
 

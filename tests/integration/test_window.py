@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+
 from hermes.core.ports import Clock
 from hermes.hosting import window as window_module
 from hermes.hosting.window import Window

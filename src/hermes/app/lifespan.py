@@ -62,7 +62,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         stack.push_async_callback(_end, tasks)
         if not setting.doors_first:
             gateway.begin()
-        await gateway.intake.take_up()
+        await gateway.actions.resume()
         try:
             yield gateway
         finally:
@@ -106,7 +106,7 @@ async def _open_store(ground: StartupContext) -> Database:
 async def _drain(gateway: Gateway) -> None:
     """Stop intake, let turns finish or leave them for the next process, send what is in flight."""
     await gateway.supervisor.stop_intake()
-    await gateway.intake.close()
+    await gateway.actions.close()
     await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
     await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
     await gateway.supervisor.close()

@@ -21,6 +21,7 @@ from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
 from hermes.core.secret import Redactor, Secret
+from hermes.hosting import banner, loop_lag, startup_report
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer
@@ -32,6 +33,7 @@ from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.events import TurnEnded, TurnEvent
+from hermes.services.gateway import Gateway
 from hermes.services.requests.background import origin_of
 from hermes.store import inbox, outbox
 from hermes.store.api_keys import own_key
@@ -39,9 +41,6 @@ from hermes.store.db import Tx
 from hermes.store.home import Whose, make_home
 from hermes.store.turns import turns
 from hermes.store.turns.turns import TurnState
-
-from hermes.hosting import banner, loop_lag, startup_report
-from hermes.services.gateway import Gateway
 
 log = logging.getLogger(__name__)
 

@@ -40,14 +40,21 @@ from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
 from hermes.platforms.local.hub import LocalHub
 from hermes.services.adapters.registry import find_platforms
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
 from hermes.services.clock import SystemClock
-from hermes.services.commands.base import CommandParts, Dispatcher, SlashCommand, collect
+from hermes.services.commands.base import Commands, CommandServices, SlashCommand, collect
 from hermes.services.commands.menus import Menus
 from hermes.services.events import EventBus
+from hermes.services.gateway import Gateway
+from hermes.services.inbound.actions import Actions
+from hermes.services.inbound.answers import Answers
 from hermes.services.inbound.intake import Intake
+from hermes.services.inbound.judge import EventJudge
+from hermes.services.inbound.notices import Notices
 from hermes.services.janitor import Janitor
 from hermes.services.models import Models
+from hermes.services.news import AccountChanged, ModelFetched, News
 from hermes.services.outbound.alerts import Alerts, Troubles, home_targets
 from hermes.services.outbound.approval_cards import ApprovalCards
 from hermes.services.outbound.delivery import Delivery
@@ -57,6 +64,8 @@ from hermes.services.outbound.rate_limits import RateLimiter
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool
 from hermes.services.outbound.voice_reply import VoiceReply
+from hermes.services.people.pairing import Pairings
+from hermes.services.presses import Presses
 from hermes.services.prompt_context import surroundings_of, today
 from hermes.services.requests.background import Background
 from hermes.services.requests.requests import Requests
@@ -69,11 +78,6 @@ from hermes.services.turns.lanes import Lanes
 from hermes.store import outbox
 from hermes.store.db import Database, StoreLimits
 from hermes.store.outbox import OutboxKind
-
-from hermes.services.adapters.supervisor import Supervisor
-from hermes.services.gateway import Gateway
-from hermes.services.news import AccountChanged, ModelFetched, News
-from hermes.services.people.pairing import Pairings
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +186,7 @@ class Wiring:
         return {
             "menus": self._menus.run,
             "config": self._watch.run,
-            "intake": self._intake.run,
+            "intake": self._actions.run,
             "lanes": self._lanes.run,
             "delivery": self._delivery.run,
             "presenter": self._presenter.run,
@@ -198,28 +202,28 @@ class Wiring:
     @cached_property
     def _gateway(self) -> Gateway:
         return Gateway(
-            self._home,
-            self._db,
-            self._clock,
-            self._bus,
-            self._watch,
-            self._ground.manifests,
-            self._supervisor,
-            self._outbox_writer,
-            self._lanes,
-            self._delivery,
-            self._intake,
-            self._approvals,
-            self._models,
-            self._embedded,
-            self._ground.fetcher,
-            self._hub,
-            self._requests,
-            self._pairings,
-            self._ground.troubles.texts,
-            self._toolbox,
-            self._skills,
-            self._ground.news,
+            home=self._home,
+            db=self._db,
+            clock=self._clock,
+            bus=self._bus,
+            watch=self._watch,
+            manifests=self._ground.manifests,
+            supervisor=self._supervisor,
+            outbox_writer=self._outbox_writer,
+            lanes=self._lanes,
+            delivery=self._delivery,
+            actions=self._actions,
+            approvals=self._approvals,
+            models=self._models,
+            embedded=self._embedded,
+            fetcher=self._ground.fetcher,
+            hub=self._hub,
+            requests=self._requests,
+            pairings=self._pairings,
+            troubles=self._ground.troubles.texts,
+            toolbox=self._toolbox,
+            skills=self._skills,
+            news=self._ground.news,
         )
 
     async def _status(self) -> dict[str, Any]:
@@ -441,23 +445,29 @@ class Wiring:
         return collect(COMMANDS)
 
     @cached_property
-    def _dispatcher(self) -> Dispatcher:
-        parts = CommandParts(
-            self._db,
-            self._clock,
-            self._lanes,
-            self._approvals,
-            self._outbox_writer,
-            self._config,
-            self._status,
-            self._supervisor.adapter_of,
-            lambda: self._tool_factory.parts,
-            self._tool_factory.context,
-            self._pairings,
-            lambda: self._watch.loaded,
-            self._watch.read_again,
+    def _answers(self) -> Answers:
+        return Answers(self._db, self._clock, self._outbox_writer, self._lanes)
+
+    @cached_property
+    def _command_runner(self) -> Commands:
+        services = CommandServices(
+            db=self._db,
+            clock=self._clock,
+            lanes=self._lanes,
+            approvals=self._approvals,
+            config=self._config,
+            loaded=lambda: self._watch.loaded,
+            read_again=self._watch.read_again,
+            status=self._status,
+            tool_parts=lambda: self._tool_factory.parts,
+            reach_of=self._tool_factory.context,
         )
-        return Dispatcher(parts, self._commands)
+        return Commands(services, self._commands, self._answers)
+
+    @cached_property
+    def _presses(self) -> Presses:
+        adapter_of = self._supervisor.adapter_of
+        return Presses(self._db, self._config, self._approvals, self._pairings, self._answers, adapter_of)
 
     @cached_property
     def _menus(self) -> Menus:
@@ -472,18 +482,40 @@ class Wiring:
         )
 
     @cached_property
-    def _intake(self) -> Intake:
-        commands, skills = self._commands, self._skills
-        return Intake(
+    def _notices(self) -> Notices:
+        return Notices(self._db, self._config, self._clock, self._outbox_writer, self._pairings)
+
+    @cached_property
+    def _actions(self) -> Actions:
+        return Actions(
             self._db,
-            self._config,
             self._clock,
             self._lanes,
             self._outbox_writer,
-            self._dispatcher,
-            self._pairings,
-            on_arrival=self._supervisor.arrived,
+            self._notices,
+            commands=self._command_runner,
+            presses=self._presses,
+        )
+
+    @cached_property
+    def _intake(self) -> Intake:
+        commands, skills = self._commands, self._skills
+        judge = EventJudge(
+            self._config,
+            self._clock,
+            self._notices,
+            is_paired=self._pairings.is_paired,
             calls_skill=lambda name, platform: name not in commands and skills.is_called(name, platform),
             redact=self._redact,
-            told_after_seconds=self._setting.pace.told_it_waits_seconds,
+        )
+        return Intake(
+            self._db,
+            self._clock,
+            self._lanes,
+            self._outbox_writer,
+            judge=judge,
+            notices=self._notices,
+            actions=self._actions,
+            on_arrival=self._supervisor.arrived,
+            notice_after_seconds=self._setting.pace.told_it_waits_seconds,
         )

@@ -121,9 +121,8 @@ def _run(name: str, rest: list[str]) -> int:
 def _one_shot(typed: list[str]) -> int:
     import argparse
 
-    from hermes.cli.support.program_name import command_name
-
     from hermes.cli import chat
+    from hermes.cli.support.program_name import command_name
 
     parser = argparse.ArgumentParser(prog=command_name(), description="Ask once, print the answer, end.")
     parser.add_argument("-z", action="store_true", required=True, help="ask once")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
+from hermes.cli.tables import table
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.core.text import one_line
-
-from hermes.cli.tables import table
 
 if TYPE_CHECKING:
     import argparse

@@ -21,23 +21,27 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(*, frozen: bool = False, slots: bool = False, eq: bool = True, order: bool = False) -> Any:
-        """Exactly as ``dataclasses.dataclass``; a form that is not ours is left to it."""
+    def dataclass(
+        *, frozen: bool = False, slots: bool = False, eq: bool = True, order: bool = False, kw_only: bool = False
+    ) -> Any:
+        """Behave exactly as ``dataclasses.dataclass``; leave the forms that are not ours to it."""
         if order or not slots:
-            return dataclasses.dataclass(frozen=frozen, slots=slots, eq=eq, order=order)
-        return lambda cls: _make(cls, frozen=frozen, eq=eq)
+            return dataclasses.dataclass(frozen=frozen, slots=slots, eq=eq, order=order, kw_only=kw_only)
+        return lambda cls: _make(cls, frozen=frozen, eq=eq, kw_only=kw_only)
 
 
 _NEW: Any = object()
 """Stands for an argument that was not given and is made anew each time."""
 
 
-def _make(cls: type[Any], *, frozen: bool, eq: bool) -> type[Any]:
+def _make(cls: type[Any], *, frozen: bool, eq: bool, kw_only: bool) -> type[Any]:
     cls.__doc__ = cls.__doc__ or cls.__name__  # else it is told its signature, which costs as much as the rest
     written = set(vars(cls))
     made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     fields = dataclasses.fields(made)
-    methods: dict[str, Any] = {"__init__": _init(made, fields), "__repr__": _repr}
+    if kw_only:
+        setattr(made, "__match_args__", ())  # noqa: B010 - the type checker takes it for a constant
+    methods: dict[str, Any] = {"__init__": _init(made, fields, kw_only=kw_only), "__repr__": _repr}
     if eq:
         methods["__eq__"] = _eq(fields)
         methods["__hash__"] = _hash(fields) if frozen else None
@@ -51,14 +55,14 @@ def _make(cls: type[Any], *, frozen: bool, eq: bool) -> type[Any]:
     return made
 
 
-def _init(made: type[Any], fields: Sequence[Field[Any]]) -> FunctionType:
+def _init(made: type[Any], fields: Sequence[Field[Any]], *, kw_only: bool) -> FunctionType:
     names = [field.name for field in fields]
     if unlike := [field.name for field in fields if field.kw_only or not field.init]:
         # The type checker takes us for the standard library's: what would differ must not pass.
         raise TypeError(f"{made.__qualname__}: {', '.join(unlike)}: every field is an argument that has its place")
     anew = tuple(number for number, field in enumerate(fields) if field.default_factory is not MISSING)
     needed = [field.name for number, field in enumerate(fields) if field.default is MISSING and number not in anew]
-    if names[: len(needed)] != needed:
+    if not kw_only and names[: len(needed)] != needed:
         raise TypeError(f"{made.__qualname__}: what has a default stands behind what has none")
     known = {
         "_NEW": _NEW,
@@ -66,15 +70,20 @@ def _init(made: type[Any], fields: Sequence[Field[Any]]) -> FunctionType:
         **{f"set{number}": getattr(made, name).__set__ for number, name in enumerate(names)},
         **{f"make{number}": fields[number].default_factory for number in anew},
     }
-    code = _init_code(len(fields), anew, has_more_to_do=hasattr(made, "__post_init__"))
-    defaults = tuple(_NEW if field.default is MISSING else field.default for field in fields[len(needed) :])
-    init = FunctionType(code.replace(co_varnames=("self", *names)), known, "__init__", defaults)
+    code = _init_code(len(fields), anew, kw_only=kw_only, has_more_to_do=hasattr(made, "__post_init__"))
+    optional = [field for field in fields if field.name not in needed]
+    defaults = [_NEW if field.default is MISSING else field.default for field in optional]
+    init = FunctionType(
+        code.replace(co_varnames=("self", *names)), known, "__init__", () if kw_only else tuple(defaults)
+    )
+    if kw_only:
+        init.__kwdefaults__ = dict(zip((field.name for field in optional), defaults, strict=True))
     init.__qualname__ = f"{made.__qualname__}.__init__"  # a call with wrong arguments names the class
     return init
 
 
 @cache
-def _init_code(count: int, anew: tuple[int, ...], *, has_more_to_do: bool) -> CodeType:
+def _init_code(count: int, anew: tuple[int, ...], *, kw_only: bool, has_more_to_do: bool) -> CodeType:
     """An ``__init__`` for so many fields, whatever their names are: a few dozen of these serve all classes."""
     lines = [
         f"set{n}(self, make{n}() if a{n} is _NEW else a{n})" if n in anew else f"set{n}(self, a{n})"
@@ -82,7 +91,7 @@ def _init_code(count: int, anew: tuple[int, ...], *, has_more_to_do: bool) -> Co
     ]
     lines += ["self.__post_init__()"] if has_more_to_do else []
     made: dict[str, Any] = {}
-    arguments = ", ".join(["self", *(f"a{n}" for n in range(count))])
+    arguments = ", ".join(["self", *(["*"] if kw_only and count else []), *(f"a{n}" for n in range(count))])
     exec(f"def __init__({arguments}):\n  " + "\n  ".join(lines or ["pass"]), made)  # noqa: S102 - numbers alone
     code: CodeType = made["__init__"].__code__
     return code
@@ -123,5 +132,9 @@ def _refuse_to_delete(_self: Any, name: str) -> NoReturn:
 
 
 def _reduce(self: Any) -> tuple[Any, ...]:
-    """Copies are made by ``__init__``, since nothing can be set afterwards."""
-    return self.__class__, tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+    """Make copies by ``__init__``, since nothing can be set afterwards."""
+    return _rebuild, (self.__class__, {field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+
+
+def _rebuild(cls: type[Any], values: dict[str, Any]) -> Any:
+    return cls(**values)

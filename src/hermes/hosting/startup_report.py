@@ -14,7 +14,6 @@ from hermes.core.access import DmPolicy
 from hermes.core.errors import PlatformError
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.core.ports import Describes
-
 from hermes.hosting import banner
 from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway

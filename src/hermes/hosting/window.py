@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from hermes.core.keys import LOCAL
 from hermes.core.text import one_line
-
 from hermes.hosting import startup_report
 from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway

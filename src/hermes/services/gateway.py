@@ -20,20 +20,19 @@ from hermes.core.keys import LOCAL
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.approvals import Approvals
 from hermes.services.events import EventBus
-from hermes.services.inbound.intake import Intake
+from hermes.services.inbound.actions import Actions
 from hermes.services.models import Models
+from hermes.services.news import News
 from hermes.services.outbound.delivery import Delivery
 from hermes.services.outbound.rows import OutboxWriter
+from hermes.services.people.pairing import Pairings
 from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
-
-from hermes.services.adapters.supervisor import Supervisor
-from hermes.services.news import News
-from hermes.services.people.pairing import Pairings
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -49,7 +48,7 @@ class LocalDoor(Protocol):
         """What is sent to this chat while the block lasts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
     home: Path
     db: Database
@@ -61,7 +60,7 @@ class Gateway:
     outbox_writer: OutboxWriter
     lanes: Lanes
     delivery: Delivery
-    intake: Intake
+    actions: Actions
     approvals: Approvals
     models: Models
     embedded: EmbeddedModel

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.store.db import Tx
-
 from hermes.store import claims
+from hermes.store.db import Tx
 
 
 class InboxState(StrEnum):

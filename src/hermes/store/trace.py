@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from hermes.core.dataclasses import dataclass
+from hermes.store import approvals, inbox, outbox, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Tx
+from hermes.store.inbox import InboxRow
 from hermes.store.outbox import OutboxRow
+from hermes.store.sessions import transcripts
+from hermes.store.sessions.transcripts import TranscriptLine
 from hermes.store.turns import tool_calls, turns
 from hermes.store.turns.tool_calls import StoredCall
 from hermes.store.turns.turns import Turn
-
-from hermes.store import approvals, inbox, outbox, people
-from hermes.store.inbox import InboxRow
-from hermes.store.sessions import transcripts
-from hermes.store.sessions.transcripts import TranscriptLine
 
 REPLY_TO_COMMAND = "ob_"
 """The reply to a command is the outbox group ``ob_<event id>``."""

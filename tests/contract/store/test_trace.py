@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hermes.store.db import Database
-from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
 
 from hermes.store import inbox, outbox, people, stats, trace
+from hermes.store.db import Database
 from hermes.store.inbox import InboxState
 from hermes.store.sessions import transcripts
+from tests.contract.store.rows import DONE, LANE, NOW, add_calls, begun_turn, finish, incoming, letter, question
 
 
 async def test_a_turn_is_found_by_its_event_its_letter_and_its_approval(database: Database) -> None:

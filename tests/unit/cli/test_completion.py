@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from hermes.cli.commands import COMMANDS
-from hermes.cli.main import load, main, parser_of
 
+from hermes.cli.commands import COMMANDS
 from hermes.cli.completion import VALUES, CompletionWords, bash, fish, words_of, zsh
+from hermes.cli.main import load, main, parser_of
 
 SOURCES = Path(__file__).resolve().parents[3] / "src"
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hermes.config import load
-from hermes.core.errors import ConfigError
-from hermes.core.manifest import Manifest
 
 from hermes.cli.installing import install, missing_module
 from hermes.cli.wizard.platform import Flags, Wizard
+from hermes.config import load
+from hermes.core.errors import ConfigError
+from hermes.core.manifest import Manifest
 from tests.unit.cli.support.test_prompts import Typing
 
 # Stands before the real pip on the path of the child; the file "mood" says how it goes.

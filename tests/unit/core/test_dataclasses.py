@@ -165,3 +165,30 @@ def test_a_field_that_the_type_checker_would_see_otherwise_is_refused(how: dict[
         @values.dataclass(frozen=True, slots=True)
         class Wrong:
             late: int = dataclasses.field(default=3, **how)  # type: ignore[call-overload, misc]
+
+
+@values.dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A default may stand before a field that has none: nothing depends on the order."""
+
+    size: int = 3
+    name: str
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+def test_keyword_only_fields_are_given_by_name_in_any_order() -> None:
+    assert Named(name="a") == Named(tags=[], name="a", size=3)
+    assert Named(name="a").tags is not Named(name="a").tags
+    with pytest.raises(TypeError, match="positional argument"):
+        Named(4, name="a")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'name'"):
+        Named(size=4)  # type: ignore[call-arg]
+
+
+def test_keyword_only_values_are_replaced_and_copied() -> None:
+    value = Named(name="a", tags=["x"])
+    assert dataclasses.replace(value, size=5) == Named(name="a", tags=["x"], size=5)
+    copied = copy.deepcopy(value)
+    assert (copied, pickle.loads(pickle.dumps(value))) == (value, value)  # noqa: S301 - our own bytes
+    assert copied.tags is not value.tags
+    assert Named.__match_args__ == ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from hermes.core.keys import AccountKey, Target
 
+from hermes.core.keys import AccountKey, Target
 from hermes.core.target_names import recipients
 
 HERE = Target("telegram", "7")

@@ -103,6 +103,7 @@ async def _all(calls: list[Probe]) -> dict[str, Reached]:
 
 async def _reach(call: Probe) -> Reached:
     import aiohttp
+
     from hermes.config.explain import without_password
     from hermes.services.http import make_session
 

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
+from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest, Setting, SettingKind
 from hermes.core.secret import Secret
-
-from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
-from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
 
 if TYPE_CHECKING:
     import argparse

@@ -10,10 +10,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
+
 from hermes.core.cursor import of_identity
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, Cursor, Json, OutboundMessage, Receipt
+from hermes.core.ports import Alive, CommandHint, Emit
+from hermes.platforms.discord import wire
 from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.catchup import CatchUp, oldest
 from hermes.platforms.discord.config import DiscordConfig
@@ -23,9 +26,6 @@ from hermes.platforms.discord.interaction_replies import Answers
 from hermes.platforms.discord.parse import Me, Rules, is_snowflake, name_of, snowflake_at
 from hermes.platforms.discord.receiving import Batch, Item, Receiver
 from hermes.platforms.discord.sending import Sender
-
-from hermes.core.ports import Alive, CommandHint, Emit
-from hermes.platforms.discord import wire
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 import orjson
+
 from hermes.core.cursor import of_identity
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError
 from hermes.core.keys import Target
@@ -23,7 +24,9 @@ from hermes.core.messages import (
     OutboundMessage,
     Receipt,
 )
+from hermes.core.ports import Alive, Emit
 from hermes.platforms.shared import files
+from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.catchup import CatchUp
 from hermes.platforms.slack.config import SlackConfig
@@ -31,9 +34,6 @@ from hermes.platforms.slack.connection import Links
 from hermes.platforms.slack.cursors import Places
 from hermes.platforms.slack.parse import Me
 from hermes.platforms.slack.receiving import Item, Receiver
-
-from hermes.core.ports import Alive, Emit
-from hermes.platforms.slack import media, wire
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hermes
 from hermes.core.dataclasses import dataclass
 from hermes.core.manifest import Manifest, Setting
-
-import hermes
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 import aiohttp
+
 from hermes.config import AccountConfig, Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (

@@ -101,11 +101,11 @@ class _Here:
 
 @command("status", summary="Whether I am busy, and what is connected")
 async def status(ctx: CommandContext) -> str:
-    snapshot = await ctx.status()
-    here = await ctx.db.read(_look, ctx.lane)
-    asked = await ctx.approvals.pending(ctx.lane)
+    snapshot = await ctx.services.status()
+    here = await ctx.services.db.read(_look, ctx.lane)
+    asked = await ctx.services.approvals.pending(ctx.lane)
     doing = await _doing(ctx, asked[0].code if asked else "")
-    mode = ctx.lanes.mode_of(SessionKey.parse(ctx.lane), here.busy_mode)
+    mode = ctx.services.lanes.mode_of(SessionKey.parse(ctx.lane), here.busy_mode)
     lines = [
         ctx.words.GAP.join([doing, *_connected(snapshot, ctx.words)]),
         *_waiting(here.queued, len(asked), ctx.words),
@@ -129,9 +129,9 @@ def _look(tx: Tx, lane: str) -> _Here:
 async def _doing(ctx: CommandContext, code: str) -> str:
     if code:
         return ctx.words.STATUS_ASKING.format(code=code)
-    if turn_id := ctx.lanes.running_turn(ctx.lane):
-        turn = await ctx.db.read(turns.get, turn_id)
-        age = ctx.clock.now() - turn.created_at if turn is not None else 0.0
+    if turn_id := ctx.services.lanes.running_turn(ctx.lane):
+        turn = await ctx.services.db.read(turns.get, turn_id)
+        age = ctx.services.clock.now() - turn.created_at if turn is not None else 0.0
         return ctx.words.STATUS_WORKING.format(span=ctx.words.span(age), turn=turn_id)
     return ctx.words.STATUS_IDLE
 
@@ -153,7 +153,7 @@ def _waiting(queued: int, questions: int, words: Texts) -> Iterator[str]:
 
 
 def _model(ctx: CommandContext, here: _Here, snapshot: dict[str, Any]) -> str:
-    config, chosen = ctx.config(), here.choices.model
+    config, chosen = ctx.services.config(), here.choices.model
     if chosen and is_there(chosen, config):
         return ctx.words.STATUS_MODEL_CHOSEN.format(model=chosen)
     if settled := route_of(config, SessionKey.parse(ctx.lane)):
@@ -162,7 +162,7 @@ def _model(ctx: CommandContext, here: _Here, snapshot: dict[str, Any]) -> str:
 
 
 def _personality(ctx: CommandContext, here: _Here) -> Iterator[str]:
-    if name := ctx.config().persona_for(SessionKey.parse(ctx.lane), here.choices.personality).name:
+    if name := ctx.services.config().persona_for(SessionKey.parse(ctx.lane), here.choices.personality).name:
         yield ctx.words.STATUS_PERSONALITY.format(name=name)
 
 

@@ -64,7 +64,7 @@ def _line(ctx: CommandContext, agent: Agent) -> str:
     return form.format(
         name=agent.name,
         where=_where(ctx, agent),
-        span=ctx.words.span(ctx.clock.now() - agent.since),
+        span=ctx.words.span(ctx.services.clock.now() - agent.since),
         task=one_line(agent.task, SHOWN),
     )
 

@@ -66,14 +66,14 @@ async def approvals(ctx: CommandContext) -> str:
     words = ctx.words
     who = {"platform": ctx.session_key.platform, "sender_id": ctx.sender_id}
     if verb.casefold() == "revoke":
-        revoked = await ctx.approvals.revoke(rest.strip(), **who)
+        revoked = await ctx.services.approvals.revoke(rest.strip(), **who)
         if revoked is None:
             return words.APPROVALS_NO_GRANT
         return words.APPROVALS_REVOKED.format(grant=_subject(words, revoked))
     if verb:
         return words.APPROVALS_USAGE
     waiting = await _waiting(ctx)
-    granted = await ctx.approvals.granted(**who)
+    granted = await ctx.services.approvals.granted(**who)
     lines = [f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MOST_SHOWN]]
     lines += [f"{grant.id}: {_subject(words, grant)}" for grant in granted[:MOST_SHOWN]]
     left_out = max(0, len(waiting) - MOST_SHOWN) + max(0, len(granted) - MOST_SHOWN)
@@ -91,7 +91,7 @@ def _subject(words: Texts, grant: Grant) -> str:
 
 
 async def _waiting(ctx: CommandContext) -> list[PendingApproval]:
-    return await ctx.approvals.waiting_in(target=str(ctx.session_key.target), lane=ctx.lane)
+    return await ctx.services.approvals.waiting_in(target=str(ctx.session_key.target), lane=ctx.lane)
 
 
 def _was_seen(ctx: CommandContext, waiting: PendingApproval) -> bool:
@@ -103,7 +103,7 @@ async def _find(ctx: CommandContext, word: str, waiting: Sequence[PendingApprova
     """The question a code names: one that waits here, else any with this code."""
     code = word.upper()
     here = next((one.approval for one in waiting if one.approval.code == code), None)
-    return here or await ctx.approvals.find(code)
+    return here or await ctx.services.approvals.find(code)
 
 
 async def _answer(
@@ -117,7 +117,7 @@ async def _answer(
 
 
 async def _answered(ctx: CommandContext, approval: Approval, *, allow: bool, reason: str, scope: Scope) -> Answered:
-    return await ctx.approvals.answer(
+    return await ctx.services.approvals.answer(
         approval.id,
         allow=allow,
         platform=ctx.session_key.platform,

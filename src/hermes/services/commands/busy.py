@@ -13,9 +13,9 @@ from hermes.store.turns import lanes
 async def busy(ctx: CommandContext) -> str:
     chosen = ctx.rest.lower()
     if chosen in list(BusyMode):
-        await ctx.db.write(lanes.set_busy_mode, ctx.lane, chosen)
+        await ctx.services.db.write(lanes.set_busy_mode, ctx.lane, chosen)
         return ctx.words.BUSY_SET.format(mode=chosen, meaning=meaning(ctx.words, BusyMode(chosen)))
-    now = ctx.lanes.mode_of(SessionKey.parse(ctx.lane), await ctx.db.read(lanes.busy_mode, ctx.lane))
+    now = ctx.services.lanes.mode_of(SessionKey.parse(ctx.lane), await ctx.services.db.read(lanes.busy_mode, ctx.lane))
     others = [mode.value for mode in BusyMode if mode is not now]
     return ctx.words.BUSY_NOW.format(
         mode=now, meaning=meaning(ctx.words, now), others=", ".join(others), first=others[0]

@@ -22,7 +22,7 @@ async def compress(ctx: CommandContext) -> str:
     given = ctx.rest.strip().lower()
     if given not in ("", PREVIEW, PREVIEW.strip("-"), "—preview"):  # phones make one dash of two
         return ctx.words.COMPRESS_UNREAD
-    session_id = await ctx.db.read(transcripts.of_lane, ctx.lane)
+    session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.COMPRESS_NOTHING
     service = ctx.parts.get(Compression)

@@ -16,8 +16,8 @@ async def language(ctx: CommandContext) -> str:
         return ctx.words.LANGUAGE_IS
     if chosen not in (*LANGUAGES, AUTO):
         return ctx.words.LANGUAGE_UNKNOWN
-    fixed = ctx.config().language
+    fixed = ctx.services.config().language
     if fixed:
         return ctx.words.LANGUAGE_FIXED.format(language=fixed)
-    await ctx.db.write(people.set_language, ctx.person.id, chosen)
+    await ctx.services.db.write(people.set_language, ctx.person.id, chosen)
     return ctx.words.LANGUAGE_AUTO if chosen == AUTO else words_of(chosen).LANGUAGE_SET

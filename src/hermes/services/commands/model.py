@@ -31,12 +31,12 @@ def may_choose(ctx: CommandContext) -> bool:
     if at_least(ctx.role, PersonRole.ADMIN):
         return True
     lane = SessionKey.parse(ctx.lane)
-    return ctx.config().model.users_may_choose and (lane.kind is ChatKind.DM or bool(lane.person))
+    return ctx.services.config().model.users_may_choose and (lane.kind is ChatKind.DM or bool(lane.person))
 
 
 async def _describe_model(ctx: CommandContext) -> str:
-    config, words = ctx.config(), ctx.words
-    kept = await ctx.db.read(chat_settings.of_lane, ctx.lane)
+    config, words = ctx.services.config(), ctx.words
+    kept = await ctx.services.db.read(chat_settings.of_lane, ctx.lane)
     settled = route_of(config, SessionKey.parse(ctx.lane))
     default = settled or _default(config)
     if kept.model and is_there(kept.model, config):
@@ -51,7 +51,7 @@ async def _describe_model(ctx: CommandContext) -> str:
 
 
 async def _listed(ctx: CommandContext) -> str:
-    loaded = ctx.loaded()
+    loaded = ctx.services.loaded()
     config = loaded.config
     lines = [ctx.words.MODEL_IS_DEFAULT.format(default=_default(config))]
     for provider in ready(loaded):
@@ -66,10 +66,10 @@ async def _listed(ctx: CommandContext) -> str:
 async def _chosen(ctx: CommandContext, name: str) -> str:
     if not may_choose(ctx):
         return ctx.words.MODEL_NOT_YOURS
-    chosen = meant(name, ctx.loaded()) if name else ""
-    await ctx.db.write(chat_settings.choose_model, ctx.lane, chosen)
+    chosen = meant(name, ctx.services.loaded()) if name else ""
+    await ctx.services.db.write(chat_settings.choose_model, ctx.lane, chosen)
     if not chosen:
-        default = route_of(ctx.config(), SessionKey.parse(ctx.lane)) or _default(ctx.config())
+        default = route_of(ctx.services.config(), SessionKey.parse(ctx.lane)) or _default(ctx.services.config())
         return ctx.words.MODEL_BACK.format(default=default)
     return ctx.words.MODEL_FROM_NOW.format(model=chosen)
 

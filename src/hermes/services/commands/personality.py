@@ -17,16 +17,16 @@ async def personality(ctx: CommandContext) -> str:
         return await _describe_personality(ctx)
     if not _may_choose(ctx):
         return ctx.words.PERSONALITY_NOT_YOURS
-    known = {name.casefold(): name for name in ctx.config().personalities}
+    known = {name.casefold(): name for name in ctx.services.config().personalities}
     if wanted.casefold() in ("default", "none"):
-        await ctx.db.write(chat_settings.choose_personality, ctx.lane, "")
+        await ctx.services.db.write(chat_settings.choose_personality, ctx.lane, "")
         return ctx.words.PERSONALITY_DEFAULT
     name = known.get(wanted.casefold())
     if name is None:
         guess = nearest(wanted.casefold(), known)
         form = ctx.words.PERSONALITY_NEAR if guess else ctx.words.PERSONALITY_UNKNOWN
         return form.format(name=one_line(wanted, 40), nearest=known.get(guess, ""), names=_names(ctx))
-    await ctx.db.write(chat_settings.choose_personality, ctx.lane, name)
+    await ctx.services.db.write(chat_settings.choose_personality, ctx.lane, name)
     return ctx.words.PERSONALITY_CHOSEN.format(name=name)
 
 
@@ -38,8 +38,8 @@ def _may_choose(ctx: CommandContext) -> bool:
 
 
 async def _describe_personality(ctx: CommandContext) -> str:
-    config = ctx.config()
-    chosen = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).personality
+    config = ctx.services.config()
+    chosen = (await ctx.services.db.read(chat_settings.of_lane, ctx.lane)).personality
     now = config.persona_for(SessionKey.parse(ctx.lane), chosen).name
     told = ctx.words.PERSONALITY_NOW.format(name=now) if now else ctx.words.PERSONALITY_OWN
     if not config.personalities:
@@ -48,4 +48,4 @@ async def _describe_personality(ctx: CommandContext) -> str:
 
 
 def _names(ctx: CommandContext) -> str:
-    return ", ".join(ctx.config().personalities) or "–"
+    return ", ".join(ctx.services.config().personalities) or "–"

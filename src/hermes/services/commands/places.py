@@ -14,15 +14,15 @@ from hermes.services.commands.base import CommandContext, command
 async def sethome(ctx: CommandContext) -> str:
     key = ctx.session_key
     name = _setting(AccountKey(key.platform, key.account), "home_channel")
-    change = await asyncio.to_thread(set_value, ctx.loaded(), name, key.chat)
-    await ctx.read_again()
+    change = await asyncio.to_thread(set_value, ctx.services.loaded(), name, key.chat)
+    await ctx.services.read_again()
     told = ctx.words.HOME_SET.format(chat=key.chat, target=key.target)
     return f"{told}\n{change.note}" if change.note else told
 
 
 @command("platforms", summary="Where I am connected")
 async def platforms(ctx: CommandContext) -> str:
-    snapshot = await ctx.status()
+    snapshot = await ctx.services.status()
     lines = [f"{one['account']}: {ctx.words.state(one['state'])}{_reason(one)}" for one in snapshot["platforms"]]
     return "\n".join(lines) or ctx.words.PLATFORMS_NONE
 
@@ -31,15 +31,15 @@ async def platforms(ctx: CommandContext) -> str:
 async def platform(ctx: CommandContext) -> str:
     verb, _, name = ctx.rest.partition(" ")
     account = AccountKey.parse(name.strip())
-    known = ctx.config().account(account.platform, account.account)
+    known = ctx.services.config().account(account.platform, account.account)
     if verb not in ("pause", "resume") or known is None or not known.is_mentioned:
         return ctx.words.PLATFORM_USAGE.format(names=", ".join(_names(ctx)) or ctx.words.NONE)
     if verb == "pause" and account == AccountKey(ctx.session_key.platform, ctx.session_key.account):
         return ctx.words.PLATFORM_OWN
     change = await asyncio.to_thread(
-        set_value, ctx.loaded(), _setting(account, "enabled"), "true" if verb == "resume" else "false"
+        set_value, ctx.services.loaded(), _setting(account, "enabled"), "true" if verb == "resume" else "false"
     )
-    await ctx.read_again()
+    await ctx.services.read_again()
     form = ctx.words.PLATFORM_ON if verb == "resume" else ctx.words.PLATFORM_PAUSED
     told = form.format(account=account)
     return f"{told}\n{change.note}" if change.note else told
@@ -48,7 +48,7 @@ async def platform(ctx: CommandContext) -> str:
 def _names(ctx: CommandContext) -> list[str]:
     return [
         str(AccountKey(name, account))
-        for name, accounts in ctx.config().platforms.items()
+        for name, accounts in ctx.services.config().platforms.items()
         for account, config in accounts.items()
         if config.is_mentioned
     ]

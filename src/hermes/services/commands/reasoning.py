@@ -15,7 +15,7 @@ async def reasoning(ctx: CommandContext) -> str:
     words = ctx.words
     chosen = ctx.rest.strip().lower()
     if chosen in ("", "show"):
-        kept = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).reasoning
+        kept = (await ctx.services.db.read(chat_settings.of_lane, ctx.lane)).reasoning
         others = ", ".join(level for level in LEVELS if level != kept)
         if not kept:
             return words.REASONING_FREE.format(others=others)
@@ -24,7 +24,7 @@ async def reasoning(ctx: CommandContext) -> str:
         return words.REASONING_UNKNOWN.format(word=chosen[:40], levels=", ".join(LEVELS))
     if not may_choose(ctx):
         return words.MODEL_NOT_YOURS
-    await ctx.db.write(chat_settings.choose_reasoning, ctx.lane, "" if chosen == "default" else chosen)
+    await ctx.services.db.write(chat_settings.choose_reasoning, ctx.lane, "" if chosen == "default" else chosen)
     if chosen == "default":
         return words.REASONING_DEFAULT
     return words.REASONING_SET.format(level=chosen, meaning=meaning(words, chosen))

@@ -20,7 +20,7 @@ SHOWN = 80
 
 @command("retry", summary="Ask the last thing once more")
 async def retry(ctx: CommandContext) -> str:
-    session_id = await ctx.db.read(transcripts.of_lane, ctx.lane)
+    session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.RETRY_NOTHING
     key = ctx.session_key
@@ -32,7 +32,9 @@ async def retry(ctx: CommandContext) -> str:
         return row.kind, codec.dump(_moved_here(codec.load_message(row.body), key))
 
     # The lane is woken when this command has been answered, so that the new answer stands below.
-    retried = await ctx.db.write(retrying.retry, session_id, place, again, asked=ctx.event_id, now=ctx.clock.now())
+    retried = await ctx.services.db.write(
+        retrying.retry, session_id, place, again, asked=ctx.event_id, now=ctx.services.clock.now()
+    )
     if retried.is_busy:
         return ctx.words.RETRY_BUSY
     if retried.is_anothers:

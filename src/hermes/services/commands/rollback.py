@@ -47,8 +47,8 @@ async def _list(ctx: CommandContext) -> str:
     if not changes:
         return words.ROLLBACK_NOTHING
     tools = _tools(ctx)
-    zone = zone_of(ctx.config().timezone)
-    today = datetime.fromtimestamp(ctx.clock.now(), zone).date()
+    zone = zone_of(ctx.services.config().timezone)
+    today = datetime.fromtimestamp(ctx.services.clock.now(), zone).date()
     lines = [words.ROLLBACK_LIST]
     for change in changes:
         at = datetime.fromtimestamp(change.created_at, zone)

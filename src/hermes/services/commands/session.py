@@ -11,14 +11,14 @@ from hermes.store.sessions import transcripts
 
 @command("new", summary="Start a fresh session in this chat", also=("reset",))
 async def new(ctx: CommandContext) -> str:
-    stopped = await ctx.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
-    await ctx.db.write(transcripts.leave, ctx.lane, reason="/new", now=ctx.clock.now())
+    stopped = await ctx.services.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
+    await ctx.services.db.write(transcripts.leave, ctx.lane, reason="/new", now=ctx.services.clock.now())
     return ctx.words.FRESH_SESSION + _what_stopped(ctx.words, stopped)
 
 
 @command("stop", summary="Stop what I am doing now")
 async def stop(ctx: CommandContext) -> str:
-    stopped = await ctx.lanes.stop(ctx.lane, up_to=ctx.seq)
+    stopped = await ctx.services.lanes.stop(ctx.lane, up_to=ctx.seq)
     if not stopped.turn_id and not stopped.set_aside:
         return ctx.words.NOTHING_RUNNING
     return ctx.words.STOPPED + _what_stopped(ctx.words, stopped)

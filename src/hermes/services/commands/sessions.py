@@ -23,7 +23,7 @@ TITLE_LENGTH = 80
 
 @command("sessions", summary="Your conversations, the newest first")
 async def list_sessions(ctx: CommandContext) -> str:
-    found, here = await ctx.db.read(_mine, ctx.person.id, ctx.lane)
+    found, here = await ctx.services.db.read(_mine, ctx.person.id, ctx.lane)
     if not found:
         return ctx.words.SESSIONS_NONE_HERE if _is_shared(ctx.lane) else ctx.words.SESSIONS_NONE
     lines = [_line(ctx.words, number, session, here) for number, session in enumerate(found, 1)]
@@ -34,19 +34,19 @@ async def list_sessions(ctx: CommandContext) -> str:
 async def resume(ctx: CommandContext) -> str:
     if not ctx.rest:
         return await list_sessions(ctx)
-    found, here = await ctx.db.read(_mine, ctx.person.id, ctx.lane)
+    found, here = await ctx.services.db.read(_mine, ctx.person.id, ctx.lane)
     if ctx.rest.lower() == LAST:
-        wanted = await ctx.db.read(_last_one, ctx.lane, found, here)
+        wanted = await ctx.services.db.read(_last_one, ctx.lane, found, here)
     else:
-        wanted = await ctx.db.read(_named, ctx.rest, ctx.person.id, ctx.lane, found)
+        wanted = await ctx.services.db.read(_named, ctx.rest, ctx.person.id, ctx.lane, found)
     if wanted is None:
         return ctx.words.RESUME_UNKNOWN.format(name=one_line(ctx.rest, 60))
     if wanted.id == here:
         return ctx.words.RESUME_HERE
-    if await ctx.db.read(transcripts.is_busy, wanted.id):
+    if await ctx.services.db.read(transcripts.is_busy, wanted.id):
         return ctx.words.RESUME_BUSY
-    await ctx.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
-    await ctx.db.write(transcripts.switch, ctx.lane, wanted.id, now=ctx.clock.now())
+    await ctx.services.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
+    await ctx.services.db.write(transcripts.switch, ctx.lane, wanted.id, now=ctx.services.clock.now())
     return ctx.words.RESUMED.format(title=_title(ctx.words, wanted), lines=wanted.seq)
 
 
@@ -54,7 +54,9 @@ async def resume(ctx: CommandContext) -> str:
 async def branch(ctx: CommandContext) -> str:
     # The event's own id names the copy: acted on twice, after a crash, it is made once.
     copy_id = f"s_{ctx.event_id.removeprefix('ev_')}"
-    made = await ctx.db.write(_branch, ctx.lane, copy_id, one_line(ctx.rest, TITLE_LENGTH), now=ctx.clock.now())
+    made = await ctx.services.db.write(
+        _branch, ctx.lane, copy_id, one_line(ctx.rest, TITLE_LENGTH), now=ctx.services.clock.now()
+    )
     if not made:
         return ctx.words.BRANCH_NOTHING
     return ctx.words.BRANCHED.format(lines=made)
@@ -62,13 +64,13 @@ async def branch(ctx: CommandContext) -> str:
 
 @command("title", summary="Give this conversation a name", usage="/title [TITLE]")
 async def title(ctx: CommandContext) -> str:
-    session = await ctx.db.read(transcripts.current, ctx.lane)
+    session = await ctx.services.db.read(transcripts.current, ctx.lane)
     if session is None:
         return ctx.words.TITLE_NONE
     if not ctx.rest:
         return ctx.words.TITLE_IS.format(title=_title(ctx.words, session))
     name = one_line(ctx.rest, TITLE_LENGTH)
-    await ctx.db.write(transcripts.rename, session.id, name)
+    await ctx.services.db.write(transcripts.rename, session.id, name)
     return ctx.words.TITLE_SET.format(name=name)
 
 
@@ -76,7 +78,7 @@ async def title(ctx: CommandContext) -> str:
 async def history(ctx: CommandContext) -> str:
     count = int(ctx.rest) if ctx.rest.isdecimal() and len(ctx.rest) < 4 else 10
     count = max(1, min(count, MOST_LINES))
-    lines = await ctx.db.read(_last_lines, ctx.words, ctx.lane, count)
+    lines = await ctx.services.db.read(_last_lines, ctx.words, ctx.lane, count)
     return "\n".join(lines) or ctx.words.HISTORY_NONE
 
 

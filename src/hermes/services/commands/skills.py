@@ -79,7 +79,7 @@ async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str
         library.folder,
         environ=os.environ,
         cwd=Path.home(),
-        now=ctx.clock.now(),
+        now=ctx.services.clock.now(),
         is_agreed="--yes" in flags,
         replaces="--replace" in flags,
         taken=frozenset(same_name(known) for known in ctx.commands),

@@ -18,11 +18,13 @@ async def undo(ctx: CommandContext) -> str:
     given = ctx.rest.strip()
     if given and not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= MOST):
         return ctx.words.UNDO_UNREAD.format(usage=USAGE, most=MOST)
-    session_id = await ctx.db.read(transcripts.of_lane, ctx.lane)
+    session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.UNDO_NOTHING
     count = int(given or 1)
-    undone = await ctx.db.write(rewind.undo, session_id, count=count, asked=ctx.event_id, now=ctx.clock.now())
+    undone = await ctx.services.db.write(
+        rewind.undo, session_id, count=count, asked=ctx.event_id, now=ctx.services.clock.now()
+    )
     return _describe_undone(ctx.words, undone)
 
 

@@ -19,9 +19,9 @@ NAME_LENGTH = 40
 
 @command("usage", summary="How many tokens were spent here and today")
 async def usage_(ctx: CommandContext) -> str:
-    since = midnight(ctx.clock.now(), zone_of(ctx.config().timezone))
+    since = midnight(ctx.services.clock.now(), zone_of(ctx.services.config().timezone))
     everybodys = at_least(ctx.role, PersonRole.ADMIN)
-    here, mine, others = await ctx.db.read(_spent, ctx.lane, ctx.person.id, since, everybodys)
+    here, mine, others = await ctx.services.db.read(_spent, ctx.lane, ctx.person.id, since, everybodys)
     lines = [
         ctx.words.USAGE_SESSION.format(spent=format_usage(here, ctx.words)),
         ctx.words.USAGE_YOU.format(spent=format_usage(mine, ctx.words)),

@@ -15,16 +15,16 @@ DEFAULT = "default"
 
 @command("verbose", summary="What you see of my tools at work", usage=USAGE)
 async def verbose(ctx: CommandContext) -> str:
-    configured = ctx.config().agent.tool_progress
+    configured = ctx.services.config().agent.tool_progress
     chosen = ctx.rest.strip().lower()
     if chosen == DEFAULT or chosen in list(ToolProgressMode):
-        await ctx.db.write(chat_settings.choose_tool_progress, ctx.lane, "" if chosen == DEFAULT else chosen)
+        await ctx.services.db.write(chat_settings.choose_tool_progress, ctx.lane, "" if chosen == DEFAULT else chosen)
         mode = tool_progress.mode_of(chosen, configured)
         ctx.parts.get(Presenter).set_mode(ctx.lane, mode)
         return describe_mode(ctx.words, mode)
     if chosen:
         return ctx.words.TOOL_PROGRESS_UNKNOWN.format(word=chosen[:40], usage=USAGE)
-    kept = (await ctx.db.read(chat_settings.of_lane, ctx.lane)).tool_progress
+    kept = (await ctx.services.db.read(chat_settings.of_lane, ctx.lane)).tool_progress
     mode = tool_progress.mode_of(kept, configured)
     others = ", ".join(f"/verbose {each}" for each in ToolProgressMode if each is not mode)
     return ctx.words.TOOL_PROGRESS_NOW.format(now=describe_mode(ctx.words, mode), others=others)

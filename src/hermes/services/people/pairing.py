@@ -20,7 +20,7 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
 from hermes.services.approvals import THE_OWNER
-from hermes.services.inbound.intake import person_id_of
+from hermes.services.news import StrangerAsked
 from hermes.services.outbound.approval_cards import in_place_of
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import codec, outbox, pairings, people
@@ -28,8 +28,6 @@ from hermes.store.db import Database, Tx
 from hermes.store.home import own_secret
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.pairings import Pairing, PairingState
-
-from hermes.services.news import StrangerAsked
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -303,7 +301,7 @@ class Pairings:
         role = PersonRole.OWNER if is_first else PersonRole.USER
         person = people.ensure(
             tx,
-            person_id_of(pairing.platform, pairing.user_id),
+            people.first_id(pairing.platform, pairing.user_id),
             platform=pairing.platform,
             user_id=pairing.user_id,
             name=pairing.name,

@@ -19,7 +19,7 @@ from hermes.core.requests import AgentRequest, RequestKind, TurnResult
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
-from hermes.services.inbound.intake import Begin, person_id_of
+from hermes.services.inbound.intake import Begin
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import approvals, codec, inbox, people
@@ -277,7 +277,7 @@ def _stop(tx: Tx, event_id: str, cards: CardWriter, *, now: float) -> str:
 
 
 def _meet(tx: Tx, sender_id: str, role: PersonRole | None, *, now: float) -> None:
-    person_id = person_id_of(PLATFORM, sender_id)
+    person_id = people.first_id(PLATFORM, sender_id)
     person = people.ensure(
         tx,
         person_id,

@@ -1,18 +1,20 @@
-"""One turn, from prompt to reply: the state machine around the agent.
+"""Run one turn, from prompt to reply: the state machine around the agent.
 
-What happens next is decided by ``core.turn.next_action`` from stored rows; each step is one transaction. So a turn can
-be left at any point, by a crash or on purpose, and taken up where it was.
+``core.turn.next_action`` decides the next step from stored rows, and each step is one transaction. A turn that was left
+by a crash or on purpose is resumed where it was.
 
-``runner`` is where to begin reading: it goes from step to step, and each kind of step has its file.
+Start reading at ``runner``: it goes from step to step, and each kind of step has its file.
 
-    control     how a running turn is asked to end
-    work        the turn in hand, and what all of these share
-    files       before the first step: what came along, and what never arrived
-    asking      the model is asked
-    calls       a tool runs, and its result is written
-    questions   a person is asked first: put, slept on, answered or not
-    replies     what goes out: the answer, its files, its voice, and the preview it takes the place of
-    endings     however it ends, it ends once, and whoever waits for it hears of it
+    lanes         which session runs next, one turn at a time
+    turn          the running turn, and the services that all steps share
+    attachments   files that came with the message, before the first step
+    model_calls   the model call
+    tool_calls    the tool call and its result
+    approvals     the question to a person before a tool call
+    replies       the answer, its files, its voice message
+    endings       the one place where a turn ends
+    stop          how a running turn is stopped
+    compression   shortening long conversations
 """
 
 from __future__ import annotations

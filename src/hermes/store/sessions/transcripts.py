@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage
-from hermes.store.db import POSTGRES, SQLITE, Tx
-
 from hermes.store import codec
+from hermes.store.db import POSTGRES, SQLITE, Tx
 from hermes.store.sessions import revisions
 
 HISTORY_ROWS = 200

@@ -16,7 +16,6 @@ from hermes.core.keys import LOCAL
 from hermes.core.people import PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import AnswerOutcome, Approvals
-from hermes.services.inbound.intake import person_id_of
 from hermes.store import approvals, grants, people
 from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
@@ -106,7 +105,7 @@ def _meet_owner(tx: Tx) -> None:
     """Whoever sits at this machine is its owner, also before they first wrote to the agent."""
     people.ensure(
         tx,
-        person_id_of(LOCAL, LOCAL),
+        people.first_id(LOCAL, LOCAL),
         platform=LOCAL,
         user_id=LOCAL,
         name="",

@@ -16,6 +16,8 @@ from hermes.config import EMBEDDED
 from hermes.core.errors import GatewayError, PlatformError
 from hermes.core.keys import LOCAL, AccountKey, Target, quote
 from hermes.core.messages import OutboundMessage
+from hermes.core.ports import FindsChats
+from hermes.core.target_names import NAMED, recipients
 from hermes.hosting.control.handlers.access import StandingVerbs
 from hermes.hosting.control.handlers.approvals import ApprovalVerbs
 from hermes.hosting.control.handlers.people import PairingVerbs
@@ -27,9 +29,6 @@ from hermes.services.outbound.alerts import home_channels
 from hermes.store import outbox
 from hermes.store.ids import new_id
 from hermes.store.outbox import OutboxKind, OutboxState
-
-from hermes.core.ports import FindsChats
-from hermes.core.target_names import NAMED, recipients
 
 FETCH_SECONDS = 300.0
 DELIVERY_SECONDS = 60.0
@@ -82,7 +81,7 @@ class _Live:
         if not text.strip():
             raise GatewayError("There is nothing to send: the text is empty.")
         targets = await self._targets(str(args.get("target") or ""))
-        letters, rows = self._gateway.letters, []
+        outbox_writer, rows = self._gateway.outbox_writer, []
         # The same key twice is the same letter: whoever lost our answer may ask again.
         key = f"ob_{args.get('key') or new_id('k')}"
         for number, target in enumerate(targets):

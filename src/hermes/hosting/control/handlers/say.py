@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import field
 from typing import Any
 
+from hermes.agent.models.embedded.prompts import hint_in
 from hermes.config import ToolProgressMode
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
@@ -29,8 +30,6 @@ from hermes.store.outbox import OutboxKind, OutboxState
 from hermes.store.turns import turns
 from hermes.store.turns.retry import event_after
 from hermes.store.turns.turns import TurnState
-
-from hermes.agent.models.embedded.prompts import hint_in
 
 LONGEST_SECONDS = 2 * 3600.0
 LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store

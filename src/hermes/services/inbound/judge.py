@@ -1,0 +1,224 @@
+"""Judge an event before it is stored: who sent it, may they, and what kind of event it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hermes.config import Config
+from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, Verdict, judge
+from hermes.core.dataclasses import dataclass
+from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
+from hermes.core.lane import ONE_MODE
+from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Press, Unreadable
+from hermes.core.people import PersonRole
+from hermes.core.ports import Clock
+from hermes.core.secret import Redactor
+from hermes.core.slash_command import read_command
+from hermes.core.text import storable
+from hermes.services.inbound.group_context import GroupContext
+from hermes.services.inbound.notices import Notices
+from hermes.store import codec
+from hermes.store.ids import new_id
+from hermes.store.inbox import InboxState, Incoming
+
+log = logging.getLogger(__name__)
+
+MAX_TEXT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One event on its way in: what is stored, and what to do once it is."""
+
+    incoming: Incoming
+    event: InboundMessage | Press | None = None
+    refusal: RefusalReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSource:
+    """The account a batch came from."""
+
+    account: AccountKey
+    identity: str
+    redelivers: bool
+    sends_per_inbound: int = 0
+
+    def scoped(self, keys: Sequence[str]) -> tuple[str, ...]:
+        return tuple(f"{self.account.platform}/{self.identity}/{storable(key)}" for key in keys)
+
+
+class EventJudge:
+    """``is_paired`` says who was let in by pairing; ``calls_skill`` whether a command starts a turn with a skill."""
+
+    def __init__(
+        self,
+        config: Callable[[], Config],
+        clock: Clock,
+        notices: Notices,
+        is_paired: Callable[[str, str], bool],
+        calls_skill: Callable[[str, str], bool],
+        redact: Redactor,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._notices = notices
+        self._is_paired = is_paired
+        self._calls_skill = calls_skill
+        self._redact = redact
+        self._group_context = GroupContext()
+
+    def judge(self, source: BatchSource, event: InboundEvent) -> Arrival | None:
+        """Say what is stored of an event. One that cannot be judged is kept raw; the batch goes on."""
+        try:
+            match event:
+                case Ignored():
+                    return None
+                case Unreadable():
+                    return self._unreadable(source, event.raw, event.reason, event.keys)
+                case InboundMessage():
+                    return self._message(source, _clean(event, self._redact))
+                case Press():
+                    return self._press(source, _clean_press(event))
+        except Exception as error:
+            log.exception("Event could not be judged", extra={"platform": source.account.platform})
+            return self._unreadable(source, repr(event), f"{type(error).__name__}: {error}", ())
+
+    def _unreadable(self, source: BatchSource, raw: str, reason: str, keys: Sequence[str]) -> Arrival:
+        log.warning("Unreadable event kept", extra={"platform": source.account.platform, "reason": reason})
+        body = self._redact(storable(raw[:MAX_TEXT]))
+        return Arrival(self._incoming(source, keys, "", "unreadable", "", body, InboxState.SET_ASIDE, storable(reason)))
+
+    def _message(self, source: BatchSource, message: InboundMessage) -> Arrival | None:
+        verdict = self._verdict(source, message.session_key, message.sender_id, is_addressed=message.is_addressed)
+        message = self._with_overheard(source, message, verdict)
+        lane = str(lane_key(message, self._config()))
+        if isinstance(verdict, Allowed):
+            self._notices.forget_code(source.account.platform, message.sender_id)
+            kind, message = self._kind(message)
+            body = codec.dump(message)
+            state = InboxState.ACTING if kind == "command" else InboxState.QUEUED
+            pause = self._config().agent.join_pause_seconds if message.may_continue else 0.0
+            incoming = self._incoming(source, message.keys, lane, kind, message.sender_id, body, state, pause=pause)
+            return Arrival(incoming, message)
+        if isinstance(verdict, Refused):
+            refused = InboxState.REFUSED
+            incoming = self._incoming(
+                source, message.keys, lane, "message", message.sender_id, "", refused, verdict.reason.value
+            )
+            return Arrival(incoming, message, verdict.reason)
+        return None  # a group's talk that is not for us
+
+    def _with_overheard(self, source: BatchSource, message: InboundMessage, verdict: Verdict) -> InboundMessage:
+        """In a group where the owner wants it: with what was said there before, or kept for whoever asks next."""
+        account = self._config().account(source.account.platform, source.account.account)
+        most = account.group_context_lines if account is not None else 0
+        if account is None or not most or message.session_key.kind is ChatKind.DM:
+            return message
+        if isinstance(verdict, Unaddressed) and account.access.answers_in_groups:
+            self._group_context.hear(message, most)
+        if isinstance(verdict, Allowed) and message.is_addressed:
+            return replace(message, group_context=self._group_context.before(message, most))
+        return message
+
+    def _kind(self, message: InboundMessage) -> tuple[str, InboundMessage]:
+        """A command acts at once; one that names a skill is a message like any other, for which the skill is read.
+
+        ``/queue TEXT`` and ``/steer TEXT`` are the message TEXT, which says what it does while a turn runs.
+        """
+        line = read_command(message.text)
+        if line is None:
+            return "message", message
+        if line.name in ONE_MODE and line.rest:
+            return line.name, replace(message, text=line.rest)
+        return "skill" if self._calls_skill(line.name, message.session_key.platform) else "command", message
+
+    def _press(self, source: BatchSource, press: Press) -> Arrival:
+        verdict = self._verdict(source, press.session_key, press.sender_id, is_addressed=True)
+        lane = str(press.session_key)
+        state, reason = InboxState.ACTING, ""
+        if isinstance(verdict, Refused):
+            state, reason = InboxState.REFUSED, verdict.reason.value
+        incoming = self._incoming(source, press.keys, lane, "press", press.sender_id, codec.dump(press), state, reason)
+        return Arrival(incoming, press if state is InboxState.ACTING else None)
+
+    def _verdict(self, source: BatchSource, key: SessionKey, sender_id: str, *, is_addressed: bool) -> Verdict:
+        if key.platform == LOCAL:
+            return Allowed(PersonRole.OWNER)
+        account = self._config().account(source.account.platform, source.account.account)
+        if account is None:
+            return Refused(RefusalReason.NOT_LISTED)
+        return judge(
+            account.access,
+            kind=key.kind,
+            sender_id=sender_id,
+            chat=key.chat,
+            is_addressed=is_addressed,
+            is_paired=self._is_paired(source.account.platform, sender_id),
+        )
+
+    def _incoming(
+        self,
+        source: BatchSource,
+        keys: Sequence[str],
+        lane: str,
+        kind: str,
+        sender_id: str,
+        body: str,
+        state: InboxState,
+        reason: str = "",
+        pause: float = 0.0,
+    ) -> Incoming:
+        account = source.account
+        ready_at = self._clock.now() + pause
+        return Incoming(
+            new_id("ev"),
+            source.scoped(keys),
+            lane,
+            account.platform,
+            account.account,
+            kind,
+            storable(sender_id),
+            body,
+            state,
+            ready_at,
+            reason,
+        )
+
+
+def lane_key(message: InboundMessage, config: Config) -> SessionKey:
+    """Whose conversation this is: in a group each person has their own, if it is not shared; a thread all share."""
+    key = message.session_key
+    if key.kind is ChatKind.GROUP and not key.thread and config.has_session_per_person(key):
+        return key.for_person(message.sender_id)
+    return key
+
+
+def _clean_press(press: Press) -> Press:
+    return replace(press, data=storable(press.data[:1000]), sender_name=storable(press.sender_name))
+
+
+def _clean(message: InboundMessage, redact: Redactor) -> InboundMessage:
+    """Text that every store takes, without secrets of ours; megabytes are kept to what a model could read."""
+    quote = message.quote
+    if quote is not None:
+        quote = replace(
+            quote,
+            text=redact(storable(quote.text[:MAX_TEXT])),
+            sender_name=storable(quote.sender_name),
+            message_id=storable(quote.message_id),
+        )
+    text = message.text
+    if len(text) > MAX_TEXT:
+        text = f"{text[:MAX_TEXT]}\n[cut: {len(message.text) - MAX_TEXT} more characters]"
+    text, name = redact(storable(text)), redact(storable(message.sender_name))
+    if quote is None and not message.attachments and (text, name) == (message.text, message.sender_name):
+        return message
+    files = tuple(_clean_file(each) for each in message.attachments)
+    return replace(message, text=text, sender_name=name, quote=quote, attachments=files)
+
+
+def _clean_file(file: Attachment) -> Attachment:
+    return replace(file, file_id=storable(file.file_id), name=storable(file.name), mime=storable(file.mime))
