@@ -11,7 +11,7 @@ import pytest
 
 from hermes.core.ports import Clock
 from hermes.hosting import window as window_module
-from hermes.hosting.window import Window
+from hermes.hosting.window import ForegroundWindow
 from hermes.services.gateway import Gateway
 from hermes.services.news import ModelFetched
 from tests.fakes.clock import FakeClock
@@ -30,7 +30,7 @@ async def opened(
     shown: list[str] = []
     telegram.hold("getMe")
     async with start(clock=clock) as gateway:
-        window = Window(gateway, "hermes", shown.append)
+        window = ForegroundWindow(gateway, "hermes", shown.append)
         with gateway.news.watch(window.notice):
             showing = asyncio.create_task(window.run())
             telegram.release("getMe")

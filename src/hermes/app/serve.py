@@ -101,9 +101,9 @@ async def _greet(gateway: Gateway, options: WorkerOptions, http: HttpServer | No
 
 def _open_window(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> None:
     """From here on whoever sits at the terminal is told what happens, in words that they can act on."""
-    from hermes.hosting.window import Window
+    from hermes.hosting.window import ForegroundWindow
 
-    window = Window(gateway, options.command, lambda line: _print([options.redactor(line)]))
+    window = ForegroundWindow(gateway, options.command, lambda line: _print([options.redactor(line)]))
     stack.enter_context(gateway.news.watch(window.notice))
     showing = asyncio.create_task(window.run(), name="window")
     stack.push_async_callback(_ended, showing)

@@ -11,7 +11,7 @@ from hermes.core.text import one_line
 from hermes.hosting import startup_report
 from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway
-from hermes.services.news import AccountChanged, Event, ModelFetched, StrangerAsked
+from hermes.services.news import AccountChanged, Event, ModelFetched, StrangerKnocked
 
 MOST_WAITING = 100
 PATIENCE_SECONDS = 10.0
@@ -21,7 +21,7 @@ LONGEST_ID = 64
 _PASSING = frozenset({Link.CONNECTING, Link.UNREACHABLE, Link.SILENT, Link.BROKEN})
 
 
-class Window:
+class ForegroundWindow:
     """``write`` shows one line. What is noticed while nobody has opened the window yet waits for that."""
 
     def __init__(self, gateway: Gateway, command: str, write: Callable[[str], None]) -> None:
@@ -70,7 +70,7 @@ class Window:
                 if status.get("state") == state:  # else something newer is on its way here
                     cure = f" → {status['cure']}" if status["cure"] else ""
                     self._line("Chats", f"{await startup_report.chat_line(self._gateway, status)}{cure}")
-            case StrangerAsked(platform=platform, user_id=user_id, name=name, code=code):
+            case StrangerKnocked(platform=platform, user_id=user_id, name=name, code=code):
                 who = f"{name or 'Somebody'} ({platform} {one_line(user_id, LONGEST_ID)})"
                 self._line("Pairing", f"{who} would like to talk. Let them in:")
                 self._write(f"{'':<16} {self._command} pairing approve {platform} {code}")

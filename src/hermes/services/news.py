@@ -17,7 +17,7 @@ class AccountChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class StrangerAsked:
+class StrangerKnocked:
     """Somebody wrote whom nobody has let in yet, and was shown this code."""
 
     platform: str
@@ -33,7 +33,7 @@ class ModelFetched:
     reason: str = ""
 
 
-Event = AccountChanged | StrangerAsked | ModelFetched
+Event = AccountChanged | StrangerKnocked | ModelFetched
 
 
 class News:

@@ -101,7 +101,7 @@ def _title(tree: LexborHTMLParser) -> str:
 
 
 @dataclass(slots=True)
-class _Block:
+class _TextBlock:
     text: str
     region: Region
 
@@ -111,7 +111,7 @@ class _Writer:
     """Collects blocks of text. A link or a piece of code is put around what was written since it opened."""
 
     base: str
-    blocks: list[_Block] = field(default_factory=list)
+    blocks: list[_TextBlock] = field(default_factory=list)
     size: int = 0
     _line: list[str] = field(default_factory=list)
     _prefix: str = ""
@@ -198,7 +198,7 @@ class _Writer:
             text = self._prefix + "\n".join(line.strip() for line in text.split("\n") if line.strip())
         if self._quotes:
             text = "\n".join(f"> {line}" for line in text.split("\n"))
-        self.blocks.append(_Block(text, self._regions[-1]))
+        self.blocks.append(_TextBlock(text, self._regions[-1]))
         self.size += len(text)
 
     def _bullet(self) -> str:
@@ -233,7 +233,7 @@ def _region(node: LexborNode, tag: str, around: Region) -> Region:
     return around
 
 
-def _joined(blocks: list[_Block]) -> str:
+def _joined(blocks: list[_TextBlock]) -> str:
     """Items of a list stand line by line, everything else with an empty line between."""
     parts: list[str] = []
     was_item = False

@@ -30,7 +30,7 @@ class Rendered:
     is_formatted: bool
 
 
-class _Shown(Style):
+class _PlainText(Style):
     spans_lines = True
 
     def __init__(self, is_narrow: bool) -> None:
@@ -40,7 +40,7 @@ class _Shown(Style):
         return self.code_block("\n".join(map("|".join, rows)), "") if self._is_narrow else super().table(rows)
 
     def cell(self, text: str) -> str:
-        return render_line(text, _Shown(self._is_narrow))
+        return render_line(text, _PlainText(self._is_narrow))
 
     def link(self, words: str, span: Span) -> str:
         return words if _ADDRESS.match(span.address) else super().link(words, span)
@@ -49,7 +49,7 @@ class _Shown(Style):
         return f"{block.indent}{block.number} " if block.number else super().item(block)
 
 
-class _MarkdownV2(_Shown):
+class _MarkdownV2(_PlainText):
     bold, italic, strike, quote = "*", "_", "~", ">"
 
     def text(self, text: str) -> str:
@@ -87,4 +87,4 @@ def render(source: str, *, is_narrow: bool = False) -> Rendered:
     """``is_narrow``: columns of tables are not aligned, so that what is shown is no longer than the source."""
     style = _MarkdownV2(is_narrow)
     blocks = parse(source, style)
-    return Rendered(write(blocks, style), write(blocks, _Shown(is_narrow)), is_formatted(blocks))
+    return Rendered(write(blocks, style), write(blocks, _PlainText(is_narrow)), is_formatted(blocks))

@@ -20,7 +20,7 @@ from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
 from hermes.services.approvals import THE_OWNER
-from hermes.services.news import StrangerAsked
+from hermes.services.news import StrangerKnocked
 from hermes.services.outbound.approval_cards import in_place_of
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import codec, outbox, pairings, people
@@ -88,7 +88,7 @@ class Pairings:
         home: Path,
         home_targets: Callable[[], Sequence[Target]],
         language: Callable[[], str] = lambda: "",
-        on_asked: Callable[[StrangerAsked], None] = lambda _: None,
+        on_asked: Callable[[StrangerKnocked], None] = lambda _: None,
     ) -> None:
         """``language`` is the owner's choice for everybody, '' where there is none. ``on_asked`` is told of each
         stranger once, when their request is stored."""
@@ -124,7 +124,7 @@ class Pairings:
 
     def _meet(
         self, tx: Tx, message: InboundMessage, account: str, *, now: float
-    ) -> tuple[list[Outgoing], StrangerAsked | None]:
+    ) -> tuple[list[Outgoing], StrangerKnocked | None]:
         """Note that they ask, and store what is said of it: whoever asks a second time is no news to the owner."""
         key = message.session_key
         name = one_line(message.sender_name, NAME_LENGTH)
@@ -142,7 +142,7 @@ class Pairings:
             rows += self._home_letters(*card, self._home_targets() or asked.owners)
         outbox.enqueue(tx, rows, now=now)
         is_news = asked.is_new and asked.code
-        return rows, StrangerAsked(key.platform, message.sender_id, name, asked.code) if is_news else None
+        return rows, StrangerKnocked(key.platform, message.sender_id, name, asked.code) if is_news else None
 
     def _ask(self, tx: Tx, message: InboundMessage, account: str, name: str, *, now: float) -> PairingOffer | None:
         """None: they were sent away within the hour, and nothing is said again."""

@@ -1,0 +1,109 @@
+"""The layout promises: no import circles, no crowded folders, one class per name, a map that is complete."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "src"
+PACKAGE = SOURCES / "hermes"
+MAX_MODULES = 25
+COLLECTIONS = {"cli", "agent/tools", "services/commands"}
+"""Folders with one file per command or tool: their number is the number of features."""
+
+NO_NAMES = {"told", "shown", "kept", "said", "asked"}
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of ours by its dotted name."""
+    found = {}
+    for path in SOURCES.rglob("*.py"):
+        name = ".".join(path.relative_to(SOURCES).with_suffix("").parts).removesuffix(".__init__")
+        found[name] = ast.parse(path.read_text("utf-8"))
+    return found
+
+
+def imports_of(name: str) -> set[str]:
+    """What a module imports of ours, inside functions and for type checking too."""
+    known, found = modules(), set()
+    for node in ast.walk(known[name]):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in known else node.module)
+    return {each for each in found if each in known} - {name}
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    sorter = TopologicalSorter({name: imports_of(name) for name in modules()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        pytest.fail(f"import circle: {' -> '.join(error.args[1])}")
+
+
+def test_no_folder_holds_more_modules_than_a_reader_can_scan() -> None:
+    crowded = {}
+    for folder in (path for path in PACKAGE.rglob("*") if path.is_dir()):
+        name = folder.relative_to(PACKAGE).as_posix()
+        count = sum(path.name != "__init__.py" for path in folder.glob("*.py"))
+        if count > MAX_MODULES and name not in COLLECTIONS:
+            crowded[name] = count
+    assert not crowded
+
+
+def test_no_function_or_class_is_named_by_a_participle() -> None:
+    bad = [
+        f"{module}.{node.name}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and NO_NAMES & set(re.findall(r"[a-z]+", re.sub(r"([A-Z])", r"_\1", node.name).lower()))
+    ]
+    assert not bad
+
+
+def test_no_class_name_stands_for_two_classes_outside_platforms() -> None:
+    places = defaultdict(list)
+    for module, tree in modules().items():
+        if not module.startswith("hermes.platforms."):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    places[node.name.lstrip("_")].append(module)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_every_package_says_its_idea_in_one_sentence() -> None:
+    silent = [
+        name
+        for name, tree in modules().items()
+        if (SOURCES / name.replace(".", "/")).is_dir() and not ast.get_docstring(tree)
+    ]
+    assert not silent
+
+
+def test_contributing_maps_every_folder() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    mapped = set(re.findall(r"^\| `src/hermes/([\w/]+)`", page, re.MULTILINE))
+    folders = {path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")} - {"."}
+    platforms = {name for name in folders if re.fullmatch(r"platforms/(?!shared)\w+", name)}
+    assert folders - platforms == mapped
+
+
+@pytest.mark.parametrize("page", ["docs/flows.md", "CONTRIBUTING.md"])
+def test_every_path_on_the_page_exists(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    named = re.findall(r"`((?:[\w-]+/)+[\w.-]+\.py)`", text)
+    assert named
+    missing = [name for name in named if not any((base / name).exists() for base in (ROOT, PACKAGE))]
+    assert not missing
