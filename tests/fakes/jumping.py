@@ -71,6 +71,14 @@ class JumpingLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         return self._counted(super().run_in_executor(executor, func, *args))
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for the threads in real time: from Python 3.12 on, ``timeout`` would be over at the next jump."""
+        self.threads_at_work += 1
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self.threads_at_work -= 1
+
     def _counted(self, future: asyncio.Future[T]) -> asyncio.Future[T]:
         self.threads_at_work += 1
         future.add_done_callback(self._done)
