@@ -19,7 +19,11 @@ GatewayError
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+
+UNKNOWN_RETRY_SECONDS = 30.0
+LONGEST_RETRY_SECONDS = 86_400.0
 
 
 class GatewayError(Exception):
@@ -63,11 +67,16 @@ class ConflictError(PlatformError):
 
 
 class RateLimitedError(PlatformError):
-    """``in_all``: the whole account is to wait. Otherwise it is this chat, as far as the platform says."""
+    """``in_all``: the whole account is to wait. Otherwise it is this chat, as far as the platform says.
+
+    ``retry_after`` comes from outside: what is no number of seconds (NaN, endless, negative) becomes a bounded wait,
+    since a timer set to NaN never rings, and from Python 3.13 on cannot be set.
+    """
 
     def __init__(self, reason: str, retry_after: float, *, in_all: bool = False) -> None:
         super().__init__(reason)
-        self.retry_after = retry_after
+        seconds = UNKNOWN_RETRY_SECONDS if math.isnan(retry_after) else retry_after
+        self.retry_after = min(max(0.0, seconds), LONGEST_RETRY_SECONDS)
         self.in_all = in_all
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hermes.agent.workspace.files import open_inside, place_of
+from hermes.core.keys import ChatKind, SessionKey
 
 from hermes.agent.toolkit.toolbox import ToolContext
-from hermes.agent.workspace.files import open_inside, place_of
 from hermes.core.errors import ToolError
-from hermes.core.keys import ChatKind, SessionKey
 
 SECRET = b"canary-4711"
 UP = "../"
@@ -159,6 +159,18 @@ LINKS = [
     "loop/x",
     "loop-a",
     "loop-a/x",
+    "loop/../link-out",
+    "loop-a/../link-out",
+    "loop/../link-up/outside.txt",
+    "loop/../notes/../link-env",
+    "missing/../loop/../link-out",
+    "missing/../loop/../link-up/outside.txt",
+    "missing/../loop-a/../link-env",
+    "link-to-loop",
+    "link-to-loop/x",
+    "notes/../loop",
+    "loop/",
+    "loop/.",
     "link-hermes",
     "link-hermes/.env",
     "link-env",
@@ -305,6 +317,7 @@ def workspace(tmp_path: Path) -> Iterator[Path]:
         "link-dangling": tmp_path / "not-yet", "loop": folder / "loop", "loop-a": folder / "loop-b",
         "loop-b": folder / "loop-a", "link-hermes": folder / "hermes", "link-env": folder / "hermes" / ".env",
         "link-neighbour": tmp_path / "neighbour", "link-to-hard": folder / "hard-env",
+        "link-to-loop": folder / "loop",
     }  # fmt: skip
     for name, target in links.items():
         (folder / name).symlink_to(target)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.agent.skills import install
 from hermes.agent.skills.files import alone_in, move_in, staging_in
-from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import FILE_NAME, MAX_BYTES, Skill, SkillError, read_skill, same_name
 from hermes.agent.skills.scan import MAX_FILE_BYTES, MAX_FILES, RefusedError, bad_path, is_left_out, scan
 from hermes.store.home import make_private_folder, write_private
+
+from hermes.agent.real_path import real_path
+from hermes.agent.skills import install
+from hermes.agent.skills.library import SkillLibrary
 
 
 class SkillWriter:
@@ -52,7 +54,11 @@ class SkillWriter:
             raise SkillError(f"A skill has at most {MAX_FILES} files of {MAX_FILE_BYTES:,} bytes.")
         root = skill.folder.resolve()
         target = root / file
-        if not target.parent.resolve().is_relative_to(root) or target.is_symlink():
+        try:
+            leads_out = not real_path(target.parent).is_relative_to(root) or target.is_symlink()
+        except OSError as error:  # a loop of links
+            raise SkillError(f"{file[:80]!r} is not a usable path ({error.strerror}).") from None
+        if leads_out:
             raise SkillError(f"{file[:80]!r} leads out of the skill.")
         with alone_in(self._folder):
             make_private_folder(target.parent)

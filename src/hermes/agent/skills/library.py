@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hermes.agent.skills import sync
 from hermes.agent.skills.files import read_json
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, Variable, read_bounded, read_skill, same_name
 from hermes.agent.skills.reserved import is_reserved
@@ -26,6 +25,9 @@ from hermes.core.secret import Secret
 from hermes.core.slash_command import nearest
 from hermes.core.text import one_line, storable
 from hermes.store.home import write_private
+
+from hermes.agent.real_path import real_path
+from hermes.agent.skills import sync
 
 log = logging.getLogger(__name__)
 
@@ -209,8 +211,8 @@ class SkillLibrary:
         """The text of a file of the skill: plain, inside its folder, of bounded size. Blocks."""
         root = skill.folder.resolve()
         try:
-            target = (root / (file or FILE_NAME)).resolve()
-        except (OSError, RuntimeError, ValueError) as error:
+            target = real_path(root / (file or FILE_NAME))
+        except (OSError, ValueError) as error:
             raise SkillError(f"{file!r} is not a usable path ({error}).") from None
         if not target.is_relative_to(root) or target == root:
             raise SkillError(f"{file!r} is outside the skill {skill.name}. Only its own files can be read.")

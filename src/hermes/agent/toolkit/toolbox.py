@@ -23,7 +23,6 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from hermes.agent.toolkit.search import FIND_TOOLS, names_found
 from hermes.agent.toolkit.toolsets import EVERYTHING, Access, Where
 from hermes.core.dataclasses import dataclass
-from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import CATALOGUE, ENGLISH
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
@@ -32,6 +31,9 @@ from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.store.db import Tx
+
+from hermes.agent.real_path import real_path
+from hermes.core.errors import ToolError
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +110,7 @@ class ToolContext:
             raise ToolError(f"{path!r} is an address, not a path. Write the path of a file in the workspace.")
         try:
             workspace = self.workspace.resolve()
-            target = (workspace / Path(path).expanduser()).resolve()
+            target = real_path(workspace / Path(path).expanduser())
             if not target.is_relative_to(workspace):
                 raise ToolError(f"{path!r} is outside the workspace. Only files in {self.workspace} can be reached.")
             if any(_lies_in(target, folder) and not _lies_in(workspace, folder) for folder in self.closed):

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment
 from hermes.platforms.shared.files import CHUNK_BYTES, opened, save
+
+from hermes.core.errors import RejectedError
 
 UPLOAD_LIMIT = 100_000_000
 DOWNLOAD_LIMIT = 100_000_000
@@ -39,12 +40,15 @@ async def taken(found: Path, into: Path, name: str, within: Path) -> Path:
 
 
 def _opened(found: Path, name: str, within: Path) -> IO[bytes]:
-    if not found.resolve().is_relative_to(within.resolve()):
-        raise RejectedError(f"{name} lies where the bridge has no business, so it was not taken.")
     try:
-        return found.open("rb")
+        place = found.resolve(strict=True)  # strict: a loop of links is refused by every Python
+        if place.is_relative_to(within.resolve()):
+            return place.open("rb")
     except FileNotFoundError:
         raise RejectedError(f"{name} was fetched, and is gone again.") from None
+    except (OSError, RuntimeError) as error:  # before Python 3.13 a loop of links is a RuntimeError
+        raise RejectedError(f"{name} was fetched, and cannot be read: {error}.") from None
+    raise RejectedError(f"{name} lies where the bridge has no business, so it was not taken.")
 
 
 async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
