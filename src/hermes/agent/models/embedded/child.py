@@ -142,7 +142,7 @@ def main() -> None:
     try:
         engine = load(*sys.argv[1:3])
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
-        voice.say(failed=f"{type(error).__name__}: {error}")
+        voice.say(failed=str(error) or type(error).__name__)
         sys.exit(1)
     voice.say(ready=True)
     answer_forever(engine, voice, asks, stopped)

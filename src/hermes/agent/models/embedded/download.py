@@ -1,4 +1,4 @@
-"""Brings the built-in model's two packages into the home, once.
+"""Brings the built-in model's two packages into the home, once, and the library they need where the system lacks it.
 
 They go into a folder of their own (``models/embedded-<versions>-<machine>``), not into the environment Hermes
 runs in: that stays as it was installed, may be read-only, and a new clone finds the model already there.
@@ -25,6 +25,9 @@ from pathlib import Path
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import LocalizedText
+from hermes.store.home import write_private
+
+from hermes.agent.models import openmp
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +37,7 @@ WEIGHTS_BYTES = 98_362_432
 TOTAL_MB = 127
 # The packages as they come, the same unpacked, and some air.
 NEEDED_MB = 350
+LIBRARY_MB = 5
 RETRY_SECONDS = (10.0, 30.0, 60.0, 300.0, 900.0)
 STALLED_SECONDS = 120.0
 LONGEST_SECONDS = 1800.0
@@ -70,10 +74,11 @@ class FetchProgress:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Where the packages are: a folder for sys.path, and the weights' file."""
+    """Where the packages are: a folder for sys.path, the weights' file, and a folder of libraries or None."""
 
     engine_folder: Path
     weights: Path
+    libraries: Path | None = None
 
 
 class FetchError(GatewayError):
@@ -117,9 +122,14 @@ class Fetcher:
         on_progress: Callable[[FetchProgress], None] | None = None,
         retry_seconds: Sequence[float] = RETRY_SECONDS,
         use_own_packages: bool = True,
+        has_system_library: Callable[[], bool] = openmp.is_on_system,
     ) -> None:
         self._models = home / "models"
         self.folder = self._models / f"embedded-{ENGINE_VERSION}-{WEIGHTS_VERSION}-{sysconfig.get_platform()}"
+        self._libraries = self._models / f"libgomp-{openmp.CARRIER_VERSION}-{sysconfig.get_platform()}"
+        self._failure = self._models / "embedded.failure"
+        self._has_system_library = has_system_library
+        self._is_doubtful = False
         self._pip = tuple(pip)
         self._on_progress = on_progress
         self._retry_seconds = tuple(retry_seconds)
@@ -160,6 +170,29 @@ class Fetcher:
         done = self._progress.done_mb
         raise StillFetchingError(LocalizedText(lambda words: words.BUILT_IN_COMING.format(done=done, total=TOTAL_MB)))
 
+    async def doubt(self, reason: str) -> None:
+        """The engine did not start although everything is there: say so, then check it and mend what can be mended."""
+        await self.aclose()
+        self._installed, self._is_doubtful = None, True
+        self._settled.clear()
+        self._tell(FetchState.FAILED, 0, f"Its engine does not start: {reason}.")
+        self.begin()
+
+    def last_failure(self) -> str:
+        """Why the last try failed, in this process or another one of this home; "" when it did not."""
+        try:
+            return self._failure.read_text("utf-8").strip()
+        except (OSError, ValueError):  # none, or not for us
+            return ""
+
+    def check(self) -> str:
+        """Whether the engine of what is installed can be loaded here: "" or the reason, with its cure. Blocks."""
+        found = self._look()
+        if found is None:
+            return ""
+        reason = openmp.why_not_loaded(found.engine_folder, ENGINE, found.libraries)
+        return _not_loaded(reason) if reason else ""
+
     async def aclose(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -190,20 +223,55 @@ class Fetcher:
 
     async def _try(self) -> bool:
         try:
-            self._installed = await asyncio.to_thread(self._look)
-            if self._installed is None:
+            found = await asyncio.to_thread(self._look)
+            is_new = found is None
+            if found is None:
                 self._tell(FetchState.FETCHING, 0)
-                self._installed = await self._fetch()
+                found = await self._fetch()
+            if is_new or self._is_doubtful or not (found.libraries or self._has_system_library()):
+                found = await self._made_loadable(found)
+            self._installed, self._is_doubtful = found, False
         except FetchError as error:
             self._tell(FetchState.FAILED, 0, str(error))
         except OSError as error:
             self._tell(FetchState.FAILED, 0, _os_reason(error, self._models))
         else:
             self._tell(FetchState.READY, TOTAL_MB)
+        await asyncio.to_thread(self._remember, self._progress.reason)
         return self._installed is not None
 
     def _look(self) -> Installed | None:
-        return find_installed(self.folder) or (find_installed(None) if self._use_own_packages else None)
+        found = find_installed(self.folder) or (find_installed(None) if self._use_own_packages else None)
+        if found is not None and (self._libraries / openmp.LIBRARY).is_file():
+            return Installed(found.engine_folder, found.weights, self._libraries)
+        return found
+
+    async def _made_loadable(self, found: Installed) -> Installed:
+        """Load the engine once in a process of its own, fetching a library that is missing; else FetchError."""
+        reason = await asyncio.to_thread(openmp.why_not_loaded, found.engine_folder, ENGINE, found.libraries)
+        if openmp.is_missing_in(reason):
+            found = await self._fetch_library(found)
+            reason = await asyncio.to_thread(openmp.why_not_loaded, found.engine_folder, ENGINE, found.libraries)
+        if reason:
+            raise FetchError(_not_loaded(reason))
+        return found
+
+    async def _fetch_library(self, found: Installed) -> Installed:
+        async with asyncio.timeout(LONGEST_SECONDS), self._alone():
+            staging = await asyncio.to_thread(self._prepare, LIBRARY_MB)
+            try:
+                carrier = f"{openmp.CARRIER}=={openmp.CARRIER_VERSION}"
+                await self._install(staging, *openmp.CARRIER_OPTIONS, carrier)
+                if not await asyncio.to_thread(openmp.take_library, staging / "site", self._libraries):
+                    raise FetchError(f"{carrier} holds no copy of it.")
+            except FetchError as error:
+                raise FetchError(
+                    f"The library {openmp.LIBRARY} is missing here, and it could not be fetched. "
+                    f"{str(error).rstrip('.')}. Or {openmp.how_to_install()}."
+                ) from error
+            finally:
+                await asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True)
+        return Installed(found.engine_folder, found.weights, self._libraries)
 
     async def _fetch(self) -> Installed:
         async with asyncio.timeout(LONGEST_SECONDS), self._alone():
@@ -212,7 +280,8 @@ class Fetcher:
                 return found
             staging = await asyncio.to_thread(self._prepare)
             try:
-                await self._install(staging)
+                packages = (f"{ENGINE}=={ENGINE_VERSION}", f"{WEIGHTS}=={WEIGHTS_VERSION}")
+                await self._install(staging, *packages)
                 return await asyncio.to_thread(self._put_in_place, staging)
             finally:
                 await asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True)
@@ -227,25 +296,27 @@ class Fetcher:
                 await asyncio.sleep(POLL_SECONDS)
             yield
 
-    def _prepare(self) -> Path:
+    def _prepare(self, needed_mb: int = NEEDED_MB) -> Path:
         for left_over in self._models.glob(f"{_STAGING}*"):  # of a process that was killed
             shutil.rmtree(left_over, ignore_errors=True)
         free_mb = shutil.disk_usage(self._models).free // 1_000_000
-        if free_mb < NEEDED_MB:
-            raise FetchError(_disk_full(self._models, free_mb))
+        if free_mb < needed_mb:
+            raise FetchError(_disk_full(self._models, free_mb, needed_mb))
         staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._models))
         (staging / "tmp").mkdir(mode=0o700)
         return staging
 
-    async def _install(self, staging: Path) -> None:
+    async def _install(self, staging: Path, *packages: str) -> None:
         process = await asyncio.create_subprocess_exec(
             *self._pip,
             *("install", "--no-deps", "--only-binary", ":all:", "--no-input", "--progress-bar", "off"),
             *("--disable-pip-version-check", "--no-warn-script-location", "--retries", "1", "--timeout", "20"),
-            *("--target", str(staging / "site")),
-            *(f"{ENGINE}=={ENGINE_VERSION}", f"{WEIGHTS}=={WEIGHTS_VERSION}"),
-            # Downloads go into our own folder, so that their growth is the progress. PIP_USER contradicts --target.
-            env={**os.environ, "TMPDIR": str(staging / "tmp"), "PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"},
+            # What pip.conf or PIP_* say of other places to install to contradicts --target. Index, proxy and
+            # certificates are left as they say.
+            *("--no-user", "--prefix", "", "--root", "/", "--target", str(staging / "site")),
+            *packages,
+            # Downloads go into our own folder, so that their growth is the progress.
+            env={**os.environ, "TMPDIR": str(staging / "tmp"), "PIP_REQUIRE_VIRTUALENV": "0"},
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=STDOUT,
@@ -302,6 +373,14 @@ class Fetcher:
             self._progress = progress
             if self._on_progress is not None:
                 self._on_progress(progress)
+
+    def _remember(self, reason: str) -> None:
+        """Keep why it failed for `doctor` and `status`, which ask when this process is gone; "" forgets it."""
+        with contextlib.suppress(OSError):  # a home that cannot be written: then that is the reason, and it is told
+            if reason:
+                write_private(self._failure, f"{reason}\n")
+            else:
+                self._failure.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -369,8 +448,15 @@ def explain_pip(said: str, models: Path, python: str) -> str:
     return f"pip could not install it: {last}"
 
 
-def _disk_full(models: Path, free_mb: int) -> str:
-    return f"The disk is full: {free_mb} MB are free in {models}, and {NEEDED_MB} MB are needed while it is unpacked."
+def _disk_full(models: Path, free_mb: int, needed_mb: int = NEEDED_MB) -> str:
+    return f"The disk is full: {free_mb} MB are free in {models}, and {needed_mb} MB are needed while it is unpacked."
+
+
+def _not_loaded(reason: str) -> str:
+    if openmp.is_missing_in(reason):
+        how = openmp.how_to_install()
+        return f"The library {openmp.LIBRARY} is missing here: {how}."
+    return f"Its engine cannot be loaded on this machine ({reason}). Use a real model: hermes setup."
 
 
 def _os_reason(error: OSError, models: Path) -> str:

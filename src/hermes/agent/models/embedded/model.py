@@ -14,8 +14,6 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from hermes.agent.models.embedded import child as embedded_child
-from hermes.agent.models.embedded.download import Fetcher, FetchError, Installed, StillFetchingError
 from hermes.agent.models.embedded.prompts import (
     Language,
     hint,
@@ -29,6 +27,10 @@ from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.messages import Usage
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, TextDelta
+
+from hermes.agent.models import openmp
+from hermes.agent.models.embedded import child as embedded_child
+from hermes.agent.models.embedded.download import Fetcher, FetchError, Installed, StillFetchingError
 
 LABEL = "built-in"
 MODEL = "SmolLM2-135M-Instruct"
@@ -45,6 +47,10 @@ class ChildDiedError(Exception):
     """The child process is gone or does not answer; the text says how it ended."""
 
 
+class NotLoadedError(ChildDiedError):
+    """The engine or the weights could not be loaded; the text is what the engine said."""
+
+
 class ModelProcess:
     """One running child process. Asks are answered one at a time; lines of an ask given up are skipped."""
 
@@ -57,9 +63,10 @@ class ModelProcess:
         self._numbers = itertools.count(1)
 
     @classmethod
-    async def start(cls, command: Sequence[str]) -> ModelProcess:
-        """Start it and wait until its weights are loaded."""
-        child = cls(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL))
+    async def start(cls, command: Sequence[str], libraries: Path | None = None) -> ModelProcess:
+        """Start it and wait until its weights are loaded. ``libraries``: a folder of shared libraries it may need."""
+        env = openmp.environment(libraries)
+        child = cls(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=env))
         try:
             await child._loaded()
         except BaseException:
@@ -101,7 +108,7 @@ class ModelProcess:
     async def _loaded(self) -> None:
         first = await self._line(START_SECONDS)
         if "failed" in first:
-            raise ChildDiedError(str(first["failed"]))
+            raise NotLoadedError(str(first["failed"]))
 
     def _say(self, **line: Any) -> None:
         # A line is small, so it is not waited for; if the child is gone, reading tells.
@@ -260,7 +267,7 @@ class EmbeddedModel:
             try:
                 if self._child is None:
                     command = (*self._command, str(installed.engine_folder), str(installed.weights))
-                    self._child = await ModelProcess.start(command)
+                    self._child = await ModelProcess.start(command, installed.libraries)
                 async with aclosing(self._child.ask(prompt, max_tokens)) as lines:
                     async for line in lines:
                         spoken += line.get("text", "")
@@ -270,6 +277,9 @@ class EmbeddedModel:
                 if spoken or has_failed:
                     raise _failure(f"its process ended: {error}", spoken) from error
                 has_failed = True
+                if isinstance(error, NotLoadedError):  # what it needs may be gone since: it is mended, or said why not
+                    await self._fetcher.doubt(str(error))
+                    installed = await self._installed()
             except OSError as error:
                 raise _failure(f"its process cannot be started: {error}", "") from error
             else:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-
-from hermes.agent.models.embedded.download import Fetcher
-from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.models.embedded.prompts import SYSTEM_PROMPT, hint
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.messages import ChatMessage, OutputFormat, Role
 from hermes.core.ports import Model, ModelEvent, ModelReply, ModelRequest, TextDelta
+
+from hermes.agent.models.embedded.download import Fetcher, FetchState
+from hermes.agent.models.embedded.model import EmbeddedModel
 from tests.fakes.embedded import notes, until, write_child, write_pip
 
 
@@ -122,6 +122,26 @@ async def test_engine_that_cannot_load_is_told_with_its_reason(model: EmbeddedMo
     (tmp_path / "refuse-to-load").touch()
     with pytest.raises(ModelError, match="bad weights"):
         await reply_of(model, asking("hello"))
+
+
+async def test_library_that_is_gone_since_the_fetch_is_brought_back_by_the_question_that_needs_it(
+    model: EmbeddedModel, fetcher: Fetcher, tmp_path: Path
+) -> None:
+    await fetcher.wait(10)
+    (tmp_path / "needs-library").touch()  # somebody removed the system's own
+    assert (await reply_of(model, asking("hello"))).text.startswith("Hello there!")
+    assert notes(tmp_path, "calls")[-1].endswith("pykdtree==1.4.3")
+
+
+async def test_library_that_cannot_be_had_is_told_with_the_command_to_type(
+    model: EmbeddedModel, fetcher: Fetcher, tmp_path: Path
+) -> None:
+    await fetcher.wait(10)
+    (tmp_path / "needs-library").touch()
+    (tmp_path / "mood").write_text("library: ERROR: No matching distribution found for pykdtree==1.4.3")
+    with pytest.raises(ModelError, match=r"libgomp\.so\.1 is missing here.* then ask again"):
+        await reply_of(model, asking("hello"))
+    assert fetcher.progress.state is FetchState.FAILED
 
 
 async def test_refusal_of_the_engine_and_an_empty_answer_are_errors(model: EmbeddedModel) -> None:
