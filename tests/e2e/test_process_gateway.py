@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from hermes.hosting import heartbeat, locks, paths, processes
 from hermes.hosting.control import client as control
 from hermes.store.home import make_home
@@ -60,6 +59,24 @@ def health(environ: dict[str, str]) -> object:
 def ready_worker(environ: dict[str, str]) -> int:
     seen = heartbeat.read(paths.heartbeat(environ["HERMES_HOME"]))
     return seen.pid if seen and seen.ready_at and processes.is_alive(seen.pid, "") else 0
+
+
+def test_model_that_cannot_be_fetched_is_named_by_status_and_doctor_while_it_runs_and_after(
+    environ: dict[str, str],
+) -> None:
+    reason = "The package server cannot be reached: check the network, or the proxy in HTTPS_PROXY"
+    with subprocess.Popen(hermes(environ, "gateway"), env=environ, stdout=subprocess.DEVNULL) as gateway:
+        try:
+            until(lambda: f"the built-in model cannot answer: {reason}" in typed(environ, "status").stdout, 60)
+            assert typed(environ, "status").returncode == 1
+            assert reason in typed(environ, "doctor").stdout
+        finally:
+            gateway.terminate()
+            gateway.wait(85)
+    assert f"the last try failed: {reason}" in typed(environ, "status").stdout
+    checked = typed(environ, "doctor")
+    assert f"built-in, and it could not be fetched. {reason}" in checked.stdout
+    assert checked.returncode == 1
 
 
 def test_run_serves_until_it_is_told_to_stop(environ: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ from hermes.core.secret import Secret
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.config import AccountConfig
+    from hermes.config import AccountConfig, Config
 
 SHOWN_PEOPLE = 3
 
@@ -54,6 +54,7 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
     return {
         "home": str(home),
         "model_configured": f"{config.model.provider} / {config.model.default}",
+        "model_failure": _model_failure(home, config),
         "store": "PostgreSQL" if config.database_url else "state.db",
         "store_bytes": store_bytes(home),
         "counts": _counts(home) if can_ask else None,
@@ -79,10 +80,22 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
         rows.append(f"dead       {count(counts['dead_letters'], 'letter')} → {command_name()} send --dead")
     rows += [f"{name:<10} {words}" for name, words in overview["accounts"].items()]
     if not has_model:
-        rows.append(f"model      {overview['model_configured']}")
+        failed = f"; the last try failed: {overview['model_failure']}" if overview["model_failure"] else ""
+        rows.append(f"model      {overview['model_configured']}{failed}")
     if problems := overview["config_problems"]:
         rows.append(f"config     {count(len(problems), 'problem')} → {command_name()} config check")
     return [f"  {row}" for row in rows]
+
+
+def _model_failure(home: Path, config: Config) -> str:
+    """Why the built-in model could not be fetched or loaded the last time, where it is the model."""
+    from hermes.config import EMBEDDED
+
+    from hermes.agent.models.embedded.download import Fetcher
+
+    if config.model.provider != EMBEDDED:
+        return ""
+    return Fetcher(home).last_failure()
 
 
 def _account(account: AccountConfig) -> str:

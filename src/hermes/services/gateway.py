@@ -9,11 +9,10 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
-from hermes.agent.models.embedded.download import Fetcher
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit.toolbox import Toolbox
-from hermes.config import Config, ConfigWatch
+from hermes.config import EMBEDDED, Config, ConfigWatch
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import LOCAL
@@ -33,6 +32,8 @@ from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
+
+from hermes.agent.models.embedded.download import Fetcher
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""
@@ -99,8 +100,15 @@ class Gateway:
             "model": self.models.status(),
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
-            "troubles": list(self.troubles[-5:]),
+            "troubles": [*self.troubles[-5:], *self._model_troubles()],
         }
+
+    def _model_troubles(self) -> list[str]:
+        """Why the built-in model cannot answer, where it is the one that should."""
+        reason = self.fetcher.progress.reason
+        if self.config.model.provider != EMBEDDED or not reason:
+            return []
+        return [f"the built-in model cannot answer: {reason.rstrip('.')}"]
 
 
 def _waiting(tx: Tx) -> dict[str, int]:

@@ -237,8 +237,13 @@ def _key_words(loaded: Loaded) -> str:
 def _embedded_check(home: Path, command: str) -> Finding:
     from hermes.agent.models.embedded.download import TOTAL_MB, Fetcher, find_installed
 
-    if find_installed(Fetcher(home).folder) or find_installed(None):
+    fetcher = Fetcher(home)
+    if find_installed(fetcher.folder) or find_installed(None):
+        if reason := fetcher.check():
+            return Finding("model", "trouble", f"built-in, and it cannot answer. {reason}")
         return Finding("model", "good", f"built-in, here. English small talk only; a real one: {command} setup")
+    if reason := fetcher.last_failure():
+        return Finding("model", "trouble", f"built-in, and it could not be fetched. {reason} → {command} -z hello")
     return Finding(
         "model", "hint", f"built-in, not fetched yet: the first message fetches {TOTAL_MB} MB → {command} -z hello"
     )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hermes.cli.doctor import screen
+from hermes.cli.support.client import load_config
+from hermes.cli.support.connectivity import Reached, list_of
+from hermes.hosting.status import Facts
+from hermes.store.home import make_home
+from tests.fakes.embedded import write_pip
 
+from hermes.agent.models.embedded.download import Fetcher
 from hermes.cli.checks.checks import (
     Store,
     config_check,
@@ -18,11 +25,6 @@ from hermes.cli.checks.checks import (
     service_check,
     stores_check,
 )
-from hermes.cli.doctor import screen
-from hermes.cli.support.client import load_config
-from hermes.cli.support.connectivity import Reached, list_of
-from hermes.hosting.status import Facts
-from hermes.store.home import make_home
 
 SOUND = {"name": "state.db", "is_sound": True, "words": "", "bytes": 2_500_000, "last_backup": None}
 NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN", "TELEGRAM_ALLOWED_USERS")
@@ -112,6 +114,18 @@ def test_a_model_that_does_not_answer_is_told_with_its_reason(
 def test_the_built_in_model_needs_no_network_to_be_checked(home: Path) -> None:
     found = model_check(home, load_config(home), None, "hermes")
     assert found.text.startswith("built-in")
+
+
+async def test_doctor_loads_the_built_in_models_engine_and_names_a_library_that_is_missing(
+    home: Path, tmp_path: Path
+) -> None:
+    async with Fetcher(home, pip=write_pip(tmp_path), use_own_packages=False) as fetcher:
+        await fetcher.wait(10)
+    assert model_check(home, load_config(home), None, "hermes").level == "good"
+    (tmp_path / "needs-library").touch()
+    found = model_check(home, load_config(home), None, "hermes")
+    assert found.level == "trouble"
+    assert found.text.startswith("built-in, and it cannot answer. The library libgomp.so.1 is missing here: ")
 
 
 def test_the_way_to_each_host_is_shown() -> None:

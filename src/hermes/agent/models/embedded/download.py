@@ -54,7 +54,7 @@ class FetchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FetchProgress:
-    """How far it is. ``reason`` is a sentence, set when the last try failed."""
+    """How far it is. ``reason`` is a sentence: why the last try failed, until the next one brings something."""
 
     done_mb: int
     total_mb: int
@@ -226,7 +226,7 @@ class Fetcher:
             found = await asyncio.to_thread(self._look)
             is_new = found is None
             if found is None:
-                self._tell(FetchState.FETCHING, 0)
+                self._tell(FetchState.FETCHING, 0, self._progress.reason)
                 found = await self._fetch()
             if is_new or self._is_doubtful or not (found.libraries or self._has_system_library()):
                 found = await self._made_loadable(found)
@@ -351,7 +351,8 @@ class Fetcher:
 
     async def _measure(self) -> int:
         size = await asyncio.to_thread(_size_of, self._models)
-        self._tell(FetchState.FETCHING, min(size // 1_000_000, TOTAL_MB))
+        done_mb = min(size // 1_000_000, TOTAL_MB)
+        self._tell(FetchState.FETCHING, done_mb, "" if done_mb else self._progress.reason)
         return size
 
     def _put_in_place(self, staging: Path) -> Installed:
