@@ -1,12 +1,14 @@
 # Sourced by the scripts beside it. Given $root, `ready core` or `ready core test` makes sure that .venv holds
 # what the pins say. The usual start is two small files compared in the shell: no Python, no pip, no network.
+# `use_python 3.13` before it: that Python, in .venv-3.13.
 
-venv_python=$root/.venv/bin/python
+venv=.venv
+venv_python=$root/$venv/bin/python
 
 # A stamp is a copy of the pins, written when all of them were installed.
 is_fresh() {
-    [ -x "$venv_python" ] && [ -f "$root/.venv/stamp-$1" ] &&
-        [ "$(cat "$root/.venv/stamp-$1")" = "$(cat "$root/requirements/$1.txt")" ]
+    [ -x "$venv_python" ] && [ -f "$root/$venv/stamp-$1" ] &&
+        [ "$(cat "$root/$venv/stamp-$1")" = "$(cat "$root/requirements/$1.txt")" ]
 }
 
 is_python() { # new enough
@@ -17,13 +19,40 @@ has_venv() { # able to make a virtual environment
     "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
 }
 
+is_version() { # PYTHON VERSION: it starts, it is that version, and it can make a virtual environment
+    "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.argv[1] != "%d.%d" % sys.version_info[:2])' "$2" >/dev/null 2>&1
+}
+
+find_version() { # VERSION, such as 3.13: on the PATH, or where pyenv and uv keep theirs
+    for candidate in "python$1" "${PYENV_ROOT:-${HOME-}/.pyenv}/versions/$1".*/bin/python \
+        "${XDG_DATA_HOME:-${HOME-}/.local/share}/uv/python/cpython-$1".*/bin/python3; do
+        if is_version "$candidate" "$1"; then
+            found=$candidate
+            return 0
+        fi
+    done
+    return 1
+}
+
+use_python() {
+    if ! find_version "$1"; then
+        echo "✗ There is no Python $1 here that starts and can make a virtual environment." >&2
+        echo "  Looked for python$1 on the PATH, and among those of pyenv and uv." >&2
+        exit 1
+    fi
+    HERMES_PYTHON=$found
+    venv=.venv-$1
+    venv_python=$root/$venv/bin/python
+}
+
 find_python() {
     if [ -n "${HERMES_PYTHON-}" ] && ! is_python "$HERMES_PYTHON"; then
         echo "✗ HERMES_PYTHON=$HERMES_PYTHON is no Python 3.11 or newer." >&2
         return 1
     fi
     without_venv=
-    for candidate in ${HERMES_PYTHON:+"$HERMES_PYTHON"} python3.13 python3.12 python3.11 python3 python; do
+    for candidate in ${HERMES_PYTHON:+"$HERMES_PYTHON"} python3.13 python3.12 python3.11 \
+        python3.14 python3 python; do
         is_python "$candidate" || continue
         if has_venv "$candidate"; then
             found=$candidate
@@ -46,7 +75,7 @@ ready() {
     for part in "$@"; do
         is_fresh "$part" && continue
         find_python || exit 1
-        "$found" -P "$root/scripts/_venv.py" "$@" || exit $?
+        HERMES_VENV=$venv "$found" -P "$root/scripts/_venv.py" "$@" || exit $?
         return 0
     done
 }

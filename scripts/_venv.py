@@ -1,6 +1,6 @@
 """Make the clone's .venv hold what the pins say. Standard library only; run by _env.sh when a stamp is missing or old.
 
-    python scripts/_venv.py core [test]
+    python scripts/_venv.py core [test]        HERMES_VENV=.venv-3.13: in that folder instead
 
 Promises: two starts at the same moment install once; an install that was interrupted is mended by the next start;
 a .venv that works is added to, never thrown away, since a gateway may be running from it.
@@ -9,8 +9,10 @@ a .venv that works is added to, never thrown away, since a gateway may be runnin
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = ROOT / (os.environ.get("HERMES_VENV") or ".venv")
 PYTHON = VENV / "bin" / "python"
 LOCK = VENV / ".lock"
 # Present while the environment itself is being made / while packages are being written into it.
@@ -63,7 +65,14 @@ def main(parts: list[str]) -> int:
         say(f"✗ {error.filename} cannot be written. Run this as the owner of {ROOT}.")
         return 1
     except OSError as error:
-        say(f"✗ Setting up {VENV} failed: {error}")
+        if error.errno == errno.EROFS:
+            say(
+                f"✗ {ROOT} is on a read-only file system, and its packages are not installed yet.\n"
+                f"  Run {ROOT.name}/scripts/hermes once where it can be written, or use a copy:"
+                f" cp -r {shlex.quote(str(ROOT))} ~/hermes && ~/hermes/scripts/hermes"
+            )
+        else:
+            say(f"✗ Setting up {VENV} failed: {error}")
         return 1
     except KeyboardInterrupt:
         say("Stopped. The next start goes on from here.")
@@ -100,7 +109,7 @@ def make_environment() -> None:
     """Keep a .venv that works, whoever made it; otherwise make it anew."""
     if not MAKING.exists() and works():
         return
-    say("Making .venv …")  # a few seconds in which nothing else is to be seen
+    say(f"Making {VENV.name} …")  # a few seconds in which nothing else is to be seen
     for old in VENV.iterdir():
         if old != LOCK:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink()
@@ -129,7 +138,7 @@ def pins(part: str) -> Path:
 
 def install(parts: list[str]) -> None:
     names = [line for part in parts for line in pins(part).read_text("utf-8").splitlines() if line and line[0] != "#"]
-    say(f"Installing once: {len(names)} packages into .venv …", end="")
+    say(f"Installing once: {len(names)} packages into {VENV.name} …", end="")
     started = time.monotonic()
     # After an interruption a package may be half written and still count as installed; then all are written again.
     mend = ["--ignore-installed"] if INSTALLING.exists() else []
@@ -137,11 +146,14 @@ def install(parts: list[str]) -> None:
     for part in parts:
         (VENV / f"stamp-{part}").unlink(missing_ok=True)
     if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
-        run([str(PYTHON), "-m", "ensurepip"], "Adding pip to .venv")
+        run([str(PYTHON), "-m", "ensurepip"], f"Adding pip to {VENV.name}")
     files = [word for part in parts for word in ("-r", str(pins(part)))]
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
+    # PIP_USER, PIP_TARGET and their like, or pip.conf, may name another place for packages: these words win over them.
+    # Index, proxy and certificates stay as they are set there.
+    here = ["--no-user", "--target", "", "--prefix", str(VENV), "--root", "/"]
     run(
-        [str(PYTHON), "-m", "pip", "install", "--no-deps", "--no-compile", *quiet, *mend, *files],
+        [str(PYTHON), "-m", "pip", "install", "--no-deps", "--no-compile", *here, *quiet, *mend, *files],
         "Installing the packages",
     )
     point_at_sources()

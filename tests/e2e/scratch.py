@@ -28,7 +28,9 @@ class Scratch:
         self.packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder)}))
         ours = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), str(ROOT / "src")}
         (self.packages / "ours.pth").write_text("\n".join(sorted(ours)) + "\n")
-        (self.packages / "sitecustomize.py").write_text(_WATCH)
+        (self.packages / "scratch_watch.py").write_text(_WATCH)
+        # Not by the name sitecustomize: Debian has one of its own, and only the first is imported.
+        (self.packages / "watch.pth").write_text("import scratch_watch\n")
 
     def install(self, project: Path) -> None:
         """As `pip install` does, with what it builds by taken from ours and nothing from an index."""

@@ -46,8 +46,13 @@ class Newcomer:
         self.clone = folder / "hermes"
         self.user_home = folder / "ana"
         self.user_home.mkdir(parents=True)
-        _git("clone", "-q", str(ROOT), str(self.clone))
-        self._take_what_is_not_committed_yet()
+        if shutil.which("git"):
+            _git("clone", "-q", str(ROOT), str(self.clone))
+            self._take_what_is_not_committed_yet()
+        else:  # what a clone would bring, and a few files more that nobody looks at
+            shutil.copytree(
+                ROOT, self.clone, symlinks=True, ignore=shutil.ignore_patterns(".venv*", "__pycache__", ".*_cache")
+            )
         self._borrow_packages()
         self.home = self.user_home / ".hermes"
         self.environ = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -141,6 +142,85 @@ def test_an_install_that_cannot_reach_the_index_says_so_and_recovers(clone: Clon
     clone.publish("2.0")
     code, _, err = clone.run()
     assert (code, clone.installed()) == (0, "2.0"), err
+
+
+def test_settings_of_pip_that_name_another_place_do_not_break_the_install(clone: Clone, tmp_path: Path) -> None:
+    clone.publish("3.0")
+    elsewhere = str(tmp_path / "elsewhere")
+    config = tmp_path / "pip.conf"
+    config.write_text(
+        f"[global]\nuser = true\nroot = {elsewhere}\n[install]\ntarget = {elsewhere}\nprefix = {elsewhere}\n"
+    )
+    code, _, err = clone.run(PIP_CONFIG_FILE=str(config))
+    assert (code, clone.installed()) == (0, "3.0"), err
+    clone.publish("3.1")
+    places = dict.fromkeys(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"), elsewhere)
+    code, _, err = clone.run(PIP_USER="1", **places)
+    assert (code, clone.installed()) == (0, "3.1"), err
+    assert not Path(elsewhere).exists()
+
+
+def test_a_read_only_clone_that_was_never_installed_says_what_to_do(tmp_path: Path) -> None:
+    bare = Clone(tmp_path)
+    bare.publish("1.0")
+    root = shlex.quote(str(bare.root))
+    alone = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    read_only = f"mount --bind {root} {root} && mount -o remount,bind,ro {root}"
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*alone, read_only], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this machine lets no ordinary user mount anything (user namespaces), or has no unshare and mount")
+    done = subprocess.run(
+        [*alone, f"{read_only} && {root}/scripts/hermes --version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=bare.environ,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is on a read-only file system, and its packages are not installed yet" in done.stderr
+    assert f"cp -r {root} ~/hermes && ~/hermes/scripts/hermes" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_python_on_the_path_that_does_not_start_is_passed_over(tmp_path: Path) -> None:
+    bare = Clone(tmp_path)
+    bare.publish("1.0")
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    for name in ("python3.13", "python3.12", "python3.11", "python3.14"):  # as pyenv has them for versions not chosen
+        (shims / name).write_text("#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n")
+        (shims / name).chmod(0o755)
+    (shims / "python3").symlink_to(sys.executable)
+    code, out, err = bare.run(PATH=f"{shims}:/usr/bin:/bin", HERMES_PYTHON="")
+    assert (code, out.startswith("hermes ")) == (0, True), err
+    assert "pyenv" not in err
+
+
+def test_tests_run_on_the_python_that_is_named_in_an_environment_of_its_own(tmp_path: Path) -> None:
+    bare = Clone(tmp_path)
+    bare.publish("1.0")
+    (bare.root / "requirements" / "test.txt").write_text("")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / f"python{version}").symlink_to(sys.executable)
+    command = [bare.root / "scripts" / "test", "--python", version, "tests/unit"]
+    environ = {**bare.environ, "PATH": f"{tools}:/usr/bin:/bin", "HERMES_PYTHON": "/no/such/python"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=60)
+    assert "No module named pytest" in done.stderr  # its environment has the one package that is pinned here
+    assert next((bare.root / f".venv-{version}" / "lib").glob(f"python{version}/site-packages/tinything.py")).is_file()
+    assert not (bare.root / ".venv").exists()
+
+
+def test_a_version_of_python_that_is_not_here_is_told(tmp_path: Path) -> None:
+    bare = Clone(tmp_path)
+    command = [bare.root / "scripts" / "test", "--python", "3.99"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare.environ, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("✗ There is no Python 3.99 here")
 
 
 def test_a_link_to_the_script_finds_its_clone(clone: Clone, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from hermes.agent.skills import install as installing
 from hermes.agent.skills.install import WarningsError, install
 from hermes.agent.skills.parse import SkillError
 from hermes.agent.skills.scan import RefusedError
 from tests.unit.agent.skills.samples import GOOD, write_skill
+
+from tests.fakes.programs import needs
 
 SKILL = GOOD.format(name="evil").encode()
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -277,6 +278,7 @@ def repository(tmp_path: Path, *, link: bool = False) -> Path:
     return place
 
 
+@needs("git")
 def test_a_skill_comes_from_a_git_address_and_nothing_of_it_runs(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +297,7 @@ def test_a_skill_comes_from_a_git_address_and_nothing_of_it_runs(
     assert installing.origins(folder) == {"installed/evil": f"file://{place}"}
 
 
+@needs("git")
 def test_a_link_in_a_repository_is_refused(tmp_path: Path, folder: Path) -> None:
     assert "notes.md: is a link to '/etc/passwd'" in refused(f"file://{repository(tmp_path, link=True)}", folder)
 
@@ -321,6 +324,7 @@ def test_other_addresses_are_not_fetched(tmp_path: Path, folder: Path, address: 
     assert "password" not in str(caught.value).replace("a name or password", "")
 
 
+@needs("git")
 def test_an_address_where_nothing_is_gets_gits_own_words(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(SkillError, match=r"git could not fetch it: .*nowhere"):
         put_in(f"file://{tmp_path}/nowhere", folder)
