@@ -207,7 +207,7 @@ def test_tests_run_on_the_python_that_is_named_in_an_environment_of_its_own(tmp_
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / f"python{version}").symlink_to(sys.executable)
-    command = [bare.root / "scripts" / "test", "--python", version, "tests/unit"]
+    command = [str(bare.root / "scripts" / "test"), "--python", version, "tests/unit"]
     environ = {**bare.environ, "PATH": f"{tools}:/usr/bin:/bin", "HERMES_PYTHON": "/no/such/python"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=60)
     assert "No module named pytest" in done.stderr  # its environment has the one package that is pinned here
@@ -217,7 +217,7 @@ def test_tests_run_on_the_python_that_is_named_in_an_environment_of_its_own(tmp_
 
 def test_a_version_of_python_that_is_not_here_is_told(tmp_path: Path) -> None:
     bare = Clone(tmp_path)
-    command = [bare.root / "scripts" / "test", "--python", "3.99"]
+    command = [str(bare.root / "scripts" / "test"), "--python", "3.99"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare.environ, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith("✗ There is no Python 3.99 here")
