@@ -23,10 +23,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
 from hermes.hosting import heartbeat, paths, processes
 from tests.e2e.keeping import until
 from tests.fakes.telegram import UNPACED, FakeTelegram
-
 from tests.fixtures.homes import snapshot, unpack_hermes_agent_home
 
 pytestmark = pytest.mark.slow

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from hermes.hosting import heartbeat, locks, paths, processes
 from hermes.hosting.control import client as control
 from hermes.store.home import make_home

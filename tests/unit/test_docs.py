@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from hermes.cli.commands import COMMANDS
 from tests.contract.adapters.conftest import FAKES
 

@@ -89,9 +89,8 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
 
 def _model_failure(home: Path, config: Config) -> str:
     """Why the built-in model could not be fetched or loaded the last time, where it is the model."""
-    from hermes.config import EMBEDDED
-
     from hermes.agent.models.embedded.download import Fetcher
+    from hermes.config import EMBEDDED
 
     if config.model.provider != EMBEDDED:
         return ""

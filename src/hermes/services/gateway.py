@@ -9,6 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
+from hermes.agent.models.embedded.download import Fetcher
 from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.toolkit.toolbox import Toolbox
@@ -32,8 +33,6 @@ from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import approvals, inbox, outbox
 from hermes.store.db import Database, Tx
-
-from hermes.agent.models.embedded.download import Fetcher
 
 STORE_SECONDS = 2.0
 """So long status waits for the store; whoever asked waits five seconds for it all."""

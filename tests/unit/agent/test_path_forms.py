@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hermes.agent.workspace.files import open_inside, place_of
-from hermes.core.keys import ChatKind, SessionKey
 
 from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.workspace.files import open_inside, place_of
 from hermes.core.errors import ToolError
+from hermes.core.keys import ChatKind, SessionKey
 
 SECRET = b"canary-4711"
 UP = "../"

@@ -6,11 +6,11 @@ import errno
 from pathlib import Path
 
 import pytest
-from hermes.core.keys import ChatKind, SessionKey
 
 from hermes.agent.real_path import real_path
 from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.core.errors import ToolError
+from hermes.core.keys import ChatKind, SessionKey
 
 LOOPS = (
     "loop",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hermes.agent.real_path import real_path
+from hermes.agent.skills import install
 from hermes.agent.skills.files import alone_in, move_in, staging_in
+from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import FILE_NAME, MAX_BYTES, Skill, SkillError, read_skill, same_name
 from hermes.agent.skills.scan import MAX_FILE_BYTES, MAX_FILES, RefusedError, bad_path, is_left_out, scan
 from hermes.store.home import make_private_folder, write_private
-
-from hermes.agent.real_path import real_path
-from hermes.agent.skills import install
-from hermes.agent.skills.library import SkillLibrary
 
 
 class SkillWriter:

@@ -15,6 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from hermes.agent.real_path import real_path
+from hermes.agent.skills import sync
 from hermes.agent.skills.files import read_json
 from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, Variable, read_bounded, read_skill, same_name
 from hermes.agent.skills.reserved import is_reserved
@@ -25,9 +27,6 @@ from hermes.core.secret import Secret
 from hermes.core.slash_command import nearest
 from hermes.core.text import one_line, storable
 from hermes.store.home import write_private
-
-from hermes.agent.real_path import real_path
-from hermes.agent.skills import sync
 
 log = logging.getLogger(__name__)
 

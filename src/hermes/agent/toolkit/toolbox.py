@@ -20,9 +20,11 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from hermes.agent.real_path import real_path
 from hermes.agent.toolkit.search import FIND_TOOLS, names_found
 from hermes.agent.toolkit.toolsets import EVERYTHING, Access, Where
 from hermes.core.dataclasses import dataclass
+from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import CATALOGUE, ENGLISH
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
@@ -31,9 +33,6 @@ from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.store.db import Tx
-
-from hermes.agent.real_path import real_path
-from hermes.core.errors import ToolError
 
 log = logging.getLogger(__name__)
 

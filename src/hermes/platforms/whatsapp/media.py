@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from hermes.core.errors import RejectedError
 from hermes.core.messages import Attachment
 from hermes.platforms.shared.files import CHUNK_BYTES, opened, save
-
-from hermes.core.errors import RejectedError
 
 UPLOAD_LIMIT = 100_000_000
 DOWNLOAD_LIMIT = 100_000_000

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from hermes.agent.skills import install as installing
 from hermes.agent.skills.install import WarningsError, install
 from hermes.agent.skills.parse import SkillError
 from hermes.agent.skills.scan import RefusedError
-from tests.unit.agent.skills.samples import GOOD, write_skill
-
 from tests.fakes.programs import needs
+from tests.unit.agent.skills.samples import GOOD, write_skill
 
 SKILL = GOOD.format(name="evil").encode()
 ENVIRON = {"PATH": os.environ["PATH"]}

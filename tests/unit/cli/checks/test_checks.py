@@ -5,12 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hermes.cli.doctor import screen
-from hermes.cli.support.client import load_config
-from hermes.cli.support.connectivity import Reached, list_of
-from hermes.hosting.status import Facts
-from hermes.store.home import make_home
-from tests.fakes.embedded import write_pip
 
 from hermes.agent.models.embedded.download import Fetcher
 from hermes.cli.checks.checks import (
@@ -25,6 +19,12 @@ from hermes.cli.checks.checks import (
     service_check,
     stores_check,
 )
+from hermes.cli.doctor import screen
+from hermes.cli.support.client import load_config
+from hermes.cli.support.connectivity import Reached, list_of
+from hermes.hosting.status import Facts
+from hermes.store.home import make_home
+from tests.fakes.embedded import write_pip
 
 SOUND = {"name": "state.db", "is_sound": True, "words": "", "bytes": 2_500_000, "last_backup": None}
 NAMES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY", "TELEGRAM_BOT_TOKEN", "TELEGRAM_ALLOWED_USERS")

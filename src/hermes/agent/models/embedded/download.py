@@ -22,12 +22,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
+from hermes.agent.models import openmp
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import LocalizedText
 from hermes.store.home import write_private
-
-from hermes.agent.models import openmp
 
 log = logging.getLogger(__name__)
 

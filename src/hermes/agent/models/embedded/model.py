@@ -14,6 +14,9 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+from hermes.agent.models import openmp
+from hermes.agent.models.embedded import child as embedded_child
+from hermes.agent.models.embedded.download import Fetcher, FetchError, Installed, StillFetchingError
 from hermes.agent.models.embedded.prompts import (
     Language,
     hint,
@@ -27,10 +30,6 @@ from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.messages import Usage
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, TextDelta
-
-from hermes.agent.models import openmp
-from hermes.agent.models.embedded import child as embedded_child
-from hermes.agent.models.embedded.download import Fetcher, FetchError, Installed, StillFetchingError
 
 LABEL = "built-in"
 MODEL = "SmolLM2-135M-Instruct"

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+
+from hermes.agent.models.embedded.download import Fetcher, FetchState
+from hermes.agent.models.embedded.model import EmbeddedModel
 from hermes.agent.models.embedded.prompts import SYSTEM_PROMPT, hint
 from hermes.core.errors import ModelError, ModelErrorKind
 from hermes.core.messages import ChatMessage, OutputFormat, Role
 from hermes.core.ports import Model, ModelEvent, ModelReply, ModelRequest, TextDelta
-
-from hermes.agent.models.embedded.download import Fetcher, FetchState
-from hermes.agent.models.embedded.model import EmbeddedModel
 from tests.fakes.embedded import notes, until, write_child, write_pip
 
 
