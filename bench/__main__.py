@@ -28,6 +28,7 @@ from bench.measures import (
     postgres,
     sessions,
     size,
+    soak,
     start,
     streams,
     tools,
@@ -56,6 +57,7 @@ MEASURES: dict[str, Measure] = {
     "idle_sessions": idle_sessions.measure,
     "sessions": sessions.measure,
     "postgres": postgres.measure,
+    "soak": soak.measure,
 }
 
 
@@ -80,6 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--dry", action="store_true", help="do not write docs/figures.md")
     parser.add_argument("--idle-seconds", type=float, default=30.0, help="how long idle CPU is watched")
     parser.add_argument("--history-gb", type=float, default=0.0, help="size of the history beside 10,000 sessions")
+    parser.add_argument("--turns", type=int, default=100_000, help="how long the soak is")
     parser.add_argument("--profile", default="", metavar="FOLDER", help="let py-spy watch; implies --dry")
     options = parser.parse_args(arguments)
     if options.list:
@@ -92,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     if options.profile:
         Path(options.profile).mkdir(parents=True, exist_ok=True)
-    plan = Plan(options.short, options.idle_seconds, options.history_gb, options.profile, say)
+    plan = Plan(options.short, options.idle_seconds, options.history_gb, options.profile, options.turns, say)
     names = options.only or list(MEASURES)
     keep = not (options.dry or options.short or options.profile)
     print(

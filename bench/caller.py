@@ -27,10 +27,10 @@ class Door:
     port: int
     key: str
 
-    def request(self, path: str, body: Any) -> bytes:
-        raw = orjson.dumps(body)
+    def request(self, path: str, body: Any = None, *, method: str = "POST") -> bytes:
+        raw = b"" if body is None else orjson.dumps(body)
         head = (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.key}\r\n"
+            f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.key}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
         )
         return head.encode() + raw
@@ -57,16 +57,21 @@ class Line:
             self._writer.close()
 
     async def ask(self, path: str, body: Any) -> Any:
+        status, raw = await self.exchange(self._door.request(path, body))
+        if status != 200:
+            raise BenchError(f"An API request was not answered: {status} {raw[:300]!r}")
+        return orjson.loads(raw)
+
+    async def exchange(self, request: bytes) -> tuple[int, bytes]:
+        """Send a request and read its answer, whatever the answer says: the status and the body."""
         assert self._reader is not None
         assert self._writer is not None
-        self._writer.write(self._door.request(path, body))
+        self._writer.write(request)
         async with asyncio.timeout(PATIENCE_SECONDS):
             head = await self._reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
             raw = await self._reader.readexactly(length)
-        if b" 200 " not in head[:16]:
-            raise BenchError(f"An API request was not answered: {head[:60]!r} {raw[:300]!r}")
-        return orjson.loads(raw)
+        return int(head.split(b" ", 2)[1]), raw
 
 
 @dataclass(slots=True)
@@ -126,12 +131,12 @@ class _Reading(asyncio.Protocol):
             self._over.set_result(None)
 
 
-async def stream(door: Door, path: str, body: Any) -> Streamed:
+async def stream(door: Door, path: str, body: Any = None, *, method: str = "POST") -> Streamed:
     """Ask for a stream and read it to its end; one that breaks off has not ``ended``."""
     loop = asyncio.get_running_loop()
     streamed = Streamed(time.monotonic())
     over: asyncio.Future[None] = loop.create_future()
-    request = door.request(path, body)
+    request = door.request(path, body, method=method)
     transport, _ = await loop.create_connection(lambda: _Reading(request, streamed, over), "127.0.0.1", door.port)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -141,6 +146,17 @@ async def stream(door: Door, path: str, body: Any) -> Streamed:
     finally:
         transport.close()
     return streamed
+
+
+async def cut_stream(door: Door, path: str, body: Any) -> None:
+    """Ask for a stream and hang up at its first bytes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+    try:
+        writer.write(door.request(path, body))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await reader.read(4096)
+    finally:
+        writer.transport.abort()
 
 
 async def streams(door: Door, path: str, body: Any, count: int, *, per_second: float) -> Sequence[Streamed]:

@@ -44,6 +44,7 @@ class Plan:
     idle_seconds: float = 30.0
     history_gb: float = 0.0
     profile: str = ""
+    turns: int = 100_000
     say: Callable[[str], None] = lambda _: None
 
     def count(self, full: int, short: int) -> int:

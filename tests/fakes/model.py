@@ -32,6 +32,8 @@ from aiohttp import web
 Json = dict[str, Any]
 ToolUse = tuple[str, Json]
 DONE = b"data: [DONE]\n\n"
+KEPT_BY_A_PROCESS = 20
+"""Requests that the process of a benchmark remembers: nobody can ask it for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,18 @@ def calls_tools(*calls: ToolUse, text: str = "") -> Reply:
 class FakeModel:
     """The server. ``requests`` keeps every parsed body, ``keys`` the key each came with."""
 
-    def __init__(self, *, key: str = "", model: str = "fake-1", port: int = 0, default: Answer | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        key: str = "",
+        model: str = "fake-1",
+        port: int = 0,
+        default: Answer | None = None,
+        keeps: int | None = None,
+    ) -> None:
+        """``keeps``: how many of the newest requests are remembered; None for all."""
         self.requests: list[Json] = []
+        self.asked = 0
         self.bad_keys: dict[str, Refusal] = {}  # keys that are refused, each with its own status and headers
         self.newest_bodies: deque[bytes] = deque(maxlen=20)
         self.keys: list[str] = []
@@ -133,6 +145,7 @@ class FakeModel:
         self._key = key
         self._model = model
         self._port = port
+        self._keeps = keeps
         self._script: deque[Answer] = deque()
         self._rules: list[tuple[re.Pattern[str], Answer]] = []
         self._result_rules: list[tuple[re.Pattern[str], Answer]] = []
@@ -260,6 +273,9 @@ class FakeModel:
         self.newest_bodies.append(raw)
         body: Json = orjson.loads(raw)
         self.requests.append(body)
+        self.asked += 1
+        if self._keeps is not None:
+            del self.requests[: -self._keeps], self.keys[: -self._keeps]
         if (refused := self._wrong_key(request, speech)) is not None:
             return refused
         if complaint := speech.complaint_about(body):
@@ -354,7 +370,7 @@ class FakeModel:
         return prepared
 
     def _call_prefix(self) -> str:
-        return f"call_{self._serial}_{len(self.requests)}"  # never the same twice, as a provider's ids
+        return f"call_{self._serial}_{self.asked}"  # never the same twice, as a provider's ids
 
     def _instructed(self, body: Json) -> Answer | None:
         first = messages_in(body)[0]
@@ -614,11 +630,23 @@ async def _opened(request: web.Request, content_type: str) -> web.StreamResponse
     return response
 
 
-async def serve(port: int, default: Answer | None) -> None:
+def play_mixed(model: FakeModel) -> None:
+    """Answer by what the user says: words at once, many words, tool calls, and each kind of failure."""
+    model.when("say much", paced(400))
+    model.when("plan it", calls_tools(("todo", {"items": [{"id": "1", "text": "one"}, {"id": "2", "text": "two"}]})))
+    model.when_told("", "Done.")
+    model.when("be refused", Refusal(400, "This prompt is refused."))
+    model.when("be overloaded", Refusal(529, "overloaded", {"Retry-After": "0"}))
+    model.when("break off", Recorded((b'data: {"id":"x","choices":[{"index":0,"delta":{"content":"w',), cut=True))
+
+
+async def serve(port: int, default: Answer | None, *, is_mixed: bool = False) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with FakeModel(port=port, default=default) as model:
+    async with FakeModel(port=port, default=default, keeps=KEPT_BY_A_PROCESS) as model:
+        if is_mixed:
+            play_mixed(model)
         print(model.url, flush=True)
         await stopped.wait()
 
@@ -626,13 +654,13 @@ async def serve(port: int, default: Answer | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A scripted model provider for benchmarks.")
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--mode", choices=["echo", "stream"], default="echo")
+    parser.add_argument("--mode", choices=["echo", "stream", "mixed"], default="echo")
     parser.add_argument("--tokens", type=int, default=500)
     parser.add_argument("--rate", type=float, default=0.0, help="tokens per second; 0 sends them at once")
     parser.add_argument("--stamped", action="store_true", help="the first token is the time it was written")
     options = parser.parse_args()
     answer = paced(options.tokens, options.rate, is_stamped=options.stamped) if options.mode == "stream" else None
-    asyncio.run(serve(options.port, answer))
+    asyncio.run(serve(options.port, answer, is_mixed=options.mode == "mixed"))
 
 
 if __name__ == "__main__":

@@ -382,6 +382,11 @@ class FakeTelegram(Site):
     def called(self, method: str) -> list[Json]:
         return [call.params for call in self.calls if call.method == method]
 
+    def forget(self) -> None:
+        """Forget what was said and sent so far, for a run so long that remembering it would fill the memory."""
+        for memory in (self.sent, self.calls, self._said, self._updates_of, self._by_id):
+            memory.clear()
+
     @property
     def polls(self) -> int:
         return self.counts["getUpdates"]

@@ -15,6 +15,8 @@ from hermes.core.dataclasses import dataclass
 
 MAIN = "main"
 LOCAL = "local"
+KEPT_PARSED = 512
+"""Parsed keys and targets that are remembered. Most requests of the API bring a key that is never seen again."""
 """The platform of whoever sits at this machine, who is the owner."""
 
 
@@ -55,7 +57,7 @@ class SessionKey:
         return text
 
     @classmethod
-    @lru_cache(maxsize=4096)  # the same few keys come back with every message
+    @lru_cache(maxsize=KEPT_PARSED)  # a turn parses its own key several times
     def parse(cls, text: str) -> Self:
         word, agent, where, kind, chat, *rest = text.split(":")
         if word != "agent":
@@ -98,7 +100,7 @@ class Target:
         return f"{text}:{quote(self.thread)}" if self.thread else text
 
     @classmethod
-    @lru_cache(maxsize=4096)
+    @lru_cache(maxsize=KEPT_PARSED)
     def parse(cls, text: str) -> Self:
         where, _, rest = text.partition(":")
         chat, _, thread = rest.partition(":")

@@ -114,6 +114,7 @@ class Metrics:
         yield family("hermes_event_loop_lag_seconds", "gauge", what, _alone(self._lag))
         what = "The latest it was since this page was read."
         yield family("hermes_event_loop_lag_max_seconds", "gauge", what, _alone(longest))
+        yield family("hermes_tasks", "gauge", "Tasks on the loop.", _alone(len(asyncio.all_tasks())))
 
     def _of_the_process(self) -> Iterator[str]:
         memory, times = processes.resident_bytes(os.getpid()), os.times()

@@ -39,11 +39,15 @@ SNAPSHOT = "run.snapshot"
 
 @dataclass(frozen=True, slots=True)
 class FeedLimits:
-    """Of one feed, and of all together. Whatever does not fit goes, the oldest first."""
+    """Of one feed, and of all together. Whatever does not fit goes, the oldest first.
+
+    ``ended``: feeds of runs that have ended. The store tells of such a run too, as a snapshot, so few are kept.
+    """
 
     events: int = 1000
     event_bytes: int = 512 * 1024
     feeds: int = 1000
+    ended: int = 100
     all_bytes: int = 16 * 1024 * 1024
 
 
@@ -333,6 +337,9 @@ class RunFeeds:
             self.discard(event_id)
 
     def _make_room(self) -> None:
+        ended = [event_id for event_id, kept in self._kept.items() if kept.feed.is_over and not kept.feed.readers]
+        for event_id in ended[: -self._limits.ended]:
+            self.discard(event_id)
         size = sum(kept.feed.size for kept in self._kept.values())
         for event_id, kept in list(self._kept.items())[:-1]:
             if len(self._kept) <= self._limits.feeds and size <= self._limits.all_bytes:

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 NOTICE_AFTER_SECONDS = 1.0
 STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
+MOST_KNOWN = 5000
+"""People who are remembered as known; when there are more, each costs one more look into the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Intake:
         self._actions = actions
         self._on_arrival = on_arrival
         self._notice_after_seconds = notice_after_seconds
-        self._known: set[tuple[str, str]] = set()  # persons already in the store
+        self._known: set[tuple[str, str]] = set()  # persons already in the store: those of the latest messages
 
     def emit_for(self, account: AccountKey, adapter: Adapter) -> Emit:
         """The ``emit`` that this adapter is handed."""
@@ -137,6 +139,8 @@ class Intake:
                 log.exception("A message could not begin its turn", extra={"platform": source.account.platform})
                 begin = _begins_nothing
             else:
+                if len(self._known) > MOST_KNOWN:
+                    self._known.clear()
                 self._known.update((source.account.platform, newcomer.sender_id) for newcomer in newcomers)
                 return stored
 

@@ -37,6 +37,7 @@ PLATFORM = "api"
 CLIENT_GONE = "client gone"
 LOOK_AGAIN_SECONDS = 60.0
 CLOCK_TICK_SECONDS = 0.001  # a loop may call a timer that much early
+MOST_MET = 5000
 
 
 @dataclass(slots=True)
@@ -183,6 +184,8 @@ class Requests:
         if sender_id in self._met and role in (None, self._met[sender_id]):
             return
         await self._db.write(_meet, sender_id, role, now=self._clock.now())
+        if len(self._met) > MOST_MET:
+            self._met.clear()
         self._met[sender_id] = role
 
     async def _accept(self, request: AgentRequest, handle: RequestHandle, key: str, role: PersonRole | None) -> bool:

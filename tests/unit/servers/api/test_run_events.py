@@ -141,6 +141,22 @@ async def test_feeds_that_nobody_reads_make_room_for_new_ones_and_stop_listening
     assert (second.turn_id, second.is_left) == ("", True)
 
 
+async def test_of_the_runs_that_ended_only_the_newest_keep_their_feeds() -> None:
+    bus = EventBus()
+    feeds = RunFeeds(bus, FakeClock(), FeedLimits(ended=2))
+    for number in range(5):
+        feeds.open(f"ev_{number}", f"s_{number}", LANE)
+        bus.publish(TurnStarted(LANE, f"turn_{number}", event_ids=(f"ev_{number}",)))
+    for number in (0, 2, 3, 4):
+        bus.publish(TurnEnded(LANE, f"turn_{number}", END.state, END.result))
+    read = feeds.find("ev_0")
+    assert read is not None
+    read.readers = 1
+    feeds.open("ev_5", "s_5", LANE)
+    left = [number for number in range(6) if feeds.find(f"ev_{number}") is not None]
+    assert left == [0, 1, 3, 4, 5]  # 0 is being read, 1 still runs, 5 is new
+
+
 async def test_a_feed_that_is_over_stops_listening_and_is_still_there_to_read() -> None:
     bus = EventBus()
     feeds = RunFeeds(bus, FakeClock())
