@@ -23,14 +23,16 @@ from hermes.servers.api.metrics import snapshot_of
 GROWN_MEGABYTES = 3.0
 ONE_SHOT_MEGABYTES = 2.0
 LEVEL_FILES, LEVEL_THREADS, LEVEL_TASKS = 8, 2, 8
-CALM_SECONDS = 10.0
+CALM_SECONDS = 12.0  # the gateway looks every five seconds whether it is calm, and gives memory back
 PATIENCE_SECONDS = 120.0
 LOOKS = 40
 
 CLIENTS = 12
 CHATS = range(5000, 5240)
 BURST = 20
+RENEWED_AFTER = 10
 CHAIN_LENGTH = 20
+"""Talks are as long in the second half as in the first: what a longer one needs is not growth of the gateway."""
 RUNS = "/v1/runs"
 MIXED = ("--mode", "mixed")
 
@@ -120,12 +122,14 @@ class Soak:
         self._here = here
         self._plan = plan
         self._door = door_of(here.gateway)
-        self._random = random.Random(11)  # noqa: S311 - the same load each time
+        self._random = random.Random(11)  # the same load each time
+        self._said: Counter[int] = Counter()
         self._chains: list[tuple[str, int]] = [("", 0)] * CLIENTS
         self._whole = whole + whole // 20
         self._look_every = max(1, self._whole // LOOKS)
         self._next_look = self._look_every
         self._api_left = 0
+        self._moved = asyncio.Event()  # since the last look of whoever waits for the clients
         self.counts: Counter[str] = Counter()
         self.turns = 0
         self.seconds = 0.0
@@ -162,6 +166,7 @@ class Soak:
                 await self._act(kind, number, line)
                 await self._count(kind)
         self._api_left -= 1
+        self._moved.set()
 
     async def _act(self, kind: str, number: int, line: Line) -> None:
         text = self._text()
@@ -237,21 +242,25 @@ class Soak:
         for number, first in enumerate(range(0, turns, BURST)):
             size = min(BURST, turns - first)
             chats = [CHATS[(self.counts["telegram"] + place) % len(CHATS)] for place in range(size)]
+            if long := [chat for chat in chats if self._said[chat] and self._said[chat] % RENEWED_AFTER == 0]:
+                await self._burst(long, "/new")
             if number % 10 == 5:
                 self._here.telegram.refuse_next("sendMessage", 500, "Internal Server Error")
             elif number % 50 == 25:
                 self._here.telegram.drop_connection()
             await self._burst(chats)
+            self._said.update(chats)
             for _ in range(size):
                 await self._count("telegram")
             while self.counts["telegram"] * 100 > SHARES["telegram"] * (self.turns + 10 * BURST) and self._api_left:
-                await asyncio.sleep(0.02)
+                self._moved.clear()
+                await self._moved.wait()
 
-    async def _burst(self, chats: Sequence[int]) -> None:
+    async def _burst(self, chats: Sequence[int], command: str = "") -> None:
         telegram = self._here.telegram
         telegram.forget()
         for chat in chats:
-            telegram.user_says(self._text()[:4000], chat=chat, user=chat)
+            telegram.user_says(command or self._text()[:4000], chat=chat, user=chat)
         wanted = {str(chat) for chat in chats}
         try:
             await telegram.wait_for(lambda: wanted <= {sent.chat for sent in telegram.sent}, PATIENCE_SECONDS)
@@ -263,6 +272,7 @@ class Soak:
     async def _count(self, kind: str) -> None:
         self.turns += 1
         self.counts[kind] += 1
+        self._moved.set()
         if self.turns < self._next_look:
             return
         self._next_look += self._look_every

@@ -1,6 +1,7 @@
 """The janitor: what is too old to matter goes, a bounded bite at a time, never in the way of a message.
 
-It also minds the clock: when that is set back, what waits for a time is not left waiting for it to come again.
+It also minds the clock: when that is set back, what waits for a time is not left waiting for it to come again; and the
+memory that a load has left behind.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
+from hermes.services.memory_trim import MemoryTrim
 from hermes.store import clock_change, inbox, outbox
 from hermes.store.db import Database
 
@@ -29,12 +31,14 @@ class Janitor:
         self._also = also
         self._clock = clock
         self._offset = clock.now() - clock.monotonic()
+        self._memory = MemoryTrim()
 
     async def run(self) -> None:
         looks = 0
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             looks += 1
+            await self._memory.look()
             try:
                 await self.mind_the_clock()
                 if looks % LOOKS_PER_SWEEP == 0:

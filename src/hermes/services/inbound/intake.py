@@ -22,6 +22,7 @@ from hermes.core.ports import Adapter, Clock, Emit
 from hermes.services.inbound.actions import Actions
 from hermes.services.inbound.judge import Arrival, BatchSource, EventJudge
 from hermes.services.inbound.notices import Notices
+from hermes.services.inbound.throttle import Recent
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import inbox, outbox, people
@@ -34,8 +35,6 @@ log = logging.getLogger(__name__)
 
 NOTICE_AFTER_SECONDS = 1.0
 STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
-MOST_KNOWN = 5000
-"""People who are remembered as known; when there are more, each costs one more look into the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Intake:
         self._actions = actions
         self._on_arrival = on_arrival
         self._notice_after_seconds = notice_after_seconds
-        self._known: set[tuple[str, str]] = set()  # persons already in the store: those of the latest messages
+        self._known: Recent[tuple[str, str], bool] = Recent()  # persons already in the store
 
     def emit_for(self, account: AccountKey, adapter: Adapter) -> Emit:
         """The ``emit`` that this adapter is handed."""
@@ -139,9 +138,8 @@ class Intake:
                 log.exception("A message could not begin its turn", extra={"platform": source.account.platform})
                 begin = _begins_nothing
             else:
-                if len(self._known) > MOST_KNOWN:
-                    self._known.clear()
-                self._known.update((source.account.platform, newcomer.sender_id) for newcomer in newcomers)
+                for newcomer in newcomers:
+                    self._known.put((source.account.platform, newcomer.sender_id), True)
                 return stored
 
     def _newcomers(self, source: BatchSource, arrivals: Sequence[Arrival]) -> list[InboundMessage | Press]:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from typing import Generic, TypeVar
 
 MOST = 10_000
+MOST_PEOPLE = 5_000
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class Throttle:
@@ -28,3 +33,26 @@ class Throttle:
 
     def forget(self, key: Hashable) -> None:
         self._at.pop(key, None)
+
+
+class Recent(Generic[K, V]):
+    """The newest entries, so many at most. For what the store knows too: a forgotten entry costs one more look."""
+
+    def __init__(self, most: int = MOST_PEOPLE) -> None:
+        self._most = most
+        self._entries: dict[K, V] = {}
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def __getitem__(self, key: K) -> V:
+        return self._entries[key]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, key: K, value: V) -> None:
+        self._entries.pop(key, None)  # so that it counts among the newest
+        self._entries[key] = value
+        if len(self._entries) > self._most:
+            del self._entries[next(iter(self._entries))]

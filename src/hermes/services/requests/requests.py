@@ -20,6 +20,7 @@ from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.inbound.intake import Begin
+from hermes.services.inbound.throttle import Recent
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import approvals, codec, inbox, people
@@ -37,7 +38,6 @@ PLATFORM = "api"
 CLIENT_GONE = "client gone"
 LOOK_AGAIN_SECONDS = 60.0
 CLOCK_TICK_SECONDS = 0.001  # a loop may call a timer that much early
-MOST_MET = 5000
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Requests:
         self._bus = bus
         self._lanes = lanes
         self._redact = redact or Redactor()
-        self._met: dict[str, PersonRole | None] = {}  # who asked before, and the role they were said to have
+        self._met: Recent[str, PersonRole | None] = Recent()  # who asked before, and the role they were said to have
 
     @asynccontextmanager
     async def ask(
@@ -184,9 +184,7 @@ class Requests:
         if sender_id in self._met and role in (None, self._met[sender_id]):
             return
         await self._db.write(_meet, sender_id, role, now=self._clock.now())
-        if len(self._met) > MOST_MET:
-            self._met.clear()
-        self._met[sender_id] = role
+        self._met.put(sender_id, role)
 
     async def _accept(self, request: AgentRequest, handle: RequestHandle, key: str, role: PersonRole | None) -> bool:
         if not request.person_id:

@@ -1,0 +1,64 @@
+"""Give memory back that a busy hour needed: cycles of garbage, and the free pages that malloc keeps.
+
+Requests leave buffers of every size behind, which live for different times. malloc keeps the holes between them for the
+next request, and pages of holes add up; objects that refer to each other wait for the garbage collector. Neither is a
+leak, and neither ends by itself while the load changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+WORK_SECONDS = 1.0
+"""CPU that the process must have used before there is anything to give back."""
+CALM_SECONDS = 0.25
+"""CPU between two looks below which nobody is kept waiting by a look at every object."""
+LONGEST_SECONDS = 60.0
+"""So long a load without a pause may last; then only the youngest objects are looked at."""
+
+
+class MemoryTrim:
+    """``look`` is called every few seconds; an idle process pays for reading a clock."""
+
+    def __init__(
+        self,
+        cpu: Callable[[], float] = time.process_time,
+        now: Callable[[], float] = time.monotonic,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self._cpu = cpu
+        self._now = now
+        self._release = release or release_free_pages
+        self._cpu_at_trim = cpu()
+        self._cpu_at_look = self._cpu_at_trim
+        self._trimmed_at = now()
+
+    async def look(self) -> bool:
+        """Trim after work, in the first calm moment or once a minute. Returns whether it did."""
+        cpu = self._cpu()
+        worked, is_calm = cpu - self._cpu_at_trim, cpu - self._cpu_at_look < CALM_SECONDS
+        self._cpu_at_look = cpu
+        if worked < WORK_SECONDS or not (is_calm or self._now() - self._trimmed_at >= LONGEST_SECONDS):
+            return False
+        gc.collect() if is_calm else gc.collect(1)  # here, since what is freed may belong to the loop
+        await asyncio.to_thread(self._release)
+        self._cpu_at_trim = self._cpu_at_look = self._cpu()
+        self._trimmed_at = self._now()
+        return True
+
+
+def release_free_pages() -> None:
+    """Return malloc's free pages to the system, in a millisecond or two; where malloc is not glibc's, do nothing."""
+    import ctypes  # not at the start: only a process that has worked comes here
+
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except AttributeError:
+        return
+    trim(0)
