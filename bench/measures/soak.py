@@ -90,6 +90,19 @@ async def one_shots(here: World, count: int, at_once: int = CLIENTS) -> None:
     await asyncio.gather(*(client(count // at_once) for _ in range(at_once)))
 
 
+async def one_shots_leave(here: World, *, warm_up: int = 1500, count: int = 5000) -> tuple[Standing, Standing]:
+    """What the gateway holds before and after so many one-shot sessions, each time when it is calm.
+
+    The first sessions fill the caches, SQLite's most of all, and are not counted.
+    """
+    await one_shots(here, warm_up)
+    await asyncio.sleep(CALM_SECONDS)
+    before = await standing(here)
+    await one_shots(here, count)
+    await asyncio.sleep(CALM_SECONDS)
+    return before, await standing(here)
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What the gateway holds at one moment."""

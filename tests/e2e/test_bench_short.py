@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as bench
-from bench import talk
-from bench.measures import start, version
+from bench import machine, talk
+from bench.measures import soak, start, version
 from bench.rig import folder, world
 from bench.rows import Plan, Row, percentile
 from hermes.hosting import processes
@@ -40,6 +40,25 @@ async def test_a_gateway_is_measured_from_start_to_answer_and_is_gone_afterwards
     assert (met.count, len(met.waits)) == (3, 3)
     assert 0 < met.cpu_each < 0.1
     assert all(0 < wait < 10 * start.HEALTH_SECONDS for wait in met.waits)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # less than a minute on a machine that has nothing else to do
+async def test_five_thousand_one_shot_sessions_leave_less_than_two_megabytes() -> None:
+    async with folder() as place, world(place / "home") as here:
+        before, after = await soak.one_shots_leave(here)
+    assert (after.resident - before.resident) / machine.MEGABYTE < soak.ONE_SHOT_MEGABYTES
+    assert after.files - before.files <= soak.LEVEL_FILES
+    assert after.threads - before.threads <= soak.LEVEL_THREADS
+    assert after.tasks - before.tasks <= soak.LEVEL_TASKS
+
+
+@pytest.mark.slow
+async def test_a_mixed_load_is_answered_as_expected_and_leaves_no_task_behind() -> None:
+    figures = {row.what: row for row in await soak.measure(SHORT)}
+    assert figures["soak: requests answered in a way that was not expected"].value == 0
+    for what in ("descriptors", "threads", "tasks"):
+        assert figures[f"soak: {what}, second half against first"].is_met
 
 
 def test_every_measurement_is_listed_with_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:

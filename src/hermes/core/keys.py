@@ -15,7 +15,7 @@ from hermes.core.dataclasses import dataclass
 
 MAIN = "main"
 LOCAL = "local"
-KEPT_PARSED = 512
+KEPT_PARSED = 1024
 """Parsed keys and targets that are remembered. Most requests of the API bring a key that is never seen again."""
 """The platform of whoever sits at this machine, who is the owner."""
 

@@ -92,6 +92,7 @@ async def test_metrics_count_turns_and_requests(start: Start) -> None:
     assert numbers['hermes_queue_depth{queue="messages"}'] == 0
     assert numbers["hermes_turns_running"] == 0
     assert numbers["process_resident_memory_bytes"] > 1_000_000
+    assert numbers["hermes_tasks"] > 5
     assert numbers["process_cpu_seconds_total"] > 0
     assert any(name.startswith('hermes_adapter_connected{account="telegram"') for name in numbers)
     assert any(name.startswith('hermes_events_in_total{account="telegram"') for name in numbers)

@@ -148,7 +148,7 @@ async def test_of_the_runs_that_ended_only_the_newest_keep_their_feeds() -> None
         feeds.open(f"ev_{number}", f"s_{number}", LANE)
         bus.publish(TurnStarted(LANE, f"turn_{number}", event_ids=(f"ev_{number}",)))
     for number in (0, 2, 3, 4):
-        bus.publish(TurnEnded(LANE, f"turn_{number}", END.state, END.result))
+        bus.publish(TurnEnded(LANE, f"turn_{number}", "done", "bye"))
     read = feeds.find("ev_0")
     assert read is not None
     read.readers = 1
