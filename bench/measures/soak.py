@@ -32,7 +32,7 @@ CHATS = range(5000, 5240)
 BURST = 20
 RENEWED_AFTER = 10
 CHAIN_LENGTH = 20
-"""Talks are as long in the second half as in the first: what a longer one needs is not growth of the gateway."""
+"""Conversations are as long in both halves: what a longer one needs is not growth of the gateway."""
 RUNS = "/v1/runs"
 MIXED = ("--mode", "mixed")
 
@@ -78,34 +78,36 @@ async def measure(plan: Plan) -> Rows:
     ]
 
 
-async def one_shots(here: World, count: int, at_once: int = CLIENTS) -> None:
-    """So many requests, each in a session of its own."""
-    door = door_of(here.gateway)
+async def one_shots(here: World, count: int) -> None:
+    """Send so many requests, each in a session of its own."""
+    door, numbers = door_of(here.gateway), iter(range(count))
 
-    async def client(requests: int) -> None:
+    async def client() -> None:
         async with Line(door) as line:
-            for number in range(requests):
+            for number in numbers:
                 await line.ask(CHAT, says(f"question {number}"))
 
-    await asyncio.gather(*(client(count // at_once) for _ in range(at_once)))
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
 
 
-async def one_shots_leave(here: World, *, warm_up: int = 1500, count: int = 5000) -> tuple[Standing, Standing]:
-    """What the gateway holds before and after so many one-shot sessions, each time when it is calm.
+async def one_shots_leave(
+    here: World, *, warm_up: int = 1500, count: int = 5000
+) -> tuple[ResourceUsage, ResourceUsage]:
+    """Return what the gateway holds before and after so many one-shot sessions, each time when it is calm.
 
     The first sessions fill the caches, SQLite's most of all, and are not counted.
     """
     await one_shots(here, warm_up)
     await asyncio.sleep(CALM_SECONDS)
-    before = await standing(here)
+    before = await resource_usage(here)
     await one_shots(here, count)
     await asyncio.sleep(CALM_SECONDS)
-    return before, await standing(here)
+    return before, await resource_usage(here)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What the gateway holds at one moment."""
+class ResourceUsage:
+    """What the gateway holds at one moment: bytes of the tree; descriptors, threads and tasks of the worker."""
 
     resident: int
     files: int
@@ -113,14 +115,13 @@ class Standing:
     tasks: int
 
 
-async def standing(here: World) -> Standing:
-    """Memory of the tree; descriptors, threads and tasks of the worker."""
+async def resource_usage(here: World) -> ResourceUsage:
     pid = here.gateway.worker
     async with Line(door_of(here.gateway)) as line:
         status, page = await line.exchange(door_of(here.gateway).request("/metrics", method="GET"))
     if status != 200:
         raise BenchError(f"/metrics answered {status}: {page[:200]!r}")
-    return Standing(
+    return ResourceUsage(
         resident=machine.resident(here.gateway.processes),
         files=machine.open_files(pid),
         threads=machine.threads(pid),
@@ -152,22 +153,25 @@ class Soak:
         self.oddity = ""
 
     async def load(self, turns: int) -> None:
-        """So many turns, as fast as they are answered."""
+        """Begin so many turns, each client its next when the last was answered."""
         began, before = time.monotonic(), self._here.gateway.cpu()
         kinds = list(SHARES)
         drawn = self._random.choices(kinds, weights=list(SHARES.values()), k=turns)
         work = iter([kind for kind in drawn if kind != "telegram"])
         self._api_left = CLIENTS
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._telegram(drawn.count("telegram")))
-            for number in range(CLIENTS):
-                group.create_task(self._client(number, work))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._telegram(drawn.count("telegram")))
+                for number in range(CLIENTS):
+                    group.create_task(self._client(number, work))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from failed
         self.seconds += time.monotonic() - began
         self.cpu += self._here.gateway.cpu() - before
 
-    async def calm(self) -> Standing:
+    async def calm(self) -> ResourceUsage:
         await asyncio.sleep(0.5 if self._plan.short else CALM_SECONDS)
-        found = await standing(self._here)
+        found = await resource_usage(self._here)
         self._plan.say(f"half: {_told(found)}")
         return found
 
@@ -289,12 +293,12 @@ class Soak:
         if self.turns < self._next_look:
             return
         self._next_look += self._look_every
-        found = await standing(self._here)
+        found = await resource_usage(self._here)
         self.most = max(self.most, found.resident)
         self._plan.say(f"{self.turns} turns: {_told(found)}")
 
 
-def _told(found: Standing) -> str:
+def _told(found: ResourceUsage) -> str:
     return (
         f"{found.resident / machine.MEGABYTE:.1f} MB, {found.files} descriptors, {found.threads} threads, "
         f"{found.tasks} tasks"
