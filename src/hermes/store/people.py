@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
+from hermes.core.keys import AccountKey
 from hermes.core.messages import Cursor
 from hermes.store.db import Tx
 
@@ -197,18 +198,20 @@ class AdminsChat:
     language: str
 
 
-def chats_of_admins(tx: Tx) -> list[AdminsChat]:
-    """Where those who look after the gateway talk with it; groups are among them.
+def chats_of_admins(tx: Tx, account: AccountKey) -> list[AdminsChat]:
+    """Where those who look after the gateway talk with it on this account; groups are among them.
 
     Steps from session to session by the index, and looks at the first and the last turn of each (one that was taken up
-    again elsewhere): the owner's turns are most of all there are.
+    again elsewhere): the owner's turns are most of all there are. Who is not on the platform is passed by: the API's
+    own key alone may have a session for each of a million requests.
     """
     return tx.all(
         """
         WITH RECURSIVE had (person_id, session_id) AS (
             SELECT people.id, (
                 SELECT MIN(turns.session_id) FROM turns WHERE turns.person_id = people.id AND turns.person_id <> '')
-            FROM people WHERE people.role IN ('owner', 'admin')
+            FROM people WHERE people.role IN ('owner', 'admin') AND EXISTS (
+                SELECT 1 FROM person_accounts WHERE person_id = people.id AND platform = :platform)
             UNION ALL
             SELECT had.person_id, (
                 SELECT MIN(turns.session_id) FROM turns
@@ -218,6 +221,9 @@ def chats_of_admins(tx: Tx) -> list[AdminsChat]:
         FROM had JOIN people ON people.id = had.person_id JOIN turns ON turns.id IN (
             (SELECT id FROM turns WHERE session_id = had.session_id ORDER BY created_at LIMIT 1),
             (SELECT id FROM turns WHERE session_id = had.session_id ORDER BY created_at DESC LIMIT 1))
+        WHERE turns.lane LIKE :lanes
         """,
         AdminsChat,
+        platform=account.platform,
+        lanes=f"agent:%:{account}:%",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hermes.core.keys import AccountKey
 from hermes.core.messages import ChatMessage, Role, Usage
 from hermes.store import chat_settings, codec, inbox, people, usage
 from hermes.store.db import Database, Tx
@@ -18,6 +19,8 @@ from hermes.store.turns.begin import BegunTurn
 from hermes.store.turns.retry import Retried, RetryOrigin
 from hermes.store.usage import Spent
 from tests.contract.store.rows import DONE, LANE, NOW, begun_turn, finish, incoming, letter, rules, take
+
+TELEGRAM = AccountKey("telegram")
 
 PLACE = RetryOrigin(LANE, "telegram", "main", "7", "p_7")
 
@@ -81,9 +84,9 @@ async def test_a_personality_goes_with_every_turn_that_begins(database: Database
 async def test_chats_of_admins_are_those_in_which_they_have_turns(database: Database) -> None:
     await ana(database)
     await answered(database)
-    assert await database.read(people.chats_of_admins) == []
+    assert await database.read(people.chats_of_admins, TELEGRAM) == []
     await database.write(people.set_role, "p_7", "owner")
-    assert await database.read(people.chats_of_admins) == [AdminsChat(LANE, "owner", "")]
+    assert await database.read(people.chats_of_admins, TELEGRAM) == [AdminsChat(LANE, "owner", "")]
 
 
 async def test_chats_of_admins_are_found_across_sessions_that_ended_moved_or_were_deleted(database: Database) -> None:
@@ -103,9 +106,30 @@ async def test_chats_of_admins_are_found_across_sessions_that_ended_moved_or_wer
             turns.insert(tx, f"t_{number}", **where, reply_to="", now=NOW + number)
 
     await database.write(write)
-    found = await database.read(people.chats_of_admins)
+    found = await database.read(people.chats_of_admins, TELEGRAM)
     assert sorted(one.lane for one in found) == sorted({LANE, other, group})
     assert {one.role for one in found} == {"owner"}
+
+
+async def test_chats_of_admins_are_those_of_one_account_whatever_else_their_owners_had_answered(
+    database: Database,
+) -> None:
+    had = [
+        ("p_7", LANE), ("p_7", LANE.replace("telegram", "telegram@second")), ("p_7", "agent:main:api:dm:linked"),
+        ("p_key", "agent:main:api:dm:1"), ("p_key", "agent:main:api:dm:2"),
+    ]  # fmt: skip
+
+    def write(tx: Tx) -> None:
+        people.ensure(tx, "p_7", platform="telegram", user_id="7", name="Ana", role="owner", now=NOW)
+        people.ensure(tx, "p_key", platform="api", user_id="default", name="default", role="owner", now=NOW)
+        for number, (person_id, lane) in enumerate(had):
+            where = {"lane": lane, "session_id": f"s_{number}", "person_id": person_id}
+            turns.insert(tx, f"t_{number}", **where, reply_to="", now=NOW + number)
+
+    await database.write(write)
+    assert await database.read(people.chats_of_admins, TELEGRAM) == [AdminsChat(LANE, "owner", "")]
+    second = await database.read(people.chats_of_admins, AccountKey("telegram", "second"))
+    assert [chat.lane for chat in second] == [LANE.replace("telegram", "telegram@second")]
 
 
 async def test_what_is_said_of_a_renewal_is_stored_with_the_begin_of_the_turn(database: Database) -> None:

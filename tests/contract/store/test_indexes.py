@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hermes.core.keys import AccountKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files, people, stats, usage
 from hermes.store.db import SQLITE, Cursor, Tx
@@ -140,7 +141,7 @@ def test_what_runs_every_minute_and_what_the_status_asks_scan_no_table(planner: 
 
 def test_what_is_looked_at_every_ten_minutes_and_what_a_person_asks_about_a_day_scan_no_table(planner: Planner) -> None:
     tx = planner.tx
-    people.chats_of_admins(tx)
+    people.chats_of_admins(tx, AccountKey("telegram"))
     usage.of_session(tx, "s_1")
     usage.of_person(tx, "p_7", since=NOW)
     usage.by_person(tx, since=NOW)

@@ -74,7 +74,7 @@ class Menus:
         if not isinstance(adapter, SetsCommands):
             return
         wanted = {"": self.menu(PersonRole.USER)}
-        for admins in await self._db.read(people.chats_of_admins):
+        for admins in await self._db.read(people.chats_of_admins, account):
             key = SessionKey.parse(admins.lane)
             if key.kind is ChatKind.DM and AccountKey(key.platform, key.account) == account:
                 wanted[key.chat] = self.menu(PersonRole(admins.role), admins.language)
