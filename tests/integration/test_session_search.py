@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hermes.agent.session_search import SessionSearch
+from hermes.agent.session_search import BITE_KNOWN, SessionSearch
 from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.agent.tools.session_search import session_search
 from hermes.core.errors import ToolError
@@ -93,6 +94,24 @@ async def test_a_session_is_read_on_from_a_line(start: Start, telegram: FakeTele
         assert text == "3 user: line number 1\n4 assistant: echo: line number 1\n[To read on: after_line=4.]"
         with pytest.raises(ToolError, match="nothing to read"):
             await session_search(ctx, session=session.id, after_line=6)
+
+
+async def test_the_index_forgets_deleted_sessions_however_many_there_are(start: Start, telegram: FakeTelegram) -> None:
+    def fill(home: Path) -> None:
+        with closing(search_index.open_index(home)) as index:
+            for number in range(2 * BITE_KNOWN + 1):
+                search_index.add(index, f"s_{number:05}", [], up_to=1)
+
+    def known(home: Path) -> list[str]:
+        with closing(search_index.open_index(home)) as index:
+            return search_index.known_sessions(index, "", 3 * BITE_KNOWN)
+
+    async with start() as gateway:
+        await say(telegram, "this session stays")
+        await asyncio.to_thread(fill, gateway.home)
+        await recall(gateway).follow()
+        [kept] = await asyncio.to_thread(known, gateway.home)
+        assert await gateway.db.read(transcripts.get, kept) is not None
 
 
 async def test_what_is_new_is_found_at_once_and_what_was_deleted_is_not(start: Start, telegram: FakeTelegram) -> None:

@@ -29,6 +29,7 @@ FIRST_SECONDS = 8.0
 """How long a search waits for an index that is behind; what is not in it yet is told."""
 BITE_SESSIONS = 100
 BITE_LINES = 500
+BITE_KNOWN = 500
 OVERLAP_SECONDS = 5.0
 """A session whose last use was written late may be older than the mark."""
 PAGE = 50
@@ -80,10 +81,18 @@ class SessionSearch:
             if not await asyncio.to_thread((self._home / search_index.FILE).exists):
                 continue
             try:
-                await self._catch_up(self._clock.monotonic() + KEEP_UP_SECONDS / 2)
-                await self._forget_deleted()
+                await self.follow()
             except (GatewayError, StoreIsDownError, sqlite3.Error, OSError) as error:
                 log.warning("Search index does not follow", extra={"reason": str(error)})
+
+    async def follow(self) -> None:
+        """Index what is new, and forget what was deleted."""
+        await self._catch_up(self._clock.monotonic() + KEEP_UP_SECONDS / 2)
+        last = ""
+        while known := await self._run(search_index.known_sessions, last, BITE_KNOWN):
+            if gone := await self._db.read(_gone, known):
+                await self._run(search_index.forget, gone)
+            last = known[-1]
 
     async def _catch_up(self, deadline: float) -> bool:
         """Index what is new, until the deadline. False when there is more to do."""
@@ -110,12 +119,6 @@ class SessionSearch:
                 return
             await self._run(search_index.add, session.id, lines, up_to=up_to)
             have = up_to
-
-    async def _forget_deleted(self) -> None:
-        known = await self._run(search_index.known_sessions)
-        gone = await self._db.read(_gone, known)
-        if gone:
-            await self._run(search_index.forget, gone)
 
     async def _run(self, function: Callable[..., T], *args: object, **named: object) -> T:
         """In a thread, with a connection of its own for as long as it takes: searches are rare."""
@@ -193,4 +196,4 @@ def _lines_of(tx: Tx, name: str, person_id: str, current: str, after: int, count
 
 
 def _gone(tx: Tx, known: Sequence[str]) -> list[str]:
-    return [session_id for session_id in known if transcripts.get(tx, session_id) is None]
+    return [one for one in known if tx.value("SELECT 1 FROM sessions WHERE id = :id", id=one) is None]

@@ -126,8 +126,12 @@ def add(db: sqlite3.Connection, session_id: str, lines: Iterable[IndexedLine], *
         raise
 
 
-def known_sessions(db: sqlite3.Connection) -> list[str]:
-    return [str(row[0]) for row in db.execute("SELECT session_id FROM progress")]
+def known_sessions(db: sqlite3.Connection, after: str, limit: int) -> list[str]:
+    """Return so many of the sessions that are indexed, in the order of their ids, from behind this id."""
+    rows = db.execute(
+        "SELECT session_id FROM progress WHERE session_id > ? ORDER BY session_id LIMIT ?", (after, limit)
+    )
+    return [str(row[0]) for row in rows]
 
 
 def forget(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
