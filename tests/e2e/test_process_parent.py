@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.hosting import locks, paths, processes
+from hermes.hosting import heartbeat, locks, paths, processes
 from hermes.hosting.control import client as control
 from tests.e2e.keeping import Kept, until
 
@@ -123,7 +123,7 @@ def test_a_stopped_heart_is_started_again(tmp_path: Path) -> None:
         assert told["kind"] == "stalled"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_supervisor_drains_the_worker(tmp_path: Path, number: signal.Signals) -> None:
     with Kept(tmp_path, "steady") as kept:
         worker = kept.worker()
@@ -150,13 +150,66 @@ def test_ctrl_c_twice_kills(tmp_path: Path) -> None:
         assert not processes.is_alive(worker, "")
 
 
-def test_a_second_supervisor_waits_and_then_says_that_one_is_running(tmp_path: Path) -> None:
+def test_a_hang_up_without_a_terminal_is_passed_on_and_ends_nobody(tmp_path: Path) -> None:
+    with Kept(tmp_path, "steady", options=("--detached",)) as kept:
+        worker = kept.worker()
+        kept.process.send_signal(signal.SIGHUP)
+        until(lambda: "hang-up" in (tmp_path / "lives").read_text())
+        assert kept.call("ping") == {"pid": worker, "home": str(tmp_path)}
+        assert kept.process.poll() is None
+
+
+def test_a_second_supervisor_says_at_once_that_one_is_running(tmp_path: Path) -> None:
     with Kept(tmp_path, "steady") as kept:
         worker = kept.worker()
-        with Kept(tmp_path, "steady", options=("--lock-seconds", "0.2")) as second:
-            assert second.process.wait(20) == 1
+        with Kept(tmp_path, "steady", options=("--lock-seconds", "60")) as second:
+            assert second.process.wait(20) == 1, "it waits for the lock of one that is stopping, and of no other"
             assert f"already running for {tmp_path} (pid {kept.process.pid})" in second.output()
         assert processes.is_alive(worker, "")
+
+
+def test_a_second_supervisor_waits_for_one_that_is_stopping_and_says_so(tmp_path: Path) -> None:
+    with Kept(tmp_path, "stubborn", options=("--drain-seconds", "3")) as kept:
+        kept.worker()
+        kept.process.terminate()
+        until(lambda: (holder := locks.holder(paths.parent_lock(str(tmp_path)))) and holder.is_stopping)
+        with Kept(tmp_path, "config") as second:
+            assert second.process.wait(20) == 78
+            told = second.output()
+        assert f"The gateway (pid {kept.process.pid}) is stopping. This one starts as soon as it has ended." in told
+
+
+def test_a_worker_that_drains_by_request_is_waited_for_too(tmp_path: Path) -> None:
+    with Kept(tmp_path, "slow-end") as kept:
+        kept.worker()
+        kept.call("stop")
+        until(lambda: (seen := kept.beat()) and seen.doing == heartbeat.STOPPING)
+        with Kept(tmp_path, "config") as second:
+            assert second.process.wait(20) == 78
+            assert "is stopping. This one starts as soon as it has ended." in second.output()
+
+
+def test_a_restart_that_a_person_asks_for_ends_the_pause_and_the_memory_of_bad_starts(tmp_path: Path) -> None:
+    with Kept(tmp_path, "crash-if=bad") as kept:
+        (tmp_path / "bad").touch()
+        until(lambda: len(kept.lives()) >= 3)
+        (tmp_path / "bad").unlink()
+        holder = until(lambda: locks.holder(paths.parent_lock(str(tmp_path))))
+        assert processes.send_signal(holder.pid, holder.mark, holder.restart_signal)
+        kept.worker()
+        assert kept.lives()[-1].split()[1:] == [], "with all its platforms"
+        assert json.loads((tmp_path / "run" / "last_exit.json").read_text())["kind"] in ("crashed", "restart")
+
+
+def test_a_start_that_settled_clears_the_memory_of_bad_starts(tmp_path: Path) -> None:
+    with Kept(tmp_path, "crash", "settles") as kept:
+        paused = kept.worker()
+        assert "3 starts in a row went wrong" in kept.lives()[-1]
+        (tmp_path / "resume").touch()
+        until(lambda: (seen := kept.beat()) and not seen.safe and seen.settled)
+        os.kill(paused, signal.SIGKILL)
+        until(lambda: len(kept.lives()) == 5)
+        assert kept.lives()[-1].split()[1:] == [], "not with platforms paused again"
 
 
 def test_a_supervisor_started_while_the_old_one_ends_takes_over(tmp_path: Path) -> None:

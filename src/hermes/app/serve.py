@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -21,7 +23,7 @@ from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
 from hermes.core.secret import Redactor, Secret
-from hermes.hosting import banner, loop_lag, startup_report
+from hermes.hosting import banner, loop_lag, paths, startup_report
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer
@@ -70,10 +72,43 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
             _open_window(gateway, options, stack)
         await _greet(gateway, options, http, is_new=is_new)
         if options.safe_reason:
-            asyncio.get_running_loop().call_later(PAUSED_SECONDS, gateway.supervisor.resume_paused)
+            patience = max(0.0, _resume_at(options) - time.time())
+            asyncio.get_running_loop().call_later(patience, _resume, gateway, options)
+        reloading = asyncio.create_task(_reload_when_asked(gateway, options), name="reload")
+        stack.callback(reloading.cancel)
         code = await options.stop.wait()
         await say_goodbye(gateway)
-        return code
+    _record_drain(options.home, gateway.lanes.interrupted)
+    return code
+
+
+def _resume_at(options: WorkerOptions) -> float:
+    return options.heartbeat.ready_at + PAUSED_SECONDS
+
+
+def _resume(gateway: Gateway, options: WorkerOptions) -> None:
+    gateway.supervisor.resume_paused()
+    options.heartbeat.resumed()
+    log.info("Platforms resumed", extra={"after_seconds": PAUSED_SECONDS})
+
+
+async def _reload_when_asked(gateway: Gateway, options: WorkerOptions) -> None:
+    """A hang-up signal reads the configuration again, as it does with other servers."""
+    while await options.reload.wait():
+        options.reload.clear()
+        await gateway.watch.read_again()
+        log.info("Configuration read again", extra={"reason": "hang-up signal"})
+
+
+def _record_drain(home: Path, interrupted: int) -> None:
+    """Write down for whoever asked for the end how many turns it interrupted."""
+    if interrupted:
+        log.info("Turns interrupted", extra={"count": interrupted})
+    told = json.dumps({"at": time.time(), "interrupted": interrupted})
+    try:
+        paths.write_private(paths.last_drain(str(home)), told)
+    except OSError as error:
+        log.warning("Cannot record how the drain went", extra={"reason": str(error)})
 
 
 def _setting(options: WorkerOptions) -> GatewayOptions:
@@ -147,6 +182,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**process_snapshot(options), **await gateway.status()}
         told["safe_reason"] = gateway.supervisor.paused_because
+        told["paused_until"] = _resume_at(options) if options.heartbeat.ready_at else 0.0
         if http is not None and http.trouble:
             told["troubles"] = [*told["troubles"], http.trouble]
         return told

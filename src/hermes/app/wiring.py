@@ -434,6 +434,7 @@ class Wiring:
             self._skills,
             SkillSwitches(lambda: self._watch.loaded, self._watch.read_again),
             RestartRequest(self._setting.restart, self._clock.now()),
+            self._supervisor,
             self._presenter,
             Background(self._db, self._requests, self._lanes),
         )

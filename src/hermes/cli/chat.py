@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, outside_platforms
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import Screen, note
 from hermes.core.errors import GatewayError
@@ -210,12 +210,7 @@ class Progress:
 
 def configured_platforms(home: Path) -> list[str]:
     """Platforms that somebody set up, and that only a running gateway listens to."""
-    config = load_config(home).config
-    return [
-        name
-        for name, accounts in config.platforms.items()
-        if any(account.is_mentioned and account.is_ready for account in accounts.values())
-    ]
+    return outside_platforms(load_config(home).config)
 
 
 def deaf_words(platforms: list[str]) -> str:

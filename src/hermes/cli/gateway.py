@@ -23,7 +23,7 @@ EXAMPLES = """\
   hermes gateway                  run it here; Ctrl+C stops it
   hermes gateway run --replace    stop the one that runs, then take over
   hermes gateway start            run it in the background
-  hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3)
+  hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3; 1 if it died)
   hermes gateway setup            connect chats, question by question
   hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
   hermes gateway test telegram    who we are there, and a test message to the home channel
@@ -32,9 +32,9 @@ EXAMPLES = """\
 VERBS = {
     "run": "run it in the foreground; it restarts itself after a crash",
     "start": "run it in the background",
-    "stop": "let it finish what it is doing, and end it",
-    "restart": "let it finish what it is doing, and start it anew",
-    "status": "say how it is; exit code 0 running, 1 degraded or stalled, 3 not running",
+    "stop": "give it a moment to finish what it is doing, and end it",
+    "restart": "give it a moment to finish what it is doing, and start it anew; platforms that were paused are tried",
+    "status": "say how it is; exit code 0 running, 1 degraded, stalled or dead, 3 not running",
     "setup": "connect a chat platform: its token tried at once, and who may write",
     "test": "ask a platform who we are and send a test message there",
 }
@@ -110,7 +110,7 @@ def _tell(outcome: LifecycleResult) -> int:
 def _status(home: Path, *, as_json: bool) -> int:
     from hermes.hosting import lifecycle, status
 
-    facts = lifecycle.look(home, command_name())
+    facts = lifecycle.look(home, command_name(), lambda: _platforms(home))
     judged = status.judge(facts)
     if as_json:
         import json
@@ -120,6 +120,12 @@ def _status(home: Path, *, as_json: bool) -> int:
     else:
         print(as_typed("\n".join(judged.lines)))
     return judged.exit_code
+
+
+def _platforms(home: Path) -> list[str]:
+    from hermes.cli.support.client import load_config, outside_platforms
+
+    return outside_platforms(load_config(home).config)
 
 
 def _is_usable(home: Path) -> bool:

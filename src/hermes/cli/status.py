@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config
+from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, outside_platforms
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
 from hermes.core.errors import GatewayError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHOWN_PEOPLE = 3
 
 EXAMPLES = """\
-  hermes status           exit code 0 running, 1 degraded or stalled, 3 not running
+  hermes status           exit code 0 running, 1 degraded, stalled or dead, 3 not running
   hermes status --json
 """
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from hermes.hosting import lifecycle, status
 
     home = home_folder()
-    facts = lifecycle.look(home, command_name())
+    facts = lifecycle.look(home, command_name(), lambda: outside_platforms(load_config(home).config))
     judged = status.judge(facts)
     is_silent = facts.is_held and facts.snapshot is None
     overview = look(home, can_ask=not is_silent)

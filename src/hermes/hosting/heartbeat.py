@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 
+STOPPING = "stopping"  # what a worker says it is doing while it drains
 SIZE = 512  # one fixed block, rewritten in place: no space is needed on a full disk
 
 
@@ -66,9 +67,10 @@ def read(path: str) -> Beat | None:
     for _ in range(5):
         try:
             with open(path, "rb", buffering=0) as file:
-                return Beat(**json.loads(file.read(SIZE) or b""))
+                told = json.loads(file.read(SIZE) or b"")
+                return Beat(**{name: value for name, value in told.items() if name in Beat.__slots__})
         except OSError:
             return None  # also one that cannot be read: the supervisor must outlive a disk that fails
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, AttributeError):
             time.sleep(0.01)
     return None

@@ -36,9 +36,25 @@ class Heartbeat:
         self._is_over = False
         self.describe: Callable[[], tuple[str, int]] = lambda: ("", 0)
 
+    @property
+    def ready_at(self) -> float:
+        """When it began to serve; 0.0 before that."""
+        return self._now.ready_at
+
     def ready(self) -> None:
         """The gateway serves. Said once, and written down at once."""
         self._now.ready_at = time.time()
+        self._beat()
+
+    def stopping(self) -> None:
+        """Say from now on that the worker drains: a supervisor that is started meanwhile waits for its end."""
+        waiting = self._now.waiting
+        self.describe = lambda: (heartbeat.STOPPING, waiting)
+        self._beat()
+
+    def resumed(self) -> None:
+        """The platforms that were paused at the start are on again. The parent counts from here."""
+        self._now.safe = ""
         self._beat()
 
     def settle(self) -> None:

@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.durations import span
-from hermes.hosting import heartbeat, launch, locks, paths, processes, status
+from hermes.core.durations import count, span
+from hermes.hosting import build, heartbeat, launch, locks, paths, processes, status
 from hermes.hosting.control import client as control
 
 READY_SECONDS = 30.0
@@ -76,7 +77,7 @@ def stop(home: Path, command: str) -> LifecycleResult:
     if not control.is_running(home):
         return LifecycleResult(f"✓ The gateway is not running. Start it: {command} gateway run", NOT_RUNNING)
     holder = locks.holder(paths.parent_lock(str(home)))
-    began = time.monotonic()
+    began, began_wall = time.monotonic(), time.time()
     asked = _ask(home, "stop")
     if launch.is_inside(str(home)):
         return LifecycleResult("✓ The gateway stops when this turn has ended.")
@@ -84,7 +85,11 @@ def stop(home: Path, command: str) -> LifecycleResult:
         processes.send_signal(holder.pid, holder.mark, signal.SIGTERM)
     if processes.wait_until(lambda: not control.is_running(home), STOP_SECONDS):
         how = "as asked" if asked else "by signal, since it did not answer"
-        return LifecycleResult(f"✓ Gateway stopped {how}, after {span(time.monotonic() - began)}. Nothing is lost.")
+        interrupted = _interrupted(home, began_wall)
+        rest = f": {count(interrupted, 'turn')} {_go(interrupted)} on after the next start" if interrupted else ""
+        return LifecycleResult(
+            f"✓ Gateway stopped {how}, after {span(time.monotonic() - began)}. Nothing is lost{rest}."
+        )
     return _end_by_force(home, holder)
 
 
@@ -110,21 +115,56 @@ def restart(home: Path, command: str) -> LifecycleResult:
     asked = _ask(home, "restart")
     if launch.is_inside(str(home)):
         return LifecycleResult("✓ The gateway restarts when this turn has drained, and goes on after it.")
-    if not asked and before is not None:
-        holder = locks.holder(paths.parent_lock(str(home)))
-        if holder is None or processes.parent_of(before.pid) != holder.pid:
-            return LifecycleResult("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
-        processes.send_signal(before.pid, "", signal.SIGKILL)
+    if not asked and not _restart_by_signal(home, before):
+        return LifecycleResult("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
     if not processes.wait_until(lambda: _is_ready(home, began_wall), READY_SECONDS):
+        last = _last_exit(str(home))
+        why = f" ({last['how']})" if last and float(last["at"]) >= began_wall and last["kind"] != "restart" else ""
         return LifecycleResult(
-            f"✗ The gateway is not back after {READY_SECONDS:.0f} s. Look: {command} gateway status", 1
+            f"✗ The gateway is not back after {READY_SECONDS:.0f} s{why}. Look: {command} gateway status", 1
         )
-    how = "finished what it was doing" if asked else "did not answer, was killed"
-    return LifecycleResult(f"✓ Gateway restarted: it {how} and is ready again after {span(time.monotonic() - began)}.")
+    interrupted = _interrupted(home, began_wall)
+    if not asked:
+        how = ": it did not answer, was killed and is"
+    elif interrupted is None:
+        how = ": what it could not finish in time goes on, and it is"
+    elif interrupted:
+        how = f": {count(interrupted, 'turn')} did not end in time and {_go(interrupted)} on now, and it is"
+    else:
+        how = ": it finished what it was doing and is"
+    return LifecycleResult(f"✓ Gateway restarted{how} ready again after {span(time.monotonic() - began)}.")
 
 
-def look(home: Path, command: str) -> status.Facts:
-    """Everything that can be known from outside, right now."""
+def _go(number: int) -> str:
+    return "goes" if number == 1 else "go"
+
+
+def _restart_by_signal(home: Path, before: heartbeat.Beat | None) -> bool:
+    """Have the supervisor start a worker that does not answer, or is not there, anew; False when it cannot be told."""
+    holder = locks.holder(paths.parent_lock(str(home)))
+    if holder is None:
+        return False
+    if holder.restart_signal:
+        return processes.send_signal(holder.pid, holder.mark, holder.restart_signal)
+    # One of an older version would die of that signal: its worker is killed, and it starts the next.
+    is_ours = before is not None and processes.parent_of(before.pid) == holder.pid
+    return is_ours and before is not None and processes.send_signal(before.pid, "", signal.SIGKILL)
+
+
+def _interrupted(home: Path, since: float) -> int | None:
+    """How many turns the end that was asked for interrupted; None when the gateway could not write it down."""
+    try:
+        told = json.loads(Path(paths.last_drain(str(home))).read_text(encoding="utf-8"))
+        return int(told["interrupted"]) if float(told["at"]) >= since else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def look(home: Path, command: str, platforms: Callable[[], Sequence[str]] = tuple) -> status.Facts:
+    """Everything that can be known from outside, right now.
+
+    ``platforms`` names those that are set up; asked only when no gateway runs, since reading the settings takes a while.
+    """
     folder = str(home)
     heart = heartbeat.read(paths.heartbeat(folder))
     is_held = control.is_running(home)
@@ -138,6 +178,8 @@ def look(home: Path, command: str) -> status.Facts:
         last_exit=_last_exit(folder),
         booted_at=processes.booted_at(),
         command=command,
+        installed=build.installed(),
+        platforms=() if is_held else tuple(platforms()),
     )
 
 

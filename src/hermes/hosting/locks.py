@@ -14,14 +14,21 @@ from hermes.hosting import paths, processes
 
 
 class Holder:
-    """Who holds a lock, as it wrote down itself; ``pid`` 0 when it did not, or in another container."""
+    """Who holds a lock, as it wrote down itself; ``pid`` 0 when it did not, or in another container.
 
-    __slots__ = ("mark", "pid", "what")
+    ``restart_signal`` makes it start its worker anew; 0: it knows none (a command, or an older version).
+    """
 
-    def __init__(self, pid: int = 0, mark: str = "", what: str = "") -> None:
+    __slots__ = ("is_stopping", "mark", "pid", "restart_signal", "what")
+
+    def __init__(
+        self, pid: int = 0, mark: str = "", what: str = "", restart_signal: int = 0, *, is_stopping: bool = False
+    ) -> None:
         self.pid = pid
         self.mark = mark
         self.what = what
+        self.restart_signal = restart_signal
+        self.is_stopping = is_stopping
 
     def is_here(self) -> bool:
         """Whether it is a process of this machine that we can see, and still the same one."""
@@ -31,8 +38,14 @@ class Holder:
 class Lock:
     """A lock that is held until ``release`` or the end of this process. Children do not inherit it."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, told: dict[str, object]) -> None:
         self._descriptor = descriptor
+        self._told = told
+
+    def stopping(self) -> None:
+        """Write down that this process is about to end, so that a successor waits for it."""
+        if self._descriptor >= 0:
+            _write(self._descriptor, {**self._told, "stopping": True})
 
     def release(self) -> None:
         if self._descriptor >= 0:
@@ -40,7 +53,7 @@ class Lock:
             self._descriptor = -1
 
 
-def take(path: str, what: str, wait_seconds: float = 0.0) -> Lock | None:
+def take(path: str, what: str, wait_seconds: float = 0.0, *, restart_signal: int = 0) -> Lock | None:
     """Take the lock and write down who has it, or return None when another holds it after the wait."""
     paths.make_private(os.path.dirname(path))
     deadline = time.monotonic() + wait_seconds
@@ -50,10 +63,11 @@ def take(path: str, what: str, wait_seconds: float = 0.0) -> Lock | None:
             os.close(descriptor)
             return None
         time.sleep(0.02)
-    text = json.dumps({"pid": os.getpid(), "start": processes.start_mark(os.getpid()), "what": what})
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, text.encode() + b"\n", 0)
-    return Lock(descriptor)
+    told: dict[str, object] = {"pid": os.getpid(), "start": processes.start_mark(os.getpid()), "what": what}
+    if restart_signal:
+        told["restart_signal"] = restart_signal
+    _write(descriptor, told)
+    return Lock(descriptor, told)
 
 
 def holder(path: str) -> Holder | None:
@@ -71,6 +85,12 @@ def holder(path: str) -> Holder | None:
         os.close(descriptor)
 
 
+def _write(descriptor: int, told: dict[str, object]) -> None:
+    raw = json.dumps(told).encode() + b"\n"
+    os.pwrite(descriptor, raw, 0)  # in place: on a full disk a record that was there stays
+    os.ftruncate(descriptor, len(raw))
+
+
 def _flock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
@@ -82,6 +102,12 @@ def _flock(descriptor: int, kind: int) -> bool:
 def _read(raw: bytes) -> Holder:
     try:
         told = json.loads(raw)
-        return Holder(int(told["pid"]), str(told.get("start", "")), str(told.get("what", "")))
+        return Holder(
+            int(told["pid"]),
+            str(told.get("start", "")),
+            str(told.get("what", "")),
+            int(told.get("restart_signal", 0)),
+            is_stopping=told.get("stopping") is True,
+        )
     except (ValueError, KeyError, TypeError):
         return Holder()  # just taken, not yet written down

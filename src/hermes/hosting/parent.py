@@ -18,12 +18,14 @@ from collections.abc import Callable, Sequence
 from hermes.hosting import heartbeat, locks, log_format, paths, processes
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, RestartPolicy, WorkerExit
 
-WAIT_FOR_LOCK_SECONDS = 3.0
+WAIT_FOR_LOCK_SECONDS = 10.0  # for one that is stopping: it drains for 8 s at most
+NOTICE_SECONDS = 0.3  # in which one that was just signalled writes down that it is stopping
 WAIT_FOR_ORPHAN_SECONDS = 2.0
 WAIT_FOR_REPLACED_SECONDS = 10.0
 POLL_SECONDS = 1.0
 SPAWN_AGAIN_SECONDS = 2.0
 PROCESS_NAME = "hermes-supervis"  # the system keeps 15 bytes
+RESTART_SIGNAL = signal.SIGUSR1  # start the worker anew, now: a person asked for it and the worker does not answer
 
 
 class Settings:
@@ -37,6 +39,7 @@ class Settings:
         self.lock_seconds = WAIT_FOR_LOCK_SECONDS
         self.stall_seconds = 30.0
         self.drain_seconds = 8.0
+        self.has_terminal = False  # then a hang-up is the window being closed, and else a request to reload
         self.as_typed: Callable[[str], str] = str  # makes `hermes …` in a text what can be typed here
 
 
@@ -48,7 +51,7 @@ class Signals:
         for end in (self._read, write):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, RESTART_SIGNAL):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _note_only)
 
@@ -73,6 +76,8 @@ class Worker:
         self.last: heartbeat.Beat | None = None
         self.oom_kills = oom_kills()
         self.stalled_seconds = 0.0
+        self.resumed_at = 0.0  # when it took up the platforms that it was started without
+        self.is_to_restart = False
 
     def watch_heart(self, home: str, now: float) -> float:
         """Seconds without a beat. Time in which we did not run either (suspended, stopped) is not counted."""
@@ -81,6 +86,8 @@ class Worker:
             seen is not None and seen.pid == self.pid and (self.last is None or seen.monotonic > self.last.monotonic)
         )
         if is_new:
+            if self.last is not None and self.last.safe and seen is not None and not seen.safe:
+                self.resumed_at = time.time()
             self.last = seen
         if is_new or now - self.polled_at > POLL_SECONDS * 5:
             self.beaten_at = now
@@ -88,26 +95,32 @@ class Worker:
         return now - self.beaten_at
 
     def ended(self, status: int) -> WorkerExit:
+        if self.is_to_restart:
+            return WorkerExit(code=RESTART_ASKED)
         code = os.waitstatus_to_exitcode(status)
         is_ready = self.last is not None and self.last.ready_at > 0
+        ready_at = max(self.last.ready_at, self.resumed_at) if self.last else 0.0
         return WorkerExit(
             code=max(code, 0),
             signal=max(-code, 0),
-            ready_seconds=time.time() - self.last.ready_at if self.last and is_ready else None,
+            ready_seconds=time.time() - ready_at if is_ready else None,
             settled=bool(self.last and self.last.settled),
             out_of_memory=code == -signal.SIGKILL and not self.stalled_seconds and oom_kills() > self.oom_kills,
             stalled_seconds=self.stalled_seconds,
+            were_paused=bool(self.last and self.last.safe),
         )
 
 
 class Parent:
     """Keeps one worker up until it is asked to stop. ``run`` returns the exit code of the whole."""
 
-    def __init__(self, settings: Settings, signals: Signals) -> None:
+    def __init__(self, settings: Settings, signals: Signals, lock: locks.Lock) -> None:
         self._settings = settings
         self._signals = signals
+        self._lock = lock
         self._restarts = RestartPolicy()
         self._asked = 0
+        self._is_to_start_now = False
         self._kill_at = 0.0
 
     def run(self) -> int:
@@ -122,10 +135,10 @@ class Parent:
             now = time.monotonic()
             self._restarts.note(ended, now)
             goes_on = not self._asked and ended.kind not in ("asked", "configuration")
-            self._record(ended, goes_on)
+            pause = self._restarts.pause_seconds(ended, now) if goes_on else 0.0
+            self._record(ended, goes_on, pause)
             if not goes_on:
                 return CONFIGURATION if ended.kind == "configuration" else STOP_ASKED
-            pause = self._restarts.pause_seconds(ended, now)
             if ended.code != RESTART_ASKED:
                 self._say("WARNING", "Worker ended", {"reason": ended.describe(), "restart_in": pause})
             if not self._pause(pause):
@@ -187,11 +200,40 @@ class Parent:
         for number in numbers:
             if number == signal.SIGCHLD:
                 continue
+            if number == RESTART_SIGNAL:
+                self._start_anew(worker)
+                continue
+            if number == signal.SIGHUP and not self._settings.has_terminal:
+                self._ask_to_reload(worker)
+                continue
             self._asked += 1
             if self._asked == 1:
+                self._note_stopping()
                 on_stop()
             elif number == signal.SIGINT and worker is not None:
                 _kill(worker.pid, signal.SIGKILL)  # Ctrl+C a second time: no more patience
+
+    def _start_anew(self, worker: Worker | None) -> None:
+        """Forget what went wrong, end a worker that does not answer, and wait no longer for the next start."""
+        self._say("INFO", "Restarting", {"reason": "asked by the command line"})
+        self._restarts.forget()
+        self._is_to_start_now = True
+        if worker is not None:
+            worker.is_to_restart = True
+            _kill(worker.pid, signal.SIGKILL)
+
+    def _ask_to_reload(self, worker: Worker | None) -> None:
+        """Have the worker read its configuration again. One that has no heartbeat yet would die of the signal."""
+        if worker is not None:
+            worker.watch_heart(self._settings.home, time.monotonic())
+            if worker.last is not None:
+                _kill(worker.pid, signal.SIGHUP)
+
+    def _note_stopping(self) -> None:
+        try:
+            self._lock.stopping()
+        except OSError as error:
+            self._say("WARNING", "Cannot record that we are stopping", {"reason": str(error)})
 
     def _ask_to_stop(self, worker: Worker) -> None:
         self._kill_at = time.monotonic() + self._settings.drain_seconds
@@ -202,14 +244,23 @@ class Parent:
     def _pause(self, seconds: float) -> bool:
         """Wait before the next start; False when we are asked to stop meanwhile."""
         deadline = time.monotonic() + seconds
-        while not self._asked and (left := deadline - time.monotonic()) > 0:
+        while not self._asked and not self._is_to_start_now and (left := deadline - time.monotonic()) > 0:
             _feed_watchdog()
             self._hear(self._signals.wait(min(left, POLL_SECONDS)), lambda: None)
+        self._is_to_start_now = False
         return not self._asked
 
-    def _record(self, ended: WorkerExit, goes_on: bool) -> None:
-        kind = "asked" if self._asked else ended.kind
-        told = {"at": time.time(), "kind": kind, "how": ended.describe(), "restarted": goes_on}
+    def _record(self, ended: WorkerExit, goes_on: bool, pause: float = 0.0) -> None:
+        """Write down how the worker ended, how often it did within the last hour, and when the next one starts."""
+        now = time.time()
+        told = {
+            "at": now,
+            "kind": "asked" if self._asked else ended.kind,
+            "how": ended.describe(),
+            "restarted": goes_on,
+            "next_start_at": now + pause,
+            "unasked_ends": [round(now - age, 3) for age in self._restarts.ages(time.monotonic())],
+        }
         try:
             paths.write_private(paths.last_exit(self._settings.home), json.dumps(told))
         except OSError as error:
@@ -229,9 +280,13 @@ def take_over(settings: Settings) -> locks.Lock | None:
     if settings.replace:
         _leave_group(settings)
         _stop_holder(path)
-    lock = locks.take(path, "supervisor", settings.lock_seconds)
+    lock = _take(path, settings.lock_seconds if settings.replace else 0.0)
+    holder = locks.holder(path) if lock is None else None
+    if lock is None and not settings.replace and _is_stopping(settings.home):
+        who = f" (pid {holder.pid})" if holder and holder.pid else ""
+        _tell(f"The gateway{who} is stopping. This one starts as soon as it has ended.")
+        lock = _take(path, settings.lock_seconds)
     if lock is None:
-        holder = locks.holder(path)
         who = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
         cure = "Stop it where it runs." if settings.replace else "Take over: hermes gateway run --replace"
         look = settings.as_typed(f"Look: hermes gateway status     {cure}")
@@ -239,6 +294,20 @@ def take_over(settings: Settings) -> locks.Lock | None:
         return None
     _end_orphan(settings.home)
     return lock
+
+
+def _take(path: str, wait_seconds: float) -> locks.Lock | None:
+    return locks.take(path, "supervisor", wait_seconds, restart_signal=RESTART_SIGNAL)
+
+
+def _is_stopping(home: str) -> bool:
+    """Whether the gateway that holds the lock is about to end, or has just ended."""
+
+    def is_told() -> bool:
+        holder, seen = locks.holder(paths.parent_lock(home)), heartbeat.read(paths.heartbeat(home))
+        return holder is None or holder.is_stopping or (seen is not None and seen.doing == heartbeat.STOPPING)
+
+    return processes.wait_until(is_told, NOTICE_SECONDS)
 
 
 def _leave_group(settings: Settings) -> None:
@@ -374,6 +443,7 @@ def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     processes.rename_process(PROCESS_NAME)
     settings = read_arguments(arguments, dict(os.environ))
     settings.as_typed = as_typed
+    settings.has_terminal = not settings.detached and _has_terminal()
     os.environ["HERMES_HOME"] = settings.home
     signals = Signals()
     try:
@@ -385,6 +455,6 @@ def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
     if lock is None:
         return 1
     try:
-        return Parent(settings, signals).run()
+        return Parent(settings, signals, lock).run()
     finally:
         lock.release()

@@ -38,6 +38,10 @@ def last_exit(home: str) -> str:
     return os.path.join(home, "run", "last_exit.json")
 
 
+def last_drain(home: str) -> str:
+    return os.path.join(home, "run", "last_drain.json")
+
+
 def socket(home: str) -> str:
     return os.path.join(home, "run", "gateway.sock")
 

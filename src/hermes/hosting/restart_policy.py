@@ -13,15 +13,21 @@ SETTLING_SECONDS = 10.0  # a worker that lives so long after it was ready starte
 WINDOW_SECONDS = 300.0
 LIMIT = 3
 LONGEST_PAUSE_SECONDS = 60.0
+REMEMBERED_SECONDS = 3600.0
+REMEMBERED = 200  # a worker that is killed at once each time would fill the record
 
 # Sent by people, shells and service managers; a program that fails by itself ends by others.
 FROM_OUTSIDE = frozenset({1, 2, 3, 9, 15})
 
 
 class WorkerExit:
-    """How a worker ended. ``signal`` 0: it exited with ``code``. ``ready_seconds`` None: it never was ready."""
+    """How a worker ended. ``signal`` 0: it exited with ``code``. ``ready_seconds`` None: it never was ready.
 
-    __slots__ = ("code", "out_of_memory", "ready_seconds", "settled", "signal", "stalled_seconds")
+    A worker that was started with platforms paused is ready from the moment on which it resumed them;
+    ``were_paused``: it ended before that.
+    """
+
+    __slots__ = ("code", "out_of_memory", "ready_seconds", "settled", "signal", "stalled_seconds", "were_paused")
 
     def __init__(
         self,
@@ -32,6 +38,7 @@ class WorkerExit:
         settled: bool = False,
         out_of_memory: bool = False,
         stalled_seconds: float = 0.0,
+        were_paused: bool = False,
     ) -> None:
         self.code = code
         self.signal = signal
@@ -39,6 +46,7 @@ class WorkerExit:
         self.settled = settled
         self.out_of_memory = out_of_memory
         self.stalled_seconds = stalled_seconds
+        self.were_paused = were_paused
 
     @property
     def by_itself(self) -> bool:
@@ -52,6 +60,13 @@ class WorkerExit:
         if not self.by_itself:
             return False
         return self.ready_seconds is None or (self.ready_seconds < SETTLING_SECONDS and not self.settled)
+
+    @property
+    def was_settled_start(self) -> bool:
+        """Whether this worker proved, with its platforms on, that a start works."""
+        if self.ready_seconds is None or self.were_paused:
+            return False
+        return self.ready_seconds >= SETTLING_SECONDS or self.settled
 
     @property
     def kind(self) -> str:
@@ -79,15 +94,35 @@ class WorkerExit:
 
 
 class RestartPolicy:
-    """The memory of unclean starts: how long to wait before the next one, and whether to play safe."""
+    """The memory of unclean starts: how long to wait before the next one, and whether to play safe.
+
+    A start that settled clears it, and so does a restart that a person asked for.
+    """
 
     def __init__(self) -> None:
         self._unclean: list[float] = []
+        self._unasked: list[float] = []
 
     def note(self, ended: WorkerExit, now: float) -> None:
+        if ended.kind == "restart":
+            self.forget()
+        elif ended.was_settled_start:
+            self._unclean.clear()
         if ended.was_unclean_start:
             self._unclean.append(now)
+        if ended.kind not in ("asked", "restart", "configuration"):
+            self._unasked.append(now)
         self._unclean = [at for at in self._unclean if now - at < WINDOW_SECONDS]
+        self._unasked = [at for at in self._unasked if now - at < REMEMBERED_SECONDS][-REMEMBERED:]
+
+    def forget(self) -> None:
+        """Start afresh: a person asked for a restart."""
+        self._unclean.clear()
+        self._unasked.clear()
+
+    def ages(self, now: float) -> list[float]:
+        """How many seconds ago each unasked end of the last hour was, the oldest first."""
+        return [now - at for at in self._unasked]
 
     def count(self, now: float) -> int:
         return sum(now - at < WINDOW_SECONDS for at in self._unclean)

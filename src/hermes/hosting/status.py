@@ -14,12 +14,15 @@ from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
+from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
 
 HEART_STOPPED_SECONDS = 4.0  # it beats once a second
 RESTARTED_AFTER_SECONDS = 30.0
 QUIET_SECONDS = 30.0  # no good frame for so long: the connection is only said to be there
 CONNECTING_SECONDS = 30.0
+HOUR_SECONDS = 3600.0
+MANY_RESTARTS = 3  # within an hour: something is wrong; fewer are only mentioned
 
 _FINE = frozenset({"connected", "off"})
 
@@ -40,6 +43,7 @@ class Facts:
     """All that can be known from outside. ``snapshot`` None: it did not answer (or nothing runs).
 
     ``is_held``: a lock says that a gateway is there. ``last_exit`` is what the supervisor wrote down.
+    ``installed`` is the code on the disk, ``platforms`` those that are set up while no gateway runs.
     """
 
     now: float
@@ -50,22 +54,27 @@ class Facts:
     last_exit: Mapping[str, Any] | None = None
     booted_at: float = 0.0
     command: str = "hermes"
+    installed: Build | None = None
+    platforms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
+    """``is_dead``: it ended by itself, and platforms that are set up are not heard."""
+
     state: State
     lines: tuple[str, ...]
+    is_dead: bool = False
 
     @property
     def exit_code(self) -> int:
-        return EXIT_CODES[self.state]
+        return 1 if self.is_dead else EXIT_CODES[self.state]
 
 
 def judge(facts: Facts) -> Status:
     """The one state, and the screen that tells it."""
     if facts.snapshot is not None:
-        return _answering(facts.snapshot)
+        return _answering(facts, facts.snapshot)
     if facts.is_held:
         return _silent(facts)
     return _absent(facts)
@@ -75,7 +84,8 @@ def troubles(snapshot: Mapping[str, Any]) -> list[str]:
     """Everything that is not as it should be, each as half a sentence; empty when all is well."""
     found = [str(words) for words in snapshot.get("troubles", ())]
     if reason := snapshot.get("safe_reason"):
-        found.insert(0, f"platforms are paused, since {reason}")
+        until = f" until {_clock(snapshot['paused_until'], '%H:%M:%S')}" if snapshot.get("paused_until") else ""
+        found.insert(0, f"platforms are paused{until}, since {reason}")
     if snapshot.get("state") == "stopping":
         found.insert(0, "it is stopping")
     found += [words for platform in snapshot.get("platforms", ()) if (words := _trouble(platform, snapshot["now"]))]
@@ -98,15 +108,61 @@ def cures(snapshot: Mapping[str, Any]) -> list[str]:
     return [f"{platform['account']} → {platform['cure']}" for platform in platforms if platform.get("cure")]
 
 
-def _answering(snapshot: Mapping[str, Any]) -> Status:
+def restarts(facts: Facts) -> tuple[int, str]:
+    """How often the worker ended unasked within the last hour, and that as half a sentence ('' for never)."""
+    last = facts.last_exit or {}
+    ages = [facts.now - float(at) for at in last.get("unasked_ends", ()) if facts.now - float(at) < HOUR_SECONDS]
+    if not ages or not last.get("restarted"):
+        return 0, ""
+    times = "once" if len(ages) == 1 else f"{len(ages)} times"
+    return len(ages), f"restarted {times} in the last hour, last: {last['how']} {span(min(ages))} ago"
+
+
+def outdated(facts: Facts) -> str:
+    """That the gateway runs other code than is installed, with the cure; '' when it does not."""
+    told, installed = facts.snapshot or {}, facts.installed
+    if installed is None or not told:
+        return ""
+    runs = Build(str(told.get("version", "")), str(told.get("commit", "")), str(told.get("code", "")))
+    if (runs.version, runs.commit) == (installed.version, installed.commit):
+        return ""
+    if runs.folder not in ("", installed.folder):
+        if runs.version == installed.version:
+            return ""  # another copy of the same: its commit says nothing about this one
+        return f"it runs Hermes {runs} from {runs.folder}, and this command is {installed}"
+    return f"it runs Hermes {runs if runs.version else 'of before'}, and {installed} is installed"
+
+
+def _answering(facts: Facts, snapshot: Mapping[str, Any]) -> Status:
     found = troubles(snapshot)
+    number, words = restarts(facts)
+    if number >= MANY_RESTARTS:
+        found.append(words)
     state = State.DEGRADED if found else State.RUNNING
     about = _headline(snapshot)
     if found:
         safe = _waiting_answers(snapshot)
         first = f"{'; '.join(found)}.{safe}"
-        return Status(state, (_first(state, first), f"  {about}", *_details(snapshot)))
-    return Status(state, (_first(state, about), *_details(snapshot)))
+        return Status(state, (_first(state, first), f"  {about}", *_details(snapshot), *_about_process(facts)))
+    return Status(state, (_first(state, about), *_details(snapshot), *_about_process(facts)))
+
+
+def _about_process(facts: Facts) -> list[str]:
+    """What the process itself needs, each with what to type."""
+    return [f"  {name:<10} {words}" for name, words in cures_of_process(facts)]
+
+
+def cures_of_process(facts: Facts) -> list[tuple[str, str]]:
+    """What is to be done about the process, as far as anything is: a name and a sentence with what to type."""
+    found = []
+    if (facts.snapshot or {}).get("safe_reason"):
+        found.append(("paused", f"try the platforms now → {facts.command} gateway restart, or /platform resume NAME"))
+    number, words = restarts(facts)
+    if number:
+        found.append(("restarts", f"{words} → {facts.command} logs --level warning"))
+    if words := outdated(facts):
+        found.append(("version", f"{words} → {facts.command} gateway restart"))
+    return found
 
 
 def _headline(snapshot: Mapping[str, Any]) -> str:
@@ -184,8 +240,17 @@ def _between_lives(facts: Facts) -> Status:
     words = "it is starting."
     if facts.last_exit and facts.last_exit.get("restarted"):
         ago = span(facts.now - float(facts.last_exit["at"]))
-        words = f"the worker ended {ago} ago ({facts.last_exit['how']}) and is being started again."
-    return Status(State.DEGRADED, (_first(State.DEGRADED, words),))
+        words = f"the worker ended {ago} ago ({facts.last_exit['how']}) and is {_again(facts)}."
+    return Status(State.DEGRADED, (_first(State.DEGRADED, words), *_about_process(facts)))
+
+
+def _again(facts: Facts) -> str:
+    """When the next start is, and how to have it now."""
+    at = float((facts.last_exit or {}).get("next_start_at", 0.0))
+    if at - facts.now < 1:
+        return "being started again"
+    when = f"{_clock(at, '%H:%M:%S')}, in {span(at - facts.now)}"
+    return f"started again at {when}; now: {facts.command} gateway restart"
 
 
 def _heart_stopped(facts: Facts, beat: Beat, age: float) -> Status:
@@ -207,7 +272,18 @@ def _absent(facts: Facts) -> Status:
     )
     if facts.beat is None and facts.last_exit is None:
         lines = lines[:2]
-    return Status(State.NOT_RUNNING, tuple(lines))
+    if facts.platforms:
+        names = ", ".join(facts.platforms)
+        lines = (*lines, f"  Until then nobody is heard on {names}.")
+    return Status(State.NOT_RUNNING, tuple(lines), is_dead=bool(facts.platforms) and has_died(facts))
+
+
+def has_died(facts: Facts) -> bool:
+    """Whether a gateway that was here ended, and not because somebody asked for it."""
+    if facts.beat is None and facts.last_exit is None:
+        return False
+    is_recorded = facts.beat is None or _ended_since(facts.beat, facts.last_exit)
+    return not is_recorded or (facts.last_exit or {}).get("kind") != "asked"
 
 
 def _how_it_ended(facts: Facts) -> str:
@@ -236,5 +312,5 @@ def _first(state: State, words: str) -> str:
     return f"{_MARKS[state]} Gateway is {state}: {words}"
 
 
-def _clock(at: float) -> str:
-    return time.strftime("%H:%M", time.localtime(at))
+def _clock(at: float, form: str = "%H:%M") -> str:
+    return time.strftime(form, time.localtime(at))

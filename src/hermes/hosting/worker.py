@@ -20,6 +20,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
 from hermes.hosting import paths, processes, sd_notify
+from hermes.hosting.build import Build, installed
 from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.logs import Logs
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED
@@ -68,7 +69,8 @@ class WorkerOptions:
     """What ``serve`` is handed. ``safe_reason`` not empty: start with platforms paused and say why.
 
     ``redactor`` hides secrets in the log: teach it each one as it becomes known. ``kept_up_by`` is "" when nobody
-    starts the supervisor again. ``command`` is how `hermes` is typed here.
+    starts the supervisor again. ``command`` is how `hermes` is typed here. ``reload`` is set by a hang-up signal:
+    whoever serves reads the configuration again and clears it. ``build`` is the code that this process runs.
     """
 
     home: Path
@@ -80,6 +82,8 @@ class WorkerOptions:
     parent_pid: int = 0
     kept_up_by: str = ""
     command: str = "hermes"
+    reload: asyncio.Event = field(default_factory=asyncio.Event)
+    build: Build = Build("")
 
 
 Serve = Callable[[WorkerOptions, Callable[[], None]], Awaitable[int]]
@@ -154,8 +158,9 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
         parent_pid=parent_pid,
         kept_up_by=who_keeps_us_up(parent_pid),
         command=arguments.command,
+        build=installed(),
     )
-    _listen_for_signals(stop, has_parent=arguments.parent_fd >= 0)
+    _listen_for_signals(options, has_parent=arguments.parent_fd >= 0)
     if arguments.parent_fd >= 0:
         _hold_leash(arguments.parent_fd, stop)
     async with heart.beating():
@@ -164,6 +169,8 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
         await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
         if stop.is_requested:
             _say_stopping(stop)
+            if not stop.will_restart:
+                heart.stopping()
         if serving.done():
             asking.cancel()
             return serving.result()
@@ -205,12 +212,12 @@ def _feed_watchdog() -> None:
     sd_notify.send("WATCHDOG=1")
 
 
-def _listen_for_signals(stop: StopRequest, *, has_parent: bool) -> None:
-    loop = asyncio.get_running_loop()
+def _listen_for_signals(options: WorkerOptions, *, has_parent: bool) -> None:
+    loop, stop = asyncio.get_running_loop(), options.stop
     loop.add_signal_handler(signal.SIGTERM, stop.ask)
-    for number in (signal.SIGINT, signal.SIGHUP):
-        # A terminal sends these to us and to the parent; the parent's SIGTERM is the one we act on.
-        loop.add_signal_handler(number, (lambda: None) if has_parent else stop.ask)
+    # A terminal sends these two to us and to the parent; the parent's SIGTERM is the one by which we end.
+    loop.add_signal_handler(signal.SIGINT, (lambda: None) if has_parent else stop.ask)
+    loop.add_signal_handler(signal.SIGHUP, options.reload.set if has_parent else stop.ask)
 
 
 def _hold_leash(descriptor: int, stop: StopRequest) -> None:
@@ -240,6 +247,9 @@ def process_snapshot(options: WorkerOptions) -> dict[str, Any]:
         "safe_reason": options.safe_reason,
         "heartbeat_age": options.heartbeat.age(),
         "rss": processes.resident_bytes(os.getpid()) + processes.resident_bytes(options.parent_pid),
+        "version": options.build.version,
+        "commit": options.build.commit,
+        "code": options.build.folder,
     }
 
 

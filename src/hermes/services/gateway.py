@@ -16,7 +16,7 @@ from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.config import EMBEDDED, Config, ConfigWatch
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
-from hermes.core.keys import LOCAL
+from hermes.core.keys import LOCAL, AccountKey
 from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
@@ -94,8 +94,9 @@ class Gateway:
         with suppress(StoreIsDownError, TimeoutError):  # the troubles say so
             async with asyncio.timeout(STORE_SECONDS):
                 waiting = await self.db.read(_waiting)
+                await self.supervisor.recall_today()
         return {
-            "platforms": [state for state in self.supervisor.status() if state["account"] != LOCAL],
+            "platforms": [state for state in self.supervisor.status() if _is_outside(state["account"])],
             "model": self.models.status(),
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
@@ -108,6 +109,11 @@ class Gateway:
         if self.config.model.provider != EMBEDDED or not reason:
             return []
         return [f"the built-in model cannot answer: {reason.rstrip('.')}"]
+
+
+def _is_outside(account: str) -> bool:
+    """Whether people are reached there: the terminal's own platform is always there, whatever is configured of it."""
+    return AccountKey.parse(account).platform != LOCAL
 
 
 def _waiting(tx: Tx) -> dict[str, int]:

@@ -288,6 +288,20 @@ def open_requests(tx: Tx, platform: str) -> list[InboxRow]:
     )
 
 
+def arrived_counts(tx: Tx, *, since: float, before: float) -> dict[tuple[str, str], int]:
+    """How many events each (platform, account) brought in that time; what a command queued again is none."""
+    rows = tx.all(
+        """
+        SELECT platform, account, COUNT(*) FROM inbox
+        WHERE received_at >= :since AND received_at < :before AND id NOT LIKE '%.%' GROUP BY platform, account
+        """,
+        lambda *row: row,
+        since=since,
+        before=before,
+    )
+    return {(str(platform), str(account)): int(count) for platform, account, count in rows}
+
+
 def waiting_count(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM inbox WHERE (state = 'queued' OR state = 'acting' OR state = 'taken')"))
 

@@ -617,6 +617,21 @@ def counts(tx: Tx, *, since: float) -> dict[str, int]:
     return {str(state): int(count) for state, count in rows}
 
 
+def sent_counts(tx: Tx, *, since: float, before: float) -> dict[str, int]:
+    """How many rows each target was sent in that time, of those made up to an hour before it."""
+    rows = tx.all(
+        """
+        SELECT target, COUNT(*) FROM outbox WHERE created_at >= :made_since AND created_at < :before
+            AND state = 'sent' AND settled_at >= :since AND settled_at < :before GROUP BY target
+        """,
+        lambda *row: row,
+        made_since=since - 3600.0,
+        since=since,
+        before=before,
+    )
+    return {str(target): int(count) for target, count in rows}
+
+
 def waiting_count(tx: Tx) -> int:
     return int(tx.value("SELECT COUNT(*) FROM outbox WHERE (state = 'ready' OR state = 'unknown' OR state = 'parked')"))
 

@@ -2,8 +2,10 @@
 
 ``python stand_in.py MODE… -- (what the parent adds)``. Modes: ``steady``, ``crash`` (before it is ready, every
 time but in safe mode), ``exit=N`` (at the first life only), ``hang`` (the loop blocks once, after it is ready),
-``deaf`` (no control socket, request files only), ``stubborn`` (never ends when asked), ``replaced-from-inside``
-(types `hermes gateway run --replace` as the agent's terminal would, and kills that command's group when it drains).
+``deaf`` (no control socket, request files only), ``stubborn`` (never ends when asked), ``slow-end`` (drains for two
+seconds), ``replaced-from-inside`` (types `hermes gateway run --replace` as the agent's terminal would, and kills that
+command's group when it drains), ``crash-if=NAME`` (before it is ready, while this file is in the home), ``settles``
+(takes up its platforms and settles an event once there is a file ``resume``). A hang-up is noted in ``lives``.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def serving(modes: set[str]) -> Serve:
             file.write(f"{os.getpid()} {options.safe_reason}\n")
         if "config" in modes:
             raise ConfigError("the telegram token is a placeholder")
-        if "crash" in modes and not options.safe_reason:
+        crash_if = next((options.home / mode[9:] for mode in modes if mode.startswith("crash-if=")), None)
+        if ("crash" in modes and not options.safe_reason) or (crash_if is not None and crash_if.exists()):
             raise RuntimeError("cannot start")
         owner = locks.take(paths.owner_lock(str(options.home)), "gateway worker", 3.0)
         if owner is None:
@@ -66,10 +69,30 @@ async def live(options: WorkerOptions, ready: Callable[[], None], modes: set[str
             time.sleep(60)  # noqa: ASYNC251 - blocking the loop is what this mode is for
         if "replaced-from-inside" in modes:
             return await replaced_from_inside(options)
+        others = [asyncio.create_task(note_hang_up(options))]
+        if "settles" in modes:
+            others.append(asyncio.create_task(settle_when_told(options)))
         code = await options.stop.wait()
         if "stubborn" in modes:
             time.sleep(60)  # noqa: ASYNC251 - the same
+        if "slow-end" in modes:
+            await asyncio.sleep(2)
+        for task in others:
+            task.cancel()
         return code
+
+
+async def note_hang_up(options: WorkerOptions) -> None:
+    await options.reload.wait()
+    with (options.home / "lives").open("a") as file:
+        file.write("hang-up\n")
+
+
+async def settle_when_told(options: WorkerOptions) -> None:
+    while not (options.home / "resume").exists():  # noqa: ASYNC110 - another process makes it
+        await asyncio.sleep(0.02)
+    options.heartbeat.resumed()
+    options.heartbeat.settle()
 
 
 async def replaced_from_inside(options: WorkerOptions) -> int:

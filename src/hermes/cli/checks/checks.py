@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hermes.cli.support.client import GatewayClient, Standalone, load_config
+from hermes.cli.support.client import GatewayClient, Standalone, load_config, outside_platforms
 from hermes.core.access import DmPolicy
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
@@ -42,7 +42,7 @@ class Finding:
 
 def examine(home: Path, command: str) -> list[Finding]:
     loaded = load_config(home)
-    facts = lifecycle.look(home, command)
+    facts = lifecycle.look(home, command, lambda: outside_platforms(loaded.config))
     findings = [home_check(home), config_check(loaded), *platforms_check(find_platforms().broken, facts)]
     if inspect_home(home).whose is Whose.FOREIGN:
         findings += _outside_checks(home, loaded, command, facts)
@@ -157,9 +157,8 @@ def people_check(store: Store, config: Config, command: str = "hermes") -> Findi
     words = ", ".join(count(number, role) for role, number in sorted(roles.items())) or "nobody has written yet"
     deaf = [
         name
-        for name, accounts in config.platforms.items()
-        if any(account.is_mentioned and account.is_ready for account in accounts.values())
-        and not any(account.access.admits_somebody for account in accounts.values())
+        for name in outside_platforms(config)
+        if not any(account.access.admits_somebody for account in config.platforms[name].values())
     ]
     by_code = [
         name
@@ -271,12 +270,20 @@ def service_check(facts: status.Facts) -> Finding:
     judged = status.judge(facts)
     words = judged.lines[0].partition(": ")[2]
     match judged.state:
+        case status.State.NOT_RUNNING if facts.platforms:
+            unheard = f"Nobody is heard on {', '.join(facts.platforms)}"
+            return Finding("service", "trouble", f"not running: {words} {unheard} → {facts.command} gateway run")
         case status.State.NOT_RUNNING:
             return Finding("service", "hint", f"not running: {words} → {facts.command} gateway run")
         case status.State.STALLED | status.State.DEGRADED:
-            cures = tuple(status.cures(facts.snapshot or {}))
-            return Finding("service", "trouble", f"{judged.state.value}: {words}", cures)
+            return Finding("service", "trouble", f"{judged.state.value}: {words}", _cures(facts))
         case _ if facts.snapshot is not None and not facts.snapshot.get("kept_up_by"):
-            return Finding("service", "hint", "runs by hand: a reboot ends it")
+            return Finding("service", "hint", "runs by hand: a reboot ends it", _cures(facts))
         case _:
-            return Finding("service", "good", words)
+            cures = _cures(facts)
+            return Finding("service", "hint" if cures else "good", words, cures)
+
+
+def _cures(facts: status.Facts) -> tuple[str, ...]:
+    of_process = [words for _, words in status.cures_of_process(facts)]
+    return (*status.cures(facts.snapshot or {}), *of_process)

@@ -29,6 +29,7 @@ from hermes.hosting.control.client import GatewayIsDownError, OnEvent
 if TYPE_CHECKING:
     import asyncio
 
+    from hermes.config import Config
     from hermes.hosting.control.server import Handler
 
     Opened = AbstractAsyncContextManager[Mapping[str, Handler]]
@@ -51,6 +52,7 @@ __all__ = [
     "home_folder",
     "is_listening",
     "load_config",
+    "outside_platforms",
     "refuse_foreign",
     "working_folder",
 ]
@@ -264,6 +266,15 @@ def load_config(home: Path) -> Any:
     from hermes.services.adapters.registry import find_platforms
 
     return load(home, os.environ, working_folder(home), tuple(find_platforms().manifests.values()))
+
+
+def outside_platforms(config: Config) -> list[str]:
+    """Platforms that somebody set up and that only a running gateway hears. The terminal's own is none of them."""
+    return [
+        name
+        for name, accounts in config.platforms.items()
+        if name != LOCAL and any(account.is_mentioned and account.is_ready for account in accounts.values())
+    ]
 
 
 def working_folder(home: Path) -> Path:

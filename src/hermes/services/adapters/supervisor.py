@@ -10,8 +10,9 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, time
 from enum import StrEnum
 from typing import Any
 
@@ -35,8 +36,8 @@ from hermes.core.ports import Adapter, Clock, Emit
 from hermes.services.adapters.registry import import_adapter, missing_package
 from hermes.services.http import ProxyRules, make_session
 from hermes.services.time_zone import zone_of
-from hermes.store import people
-from hermes.store.db import Database
+from hermes.store import inbox, outbox, people
+from hermes.store.db import Database, Tx
 
 log = logging.getLogger(__name__)
 
@@ -93,11 +94,17 @@ class _SupervisedAccount:
     short_runs: int = 0
     reconnects: int = 0
     frames_this_run: int = 0
+
+
+@dataclass(slots=True)
+class _Traffic:
+    """What an account took in and sent out: today, and since this process began."""
+
+    day: str = ""
     arrived: int = 0
     delivered: int = 0
     arrived_in_all: int = 0
     delivered_in_all: int = 0
-    day: str = ""
 
 
 class Supervisor:
@@ -128,6 +135,10 @@ class Supervisor:
         self._on_signed_out = on_signed_out
         self._on_change = on_change
         self._accounts: dict[AccountKey, _SupervisedAccount] = {}
+        self._traffic: dict[AccountKey, _Traffic] = {}
+        self._started_at = clock.now()
+        self._earlier: dict[AccountKey, _Traffic] | None = None  # of the day on which this process began
+        self._resumed: set[AccountKey] = set()  # by hand, while the others are held back
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
         self._telling: set[asyncio.Future[None]] = set()
@@ -158,17 +169,18 @@ class Supervisor:
         return account.capabilities if account is not None else None
 
     def arrived(self, key: AccountKey, count: int) -> None:
-        if (account := self._accounts.get(key)) is not None:
-            self._turn_day(account)
-            account.arrived += count
-            account.arrived_in_all += count
+        if key in self._accounts:
+            traffic = self._traffic_of(key)
+            traffic.arrived += count
+            traffic.arrived_in_all += count
 
     def delivered(self, target: Target) -> None:
-        account = self._accounts.get(AccountKey(target.platform, target.account))
+        key = AccountKey(target.platform, target.account)
+        account = self._accounts.get(key)
         if account is not None:
-            self._turn_day(account)
-            account.delivered += 1
-            account.delivered_in_all += 1
+            traffic = self._traffic_of(key)
+            traffic.delivered += 1
+            traffic.delivered_in_all += 1
             if account.sends_are_refused:
                 account.sends_are_refused = False
                 self._change(account, Link.CONNECTED, "")
@@ -186,7 +198,10 @@ class Supervisor:
         return [self._status_of(account) for account in self._accounts.values()]
 
     def _status_of(self, account: _SupervisedAccount) -> dict[str, Any]:
-        self._turn_day(account)
+        traffic = self._traffic_of(account.key)
+        earlier = (self._earlier or {}).get(account.key, _Traffic())
+        if earlier.day != traffic.day:
+            earlier = _Traffic()
         age = None if account.last_frame is None else max(0.0, self._clock.monotonic() - account.last_frame)
         return {
             "account": str(account.key),
@@ -194,10 +209,10 @@ class Supervisor:
             "since": account.since,
             "last_frame_age": age,
             "quiet_after": self._silence_of(account),
-            "in_today": account.arrived,
-            "out_today": account.delivered,
-            "in_total": account.arrived_in_all,
-            "out_total": account.delivered_in_all,
+            "in_today": earlier.arrived + traffic.arrived,
+            "out_today": earlier.delivered + traffic.delivered,
+            "in_total": traffic.arrived_in_all,
+            "out_total": traffic.delivered_in_all,
             "reconnects": account.reconnects,
             "note": account.reason or _routine(account),
             "cure": _cure(account),
@@ -207,10 +222,25 @@ class Supervisor:
         """How long nothing may be heard. Asked each time: a platform may tell how long it will be silent."""
         return account.adapter.capabilities.silence_seconds if account.adapter else UNKNOWN_SILENCE_SECONDS
 
-    def _turn_day(self, account: _SupervisedAccount) -> None:
-        today = datetime.fromtimestamp(self._clock.now(), zone_of(self._config().timezone)).date().isoformat()
-        if account.day != today:
-            account.day, account.arrived, account.delivered = today, 0, 0
+    async def recall_today(self) -> None:
+        """Count what this day brought before this process began. Once; asked when somebody wants to see it."""
+        if self._earlier is None:
+            now = self._now()
+            midnight = datetime.combine(now.date(), time.min, now.tzinfo).timestamp()
+            found = await self._db.read(_traffic_between, since=midnight, before=self._started_at)
+            for traffic in found.values():
+                traffic.day = now.date().isoformat()
+            self._earlier = found
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now(), zone_of(self._config().timezone))
+
+    def _traffic_of(self, key: AccountKey) -> _Traffic:
+        traffic = self._traffic.setdefault(key, _Traffic())
+        today = self._now().date().isoformat()
+        if traffic.day != today:
+            traffic.day, traffic.arrived, traffic.delivered = today, 0, 0
+        return traffic
 
     # Starting and stopping
 
@@ -246,7 +276,7 @@ class Supervisor:
         account = _SupervisedAccount(key, manifest, config, self._rules(manifest, config), since=self._clock.now())
         if config.missing:
             self._change(account, Link.INCOMPLETE, f"missing: {', '.join(config.missing)}")
-        elif self._paused_because and not manifest.always_on:
+        elif self._paused_because and not manifest.always_on and key not in self._resumed:
             self._change(account, Link.PAUSED, self._paused_because)
         else:
             account.task = asyncio.create_task(self._keep_up(account), name=f"account {key}")
@@ -282,6 +312,16 @@ class Supervisor:
         for account in list(self._accounts.values()):
             if account.state is Link.PAUSED:
                 self._accounts[account.key] = self._start(account.key, account.manifest, account.config)
+
+    def resume(self, key: AccountKey) -> None:
+        """Try this account now, whatever it waits for: a person asked. One that is connected stays as it is."""
+        self._resumed.add(key)
+        account = self._accounts.get(key)
+        if account is not None and account.state not in (Link.CONNECTED, Link.CONNECTING):
+            self._stop(account)
+            self._accounts[key] = self._start(key, account.manifest, account.config)
+        if not any(each.state is Link.PAUSED for each in self._accounts.values()):
+            self._paused_because = ""
 
     # Keeping one account up
 
@@ -435,6 +475,17 @@ class Supervisor:
         account.short_runs = 0 if has_held and account.frames_this_run else account.short_runs + 1
         step = steps[min(max(account.failures, account.short_runs - 1), len(steps) - 1)]
         return step * random.uniform(0.75, 1.25)
+
+
+def _traffic_between(tx: Tx, *, since: float, before: float) -> dict[AccountKey, _Traffic]:
+    found: dict[AccountKey, _Traffic] = {}
+    for (platform, account), count in inbox.arrived_counts(tx, since=since, before=before).items():
+        found.setdefault(AccountKey(platform, account), _Traffic()).arrived += count
+    for text, count in outbox.sent_counts(tx, since=since, before=before).items():
+        with suppress(ValueError):  # a damaged row
+            target = Target.parse(text)
+            found.setdefault(AccountKey(target.platform, target.account), _Traffic()).delivered += count
+    return found
 
 
 class _SilentError(UnreachableError):

@@ -7,6 +7,7 @@ import asyncio
 from hermes.config.edit import set_value
 from hermes.core.keys import MAIN, AccountKey
 from hermes.core.people import PersonRole
+from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.commands.base import CommandContext, command
 
 
@@ -40,6 +41,8 @@ async def platform(ctx: CommandContext) -> str:
         set_value, ctx.services.loaded(), _setting(account, "enabled"), "true" if verb == "resume" else "false"
     )
     await ctx.services.read_again()
+    if verb == "resume":
+        ctx.parts.get(Supervisor).resume(account)  # also one that is held back, or waits to try again
     form = ctx.words.PLATFORM_ON if verb == "resume" else ctx.words.PLATFORM_PAUSED
     told = form.format(account=account)
     return f"{told}\n{change.note}" if change.note else told

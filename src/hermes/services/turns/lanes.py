@@ -98,6 +98,12 @@ class Lanes:
         self._active: dict[str, _Active] = {}
         self._orphans = Orphans(db, "lanes", clock, owner)
         self._is_draining = False
+        self._interrupted = 0
+
+    @property
+    def interrupted(self) -> int:
+        """How many turns the drain left for the next process."""
+        return self._interrupted
 
     @property
     def is_draining(self) -> bool:
@@ -214,6 +220,7 @@ class Lanes:
             if active.task in unfinished and active.task is not None and not active.control.is_ending:
                 # What somebody has asked for before stands: after the restart it would go on though it was stopped.
                 active.control.reason = active.control.reason or StopReason.DRAIN
+                self._interrupted += bool(active.turn_id) and active.control.reason is StopReason.DRAIN
                 active.task.cancel()
         if unfinished:
             await asyncio.wait(unfinished, timeout=2)
