@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 LOCK_WAIT_SECONDS = 3.0
 GATEWAY_WAIT_SECONDS = 30.0
+SAY_AFTER_SECONDS = 1.0  # a command that works alone leaves sooner
 STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
 SENDS_DRAIN_SECONDS = 1.5
@@ -72,11 +73,16 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
 async def _own(setting: GatewayOptions) -> locks.Lock:
     """Become the owner of the home. A gateway waits out a command that works there alone; a command waits less."""
     path = paths.owner_lock(str(setting.home))
-    what, seconds = ("gateway", GATEWAY_WAIT_SECONDS) if setting.only is None else ("hermes command", LOCK_WAIT_SECONDS)
-    lock = await asyncio.to_thread(locks.take, path, what, seconds)
+    seconds = GATEWAY_WAIT_SECONDS if setting.only is None else LOCK_WAIT_SECONDS
+    lock = await asyncio.to_thread(locks.take, path, setting.owner_name, SAY_AFTER_SECONDS)
     if lock is None:
-        holder = locks.holder(path)
-        who = f"process {holder.pid}" if holder is not None and holder.pid else "another process"
+        holder = locks.holder(path) or locks.Holder()
+        log.warning("Home is in use", extra={"by": holder.describe(), "waiting_seconds": seconds})
+        setting.on_wait(f"{holder.describe()} holds the home; end it")
+        lock = await asyncio.to_thread(locks.take, path, setting.owner_name, seconds - SAY_AFTER_SECONDS)
+        setting.on_wait("")
+    if lock is None:
+        who = (locks.holder(path) or holder).describe()
         raise GatewayError(f"{setting.home} is in use by {who}. One process at a time owns a home; end that one first.")
     return lock
 

@@ -119,6 +119,7 @@ def _setting(options: WorkerOptions) -> GatewayOptions:
         redactor=options.redactor,
         paused_because=options.safe_reason,
         store_is_down=_DatabaseWait(options).goes_on,
+        on_wait=lambda reason: _tell_waiting(options, reason),
         set_log_level=logging.getLogger().setLevel,
         doors_first=True,
         # Another gateway has the database: end here, and let the supervisor find out when it is free again.
@@ -148,6 +149,12 @@ async def _ended(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):  # it is ours, and it was we who cancelled it
         await task
+
+
+def _tell_waiting(options: WorkerOptions, reason: str) -> None:
+    if reason:
+        _print([f"Home     {reason}."])
+    options.heartbeat.describe = lambda: (reason, 0)
 
 
 class _DatabaseWait:

@@ -91,6 +91,8 @@ class GatewayOptions:
     ``store_is_down`` is asked, with the reason, whether to wait for a database that does not answer at the start.
     ``restart`` lets the supervisor start the gateway anew; None where there is none.
     ``doors_first``: whoever opens the gateway opens its doors and then tells it to ``begin``.
+    ``owner_name`` is how the process calls itself to others that want the home; ``on_wait`` is told what the start
+    waits for, and '' when that is over.
     """
 
     home: Path
@@ -109,6 +111,8 @@ class GatewayOptions:
     store_limits: StoreLimits = field(default_factory=StoreLimits)
     set_log_level: Callable[[str], None] = lambda _: None
     doors_first: bool = False
+    owner_name: str = "gateway"
+    on_wait: Callable[[str], None] = lambda _: None
 
 
 class StartupContext:

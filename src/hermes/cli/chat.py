@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    with GatewayClient(home_folder(), Standalone.GATEWAY) as client:
+    with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()
         words = own_words(client.home)
         print(words.BANNER, flush=True)

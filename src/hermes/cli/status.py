@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, outside_platforms
+from hermes.cli.support.client import (
+    GatewayClient,
+    NothingIsStoredError,
+    Standalone,
+    home_folder,
+    load_config,
+    lone_owner,
+    outside_platforms,
+)
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
 from hermes.core.errors import GatewayError
@@ -51,13 +59,16 @@ def run(args: argparse.Namespace) -> int:
 def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
     loaded = load_config(home)
     config = loaded.config
+    in_use_by = lone_owner(home)  # before we look into the store ourselves
+    counts, trouble = _counts(home) if can_ask else (None, "")
     return {
         "home": str(home),
         "model_configured": f"{config.model.provider} / {config.model.default}",
         "model_failure": _model_failure(home, config),
         "store": "PostgreSQL" if config.database_url else "state.db",
         "store_bytes": store_bytes(home),
-        "counts": _counts(home) if can_ask else None,
+        "counts": counts,
+        "store_trouble": trouble,
         "accounts": {
             str(AccountKey(platform, name)): _account(account)
             for platform, accounts in config.platforms.items()
@@ -65,6 +76,7 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
             if account.is_mentioned
         },
         "config_problems": [str(problem) for problem in loaded.problems],
+        "in_use_by": in_use_by,
     }
 
 
@@ -73,9 +85,13 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
 
     counts = overview["counts"]
     rows = [f"home       {banner.short_home(overview['home'], os.path.expanduser('~'))}"]
+    if overview["in_use_by"]:
+        rows.append(f"in use     by {overview['in_use_by']}")
     size = f", {overview['store_bytes'] / 1_000_000:.1f} MB" if overview["store_bytes"] else ""
     held = f", {count(counts['sessions'], 'session')}" if counts else ""
     rows.append(f"store      {overview['store']}{size}{held}")
+    if overview["store_trouble"]:
+        rows.append(f"           cannot be opened: {overview['store_trouble']}")
     if counts and counts["dead_letters"]:
         rows.append(f"dead       {count(counts['dead_letters'], 'letter')} → {command_name()} send --dead")
     rows += [f"{name:<10} {words}" for name, words in overview["accounts"].items()]
@@ -117,11 +133,13 @@ def store_bytes(home: Path) -> int:
     return sum(path.stat().st_size for path in home.glob("*.db*") if path.is_file())
 
 
-def _counts(home: Path) -> dict[str, Any] | None:
-    """None when nothing is stored yet, or the one who has the store open does not answer."""
+def _counts(home: Path) -> tuple[dict[str, Any] | None, str]:
+    """None when nothing is stored yet or nothing could be read; then with the reason."""
     try:
         with GatewayClient(home, Standalone.STORE) as client:
             told: dict[str, Any] = client.ask("store.counts")
-            return told
-    except GatewayError:
-        return None
+            return told, ""
+    except NothingIsStoredError:
+        return None, ""
+    except GatewayError as error:
+        return None, str(error)

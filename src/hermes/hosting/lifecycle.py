@@ -118,7 +118,7 @@ def restart(home: Path, command: str) -> LifecycleResult:
     if not asked and not _restart_by_signal(home, before):
         return LifecycleResult("✗ The gateway does not answer, and its worker is not to be seen from here.", 1)
     if not processes.wait_until(lambda: _is_ready(home, began_wall), READY_SECONDS):
-        last = _last_exit(str(home))
+        last = last_exit(str(home))
         why = f" ({last['how']})" if last and float(last["at"]) >= began_wall and last["kind"] != "restart" else ""
         return LifecycleResult(
             f"✗ The gateway is not back after {READY_SECONDS:.0f} s{why}. Look: {command} gateway status", 1
@@ -163,7 +163,7 @@ def _interrupted(home: Path, since: float) -> int | None:
 def look(home: Path, command: str, platforms: Callable[[], Sequence[str]] = tuple) -> status.Facts:
     """Everything that can be known from outside, right now.
 
-    ``platforms`` names those that are set up; asked only when no gateway runs, since reading the settings takes a while.
+    ``platforms`` names those that are set up. Only asked when no gateway runs: reading the settings takes a while.
     """
     folder = str(home)
     heart = heartbeat.read(paths.heartbeat(folder))
@@ -175,7 +175,7 @@ def look(home: Path, command: str, platforms: Callable[[], Sequence[str]] = tupl
         snapshot=snapshot,
         is_held=is_held,
         beat=heartbeat.read(paths.heartbeat(folder)),
-        last_exit=_last_exit(folder),
+        last_exit=last_exit(folder),
         booted_at=processes.booted_at(),
         command=command,
         installed=build.installed(),
@@ -195,7 +195,8 @@ def _snapshot(home: Path, heart: heartbeat.Beat | None) -> dict[str, Any] | None
     return told if isinstance(told, dict) else None
 
 
-def _last_exit(home: str) -> dict[str, Any] | None:
+def last_exit(home: str) -> dict[str, Any] | None:
+    """What the supervisor wrote down when a worker last ended; None when there is nothing that can be read."""
     try:
         told = json.loads(Path(paths.last_exit(home)).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -30,6 +30,13 @@ class Holder:
         self.restart_signal = restart_signal
         self.is_stopping = is_stopping
 
+    def describe(self) -> str:
+        """Which process it is, for a person: ``hermes chat (process 4711)``."""
+        if not self.pid:
+            return "another process"
+        command = processes.hermes_command_of(self.pid) if self.is_here() else ""
+        return f"{command or self.what or 'a process'} (process {self.pid})"
+
     def is_here(self) -> bool:
         """Whether it is a process of this machine that we can see, and still the same one."""
         return processes.is_alive(self.pid, self.mark)

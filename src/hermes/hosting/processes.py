@@ -40,6 +40,27 @@ def is_alive(pid: int, mark: str) -> bool:
     return bool(fields) and fields[0] not in ("Z", "X") and mark in ("", fields[19])
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether it stands still until somebody lets it go on (Ctrl+Z, SIGSTOP): it answers nobody meanwhile."""
+    fields = _stat(pid)
+    return bool(fields) and fields[0] in ("T", "t")
+
+
+def hermes_command_of(pid: int) -> str:
+    """What was typed to start this process of ours, its command and verb alone; '' where the system does not say."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            words = file.read().split("\0")
+    except OSError:
+        return ""
+    names = [os.path.basename(word) for word in words]
+    if "hermes" not in names:
+        return ""
+    typed = [word for word in words[names.index("hermes") + 1 :] if word]
+    shown = typed[:1] if typed[:1] == ["-z"] else typed[:2]  # what was asked is nobody's business
+    return " ".join(["hermes", *(word for word in shown if word.isprintable())])[:80]
+
+
 def wait_until_gone(pid: int, mark: str, seconds: float) -> bool:
     return wait_until(lambda: not is_alive(pid, mark), seconds)
 

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import note
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.core.keys import LOCAL
-from hermes.hosting import heartbeat, locks, paths, processes
+from hermes.hosting import heartbeat, lifecycle, locks, paths, processes
 from hermes.hosting.control import client as control
-from hermes.hosting.control.client import GatewayIsDownError, OnEvent
+from hermes.hosting.control.client import GatewayIsDownError, GatewayIsStalledError, OnEvent
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,6 +39,11 @@ NOT_RUNNING = 3
 ANSWER_SECONDS = 5.0  # of silence: a gateway at work sends a sign of life every 2 s
 BACK_SECONDS = 15.0  # a worker that was killed is up again long before
 OWNER_SECONDS = 30.0  # another command that works alone here is let finish
+CHAT_SECONDS = 3.0  # a chat that works alone and was just opened begins to answer others
+SAY_AFTER_SECONDS = 1.5  # nobody waits longer without being told for what
+LOCKED_SECONDS = 1.0  # so long a command that works alone waits for a database that another program has locked
+CONNECT_SECONDS = 2.0  # and so long for a database server
+LONE_CHAT = "hermes chat"
 OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
@@ -48,14 +54,20 @@ LONGEST_TEXT = 5_000_000
 __all__ = [
     "NOT_RUNNING",
     "GatewayClient",
+    "NothingIsStoredError",
     "Standalone",
     "home_folder",
     "is_listening",
     "load_config",
+    "lone_owner",
     "outside_platforms",
     "refuse_foreign",
     "working_folder",
 ]
+
+
+class NothingIsStoredError(GatewayError):
+    """The home holds no store yet: the first start or the first message makes it."""
 
 
 class Standalone(Enum):
@@ -64,6 +76,7 @@ class Standalone(Enum):
     NEVER = "needs one"
     STORE = "opens the database"
     GATEWAY = "is a small gateway itself, with the local platform only"
+    CHAT = "is one too, stays open, and answers other commands meanwhile"
 
 
 class GatewayClient:
@@ -101,6 +114,10 @@ class GatewayClient:
                 return control.call(self.home, verb, args, patience, shown)
             except _ReaderIsGone:
                 raise BrokenPipeError from None
+            except GatewayIsStalledError:
+                if (chat := _lone_chat(self.home)) is not None:
+                    raise _held_by(chat) from None
+                raise
             except GatewayIsDownError:
                 self._forget()
                 if on_event is not None:
@@ -114,25 +131,24 @@ class GatewayClient:
         if self._inside is not None:
             return
         if control.is_running(self.home):
-            processes.wait_until(
-                lambda: is_listening(self.home) or works_out_of_reach(self.home) or not control.is_running(self.home),
-                BACK_SECONDS,
-            )
+            _wait_for_gateway(self.home)
             if control.is_running(self.home):
                 return
         if self._alone is Standalone.NEVER:
             raise GatewayIsDownError(f"The gateway is not running. Start it: {command_name()} gateway run")
+        refuse_foreign(self.home)
+        if _wait_for_owner(self.home):
+            return
         self._inside = self._open()
 
     def _open(self) -> InProcessGateway:
-        refuse_foreign(self.home)
-        processes.wait_until(lambda: locks.holder(paths.owner_lock(str(self.home))) is None, OWNER_SECONDS)
-        if (holder := locks.holder(paths.owner_lock(str(self.home)))) is not None:
-            raise GatewayError(
-                f"Another hermes command (process {holder.pid or 'unknown'}) works alone in this home. "
-                f"Any number can work at once while the gateway runs: {command_name()} gateway start"
-            )
-        opened = alone_gateway(self.home) if self._alone is Standalone.GATEWAY else alone_store(self.home)
+        match self._alone:
+            case Standalone.STORE:
+                opened = alone_store(self.home)
+            case Standalone.CHAT:
+                opened = alone_chat(self.home)
+            case _:
+                opened = alone_gateway(self.home)
         inside = InProcessGateway(self.home, opened)
         inside.start()
         return inside
@@ -205,6 +221,85 @@ def is_listening(home: Path) -> bool:
     return False
 
 
+def _wait_for_gateway(home: Path) -> None:
+    """Return when a gateway can be asked, or holds the home no longer. Raises what keeps it from starting."""
+    began, is_told = time.monotonic(), False
+    while control.is_running(home) and not is_listening(home) and not works_out_of_reach(home):
+        if reason := _why_it_waits(home):
+            raise GatewayError(reason)
+        waited = time.monotonic() - began
+        if waited >= BACK_SECONDS:
+            raise GatewayIsStalledError(
+                f"The gateway holds the home and has not answered for {BACK_SECONDS:.0f} s. "
+                f"Look: {command_name()} gateway status"
+            )
+        if waited >= SAY_AFTER_SECONDS and not is_told:
+            is_told = True
+            note(f"The gateway is starting. I wait up to {BACK_SECONDS:.0f} s for it.")
+        time.sleep(processes.LOOK_SECONDS)
+
+
+def _why_it_waits(home: Path) -> str:
+    """Why a gateway that does not answer will not do so soon, with what to type; '' where nothing is known of it."""
+    seen, last = heartbeat.read(paths.heartbeat(str(home))), lifecycle.last_exit(str(home))
+    if seen is not None and seen.doing and not seen.ready_at and processes.is_alive(seen.pid, ""):
+        return f"The gateway cannot start: {seen.doing.rstrip('.')}. It keeps trying. Look: {command_name()} doctor"
+    if last is None or not last.get("restarted") or (seen is not None and seen.at > float(last["at"])):
+        return ""
+    again_at = float(last.get("next_start_at", 0.0))
+    if again_at - time.time() < SAY_AFTER_SECONDS:
+        return ""
+    when = time.strftime("%H:%M:%S", time.localtime(again_at))
+    return (
+        f"The gateway could not start ({last['how']}) and tries again at {when}. "
+        f"Now: {command_name()} gateway restart     Why: {command_name()} logs"
+    )
+
+
+def _wait_for_owner(home: Path) -> bool:
+    """Wait until no other command works alone in the home. True: a chat does, and it answers for it."""
+    path, began, is_told = paths.owner_lock(str(home)), time.monotonic(), False
+    while (holder := locks.holder(path)) is not None:
+        if holder.what == LONE_CHAT and is_listening(home) and not processes.is_stopped(holder.pid):
+            return True
+        waited = time.monotonic() - began
+        patience = CHAT_SECONDS if holder.what == LONE_CHAT else OWNER_SECONDS
+        if waited >= patience or processes.is_stopped(holder.pid):
+            raise _held_by(holder)
+        if waited >= SAY_AFTER_SECONDS and not is_told and holder.what != LONE_CHAT:
+            is_told = True
+            note(f"{holder.describe()} works alone in this home. I wait up to {OWNER_SECONDS:.0f} s for its end.")
+        time.sleep(processes.LOOK_SECONDS)
+    return False
+
+
+def _lone_chat(home: Path) -> locks.Holder | None:
+    holder = locks.holder(paths.owner_lock(str(home)))
+    return holder if holder is not None and holder.what == LONE_CHAT else None
+
+
+def _held_by(holder: locks.Holder) -> GatewayError:
+    if processes.is_stopped(holder.pid):
+        return GatewayError(
+            f"{holder.describe()} holds this home and is stopped. "
+            f"Let it go on with `fg` where it was started, or end it: kill -9 {holder.pid}"
+        )
+    return GatewayError(
+        f"{holder.describe()} works alone in this home. "
+        f"Any number can work at once while the gateway runs: {command_name()} gateway start"
+    )
+
+
+def lone_owner(home: Path) -> str:
+    """Which command works alone in the home, in words; '' when none does, or a gateway has it."""
+    holder = locks.holder(paths.owner_lock(str(home)))
+    if holder is None or "gateway" in holder.what:
+        return ""
+    if processes.is_stopped(holder.pid):
+        return f"{holder.describe()}, which is stopped → `fg` where it was started, or kill -9 {holder.pid}"
+    return holder.describe()
+
+
 def works_out_of_reach(home: Path) -> bool:
     """Whether a gateway is well and its socket just cannot be reached from here (another container): it is asked by
     request files, without waiting for the socket. One that is being started or was killed does not count."""
@@ -219,17 +314,35 @@ def works_out_of_reach(home: Path) -> bool:
 
 
 @asynccontextmanager
-async def alone_gateway(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
+async def alone_chat(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
+    """One that stays open: other commands ask it over the socket, as they would ask a gateway."""
+    from hermes.hosting.control.server import ControlServer
+
+    async with alone_gateway(home, LONE_CHAT) as verbs, ControlServer(home, verbs).listening():
+        yield verbs
+
+
+@asynccontextmanager
+async def alone_gateway(home: Path, owner_name: str = "hermes command") -> AsyncIterator[Mapping[str, Handler]]:
     from hermes.app.lifespan import GatewayOptions, open_gateway
     from hermes.core.secret import Redactor
     from hermes.hosting.control.handlers.gateway import verbs_of
     from hermes.hosting.logs import Logs
+    from hermes.store.db import StoreLimits
     from hermes.store.home import make_home
 
     make_home(home)
     redactor = Redactor()
     with Logs.open(str(home), redactor, console=False):
-        setting = GatewayOptions(home, os.environ, working_folder(home), redactor=redactor, only=frozenset({LOCAL}))
+        setting = GatewayOptions(
+            home,
+            os.environ,
+            working_folder(home),
+            redactor=redactor,
+            only=frozenset({LOCAL}),
+            store_limits=StoreLimits(busy_seconds=LOCKED_SECONDS, connect_seconds=CONNECT_SECONDS),
+            owner_name=owner_name,
+        )
         async with open_gateway(setting) as gateway:
             yield verbs_of(gateway)
 
@@ -239,17 +352,19 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     from hermes.hosting.control.handlers.access import StandingVerbs
     from hermes.hosting.control.handlers.store import StoreVerbs
     from hermes.services.clock import SystemClock
+    from hermes.store.db import StoreLimits
     from hermes.store.open import open_database
 
     config = load_config(home).config
     where = config.database_url or home / "state.db"
     if isinstance(where, Path) and not where.exists():
-        raise GatewayError(f"Nothing is stored in {home} yet.")
+        raise NothingIsStoredError(f"Nothing is stored in {home} yet.")
     lock = locks.take(paths.owner_lock(str(home)), "hermes command")
     if lock is None:
         raise GatewayIsDownError("Another process has just taken the home.")
     try:
-        db = await open_database(where)
+        limits = StoreLimits(busy_seconds=LOCKED_SECONDS, connect_seconds=CONNECT_SECONDS)
+        db = await open_database(where, limits=limits)
         try:
             clock = SystemClock()
             standing = StandingVerbs(home, db, clock, lambda: config).mapping()
