@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 LOCK_WAIT_SECONDS = 3.0
 GATEWAY_WAIT_SECONDS = 30.0
+LOCK_BITE_SECONDS = 0.25
 SAY_AFTER_SECONDS = 1.0  # a command that works alone leaves sooner
 STORE_RETRY_SECONDS = 0.5
 TURNS_DRAIN_SECONDS = 3.5
@@ -79,7 +81,9 @@ async def _own(setting: GatewayOptions) -> locks.Lock:
         holder = locks.holder(path) or locks.Holder()
         log.warning("Home is in use", extra={"by": holder.describe(), "waiting_seconds": seconds})
         setting.on_wait(f"{holder.describe()} holds the home; end it")
-        lock = await asyncio.to_thread(locks.take, path, setting.owner_name, seconds - SAY_AFTER_SECONDS)
+        deadline = time.monotonic() + seconds - SAY_AFTER_SECONDS
+        while lock is None and time.monotonic() < deadline:  # in bites: a thread that waits cannot be cancelled
+            lock = await asyncio.to_thread(locks.take, path, setting.owner_name, LOCK_BITE_SECONDS)
         setting.on_wait("")
     if lock is None:
         who = (locks.holder(path) or holder).describe()

@@ -9,6 +9,7 @@ import json
 import time
 
 STOPPING = "stopping"  # what a worker says it is doing while it drains
+RESTARTING = "restarting"  # the same, when it is started anew afterwards
 SIZE = 512  # one fixed block, rewritten in place: no space is needed on a full disk
 
 

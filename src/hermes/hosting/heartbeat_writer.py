@@ -46,10 +46,10 @@ class Heartbeat:
         self._now.ready_at = time.time()
         self._beat()
 
-    def stopping(self) -> None:
-        """Say from now on that the worker drains: a supervisor that is started meanwhile waits for its end."""
+    def draining(self, doing: str) -> None:
+        """Say from now on that the worker ends: it answers nobody any more, and a successor waits for it."""
         waiting = self._now.waiting
-        self.describe = lambda: (heartbeat.STOPPING, waiting)
+        self.describe = lambda: (doing, waiting)
         self._beat()
 
     def resumed(self) -> None:

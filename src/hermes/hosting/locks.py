@@ -31,11 +31,11 @@ class Holder:
         self.is_stopping = is_stopping
 
     def describe(self) -> str:
-        """Which process it is, for a person: ``hermes chat (process 4711)``."""
+        """Which process it is, for a person: ``another hermes (process 4711: sessions list)``."""
         if not self.pid:
             return "another process"
         command = processes.hermes_command_of(self.pid) if self.is_here() else ""
-        return f"{command or self.what or 'a process'} (process {self.pid})"
+        return f"another hermes (process {self.pid}: {command or self.what.removeprefix('hermes ')})"
 
     def is_here(self) -> bool:
         """Whether it is a process of this machine that we can see, and still the same one."""

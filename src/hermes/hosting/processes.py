@@ -47,7 +47,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def hermes_command_of(pid: int) -> str:
-    """What was typed to start this process of ours, its command and verb alone; '' where the system does not say."""
+    """What was typed after `hermes` to start this process, its command and verb alone; '' where nothing says so."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
             words = file.read().split("\0")
@@ -58,7 +58,7 @@ def hermes_command_of(pid: int) -> str:
         return ""
     typed = [word for word in words[names.index("hermes") + 1 :] if word]
     shown = typed[:1] if typed[:1] == ["-z"] else typed[:2]  # what was asked is nobody's business
-    return " ".join(["hermes", *(word for word in shown if word.isprintable())])[:80]
+    return " ".join(word for word in shown if word.isprintable())[:80] or "chat"
 
 
 def wait_until_gone(pid: int, mark: str, seconds: float) -> bool:

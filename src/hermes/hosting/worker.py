@@ -21,6 +21,7 @@ from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
 from hermes.hosting import paths, processes, sd_notify
 from hermes.hosting.build import Build, installed
+from hermes.hosting.heartbeat import RESTARTING, STOPPING
 from hermes.hosting.heartbeat_writer import Heartbeat
 from hermes.hosting.logs import Logs
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED
@@ -169,8 +170,7 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
         await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
         if stop.is_requested:
             _say_stopping(stop)
-            if not stop.will_restart:
-                heart.stopping()
+            heart.draining(RESTARTING if stop.will_restart else STOPPING)
         if serving.done():
             asking.cancel()
             return serving.result()

@@ -44,6 +44,8 @@ SAY_AFTER_SECONDS = 1.5  # nobody waits longer without being told for what
 LOCKED_SECONDS = 1.0  # so long a command that works alone waits for a database that another program has locked
 CONNECT_SECONDS = 2.0  # and so long for a database server
 LONE_CHAT = "hermes chat"
+TRIES = 3
+STEADY_SECONDS = 2.0  # one who answered for so long did not end at once
 OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
@@ -104,8 +106,10 @@ class GatewayClient:
         sign of life. On the socket 5 s of silence mean that the gateway is stalled.
         """
         args, shown = _sendable(args or {}), _guard_output(on_event)
-        for _ in range(3):
+        tries = 0
+        while tries < TRIES:
             self.connect()
+            began = time.monotonic()
             try:
                 if self._inside is not None:
                     return self._inside.ask(verb, args, shown)
@@ -119,6 +123,7 @@ class GatewayClient:
                     raise _held_by(chat) from None
                 raise
             except GatewayIsDownError:
+                tries = tries + 1 if time.monotonic() - began < STEADY_SECONDS else 1
                 self._forget()
                 if on_event is not None:
                     on_event({"kind": "again"})
@@ -268,7 +273,7 @@ def _wait_for_owner(home: Path) -> bool:
             raise _held_by(holder)
         if waited >= SAY_AFTER_SECONDS and not is_told and holder.what != LONE_CHAT:
             is_told = True
-            note(f"{holder.describe()} works alone in this home. I wait up to {OWNER_SECONDS:.0f} s for its end.")
+            note(f"{_as_subject(holder)} works alone in this home. I wait up to {OWNER_SECONDS:.0f} s for its end.")
         time.sleep(processes.LOOK_SECONDS)
     return False
 
@@ -281,13 +286,18 @@ def _lone_chat(home: Path) -> locks.Holder | None:
 def _held_by(holder: locks.Holder) -> GatewayError:
     if processes.is_stopped(holder.pid):
         return GatewayError(
-            f"{holder.describe()} holds this home and is stopped. "
+            f"{_as_subject(holder)} holds this home and is stopped. "
             f"Let it go on with `fg` where it was started, or end it: kill -9 {holder.pid}"
         )
     return GatewayError(
-        f"{holder.describe()} works alone in this home. "
+        f"{_as_subject(holder)} works alone in this home. "
         f"Any number can work at once while the gateway runs: {command_name()} gateway start"
     )
+
+
+def _as_subject(holder: locks.Holder) -> str:
+    words = holder.describe()
+    return words[0].upper() + words[1:]
 
 
 def lone_owner(home: Path) -> str:
@@ -306,6 +316,8 @@ def works_out_of_reach(home: Path) -> bool:
     seen = heartbeat.read(paths.heartbeat(str(home)))
     owner = locks.holder(paths.owner_lock(str(home)))
     if seen is None or owner is None or not seen.ready_at or seen.pid != owner.pid:
+        return False
+    if seen.doing in (heartbeat.STOPPING, heartbeat.RESTARTING):
         return False
     return seen.age(time.time(), time.monotonic()) < FRESH_SECONDS
 

@@ -47,7 +47,7 @@ def as_typed(text: str) -> str:
     """What another part says to type (``Look: hermes people list``), as it can be typed here."""
     from hermes.cli.commands import COMMANDS  # who imports us when there is something to say
 
-    return re.sub(rf"(?<![\w./-])hermes (?=(?:{'|'.join(COMMANDS)})\b)", lambda _: f"{command_name()} ", text)
+    return re.sub(rf"(?<![\w./-])(?<!-m )hermes (?=(?:{'|'.join(COMMANDS)})\b)", lambda _: f"{command_name()} ", text)
 
 
 def _ours() -> list[Path]:

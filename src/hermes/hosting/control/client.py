@@ -19,6 +19,7 @@ from hermes.core.errors import GatewayError
 from hermes.hosting import locks, paths
 
 ANSWER_SECONDS = 5.0
+LOOK_SECONDS = 0.25
 LONGEST_ADDRESS = 100  # the system's limit is 108 bytes, on some systems 104
 
 OnEvent = Callable[[Mapping[str, Any]], None]
@@ -148,10 +149,18 @@ def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_even
     stem = os.path.join(paths.requests(home), secrets.token_hex(8))
     paths.write_private(f"{stem}.json", json.dumps(request))
     deadline = time.monotonic() + timeout
+    taker, looked_at = "", 0.0
     try:
         while not os.path.exists(f"{stem}.answer"):
-            if time.monotonic() >= deadline:
+            now = time.monotonic()
+            if now >= deadline:
                 raise _stalled(timeout)
+            if now - looked_at >= LOOK_SECONDS and not os.path.exists(f"{stem}.json"):
+                # Taken by a process that may end before it has answered; its successor knows nothing of the request.
+                looked_at, owner = now, _owner(home)
+                if taker not in ("", owner) and not os.path.exists(f"{stem}.answer"):
+                    raise GatewayIsDownError("The gateway ended before it had answered.")
+                taker = owner
             time.sleep(0.02)
         with open(f"{stem}.answer", encoding="utf-8") as file:
             answers = [json.loads(row) for row in file if row.strip()]
@@ -163,6 +172,12 @@ def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_even
     for told in answers:
         _take(told, answer, on_event)
     return answer.result
+
+
+def _owner(home: str) -> str:
+    """Which process owns the home, by what it wrote down."""
+    holder = locks.holder(paths.owner_lock(home))
+    return f"{holder.pid} {holder.mark}" if holder is not None else "nobody"
 
 
 def _stalled(timeout: float) -> GatewayIsStalledError:

@@ -47,3 +47,8 @@ def test_only_the_command_is_rewritten(monkeypatch: pytest.MonkeyPatch) -> None:
         "~/.hermes is hermes-agent's; another hermes command says: ./scripts/hermes doctor, or `./scripts/hermes setup`"
     )
     assert as_typed(told) == as_typed(here) == here
+
+
+def test_a_command_that_names_its_python_is_not_rewritten_again() -> None:
+    here = "Restart it: /opt/venv/bin/python -m hermes gateway restart"
+    assert as_typed(here) == here
