@@ -164,3 +164,15 @@ async def test_keys_are_forgotten_only_when_they_are_old(database: Database) -> 
     assert await database.alone(inbox.forget_keys, before=NOW + 50) == 1
     accepted = await database.write(inbox.accept, [incoming(keys=("old",)), incoming(keys=("new",))], now=NOW + 101)
     assert [each.is_new for each in accepted] == [True, False]
+
+
+async def test_what_arrived_within_a_time_is_counted_by_account(database: Database) -> None:
+    events = [incoming(event_id=f"ev_{number}") for number in range(3)]
+    await database.write(inbox.accept, events[:1], now=NOW - 10)
+    await database.write(inbox.accept, events[1:], now=NOW)
+    await database.write(inbox.accept, [incoming(event_id="ev_1.0")], now=NOW)  # what a command queued again
+    found = await database.read(inbox.arrived_counts, since=NOW - 5, before=NOW + 1)
+    assert found == {(events[0].platform, events[0].account): 2}
+    assert await database.read(inbox.arrived_counts, since=NOW - 50, before=NOW) == {
+        (events[0].platform, events[0].account): 1
+    }

@@ -270,3 +270,11 @@ async def test_letters_written_while_others_leave_all_leave_once(database: Datab
     async with asyncio.timeout(20):
         await asyncio.gather(write(), send("inc_1"), send("inc_2"))
     assert sent == [f"ob_{number:03}" for number in range(count)]
+
+
+async def test_what_was_sent_within_a_time_is_counted_by_target(database: Database) -> None:
+    await open_target(database, letter(row_id="ob_a"), letter(row_id="ob_b"))
+    await database.write(outbox.record_sent, "ob_a", message_id="55", note="", now=NOW + 1)
+    assert await database.read(outbox.sent_counts, since=NOW, before=NOW + 5) == {TARGET: 1}
+    assert await database.read(outbox.sent_counts, since=NOW + 2, before=NOW + 5) == {}
+    assert await database.read(outbox.sent_counts, since=NOW - 9, before=NOW + 1) == {}

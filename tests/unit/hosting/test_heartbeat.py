@@ -67,3 +67,11 @@ async def test_a_loop_that_hangs_does_not_beat(tmp_path: Path) -> None:
         seen = beat.read(paths.heartbeat(str(tmp_path)))
         assert seen is not None
         assert seen.age(time.time(), time.monotonic()) > 1.2
+
+
+def test_a_beat_of_a_newer_version_is_read_by_an_older_one(tmp_path: Path) -> None:
+    path = tmp_path / "heartbeat"
+    path.write_bytes(beat.encode(beat.Beat(7, 1.0, 2.0)).replace(b'{"pid"', b'{"later": 1, "pid"'))
+    seen = beat.read(str(path))
+    assert seen is not None
+    assert seen.pid == 7

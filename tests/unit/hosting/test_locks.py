@@ -48,3 +48,31 @@ def test_a_pid_that_was_given_out_again_is_another_process() -> None:
 
 def test_ancestors_reach_up_to_whoever_started_us() -> None:
     assert os.getppid() in processes.ancestors(os.getpid())
+
+
+def test_a_holder_that_is_about_to_end_says_so(tmp_path: Path) -> None:
+    path = str(tmp_path / "parent.lock")
+    lock = locks.take(path, "supervisor", restart_signal=10)
+    assert lock is not None
+    lock.stopping()
+    holder = locks.holder(path)
+    assert holder is not None
+    assert (holder.pid, holder.restart_signal, holder.is_stopping) == (os.getpid(), 10, True)
+    lock.release()
+    again = locks.take(path, "supervisor")
+    assert again is not None
+    holder = locks.holder(path)
+    assert holder is not None
+    assert (holder.restart_signal, holder.is_stopping) == (0, False), "what another wrote is gone"
+    again.release()
+
+
+def test_a_holder_is_described_by_its_command_and_never_by_what_it_was_asked(tmp_path: Path) -> None:
+    for typed, words in ((["-z", "a secret"], "-z"), (["sessions", "list", "--json"], "sessions list"), ([], "chat")):
+        with subprocess.Popen(
+            [sys.executable, "-c", "input()", "hermes", *typed], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert processes.wait_until(lambda pid=process.pid: bool(processes.hermes_command_of(pid)), 20.0)  # type: ignore[misc]
+            assert locks.Holder(process.pid, "").describe() == f"another hermes (process {process.pid}: {words})"
+            process.communicate(b"\n")
+    assert locks.Holder().describe() == "another process"

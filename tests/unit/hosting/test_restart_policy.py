@@ -84,3 +84,52 @@ def test_pauses_grow_up_to_a_minute() -> None:
 )
 def test_how_it_ended_is_told_in_words(ended: WorkerExit, kind: str, words: str) -> None:
     assert (ended.kind, ended.describe()) == (kind, words)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        WorkerExit(code=75),
+        WorkerExit(signal=9, ready_seconds=10.1),
+        WorkerExit(signal=9, ready_seconds=1.0, settled=True),
+    ],
+    ids=["a person asked for a restart", "it lived long enough", "it settled an event"],
+)
+def test_what_shows_that_a_start_works_ends_the_loop(ended: WorkerExit) -> None:
+    restarts = looping()
+    restarts.note(ended, 3.0)
+    assert not restarts.is_looping(3.0)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        WorkerExit(signal=9, ready_seconds=60.0, were_paused=True),
+        WorkerExit(signal=9),
+        WorkerExit(code=1, ready_seconds=2.0),
+    ],
+    ids=["its platforms were still paused", "killed before it was ready", "died just after it resumed them"],
+)
+def test_what_proves_nothing_leaves_the_loop(ended: WorkerExit) -> None:
+    restarts = looping()
+    restarts.note(ended, 3.0)
+    assert restarts.is_looping(3.0)
+
+
+def test_ends_that_nobody_asked_for_are_counted_for_an_hour() -> None:
+    restarts = RestartPolicy()
+    for ended in (WorkerExit(signal=9, ready_seconds=100.0), CRASH, WorkerExit(code=0), WorkerExit(code=78)):
+        restarts.note(ended, 0.0)
+    restarts.note(WorkerExit(signal=9), 1800.0)
+    assert restarts.ages(1800.0) == [1800.0, 1800.0, 0.0]
+    restarts.note(WorkerExit(signal=9), 3700.0)
+    assert restarts.ages(3700.0) == [1900.0, 0.0]
+    restarts.note(WorkerExit(code=75), 3701.0)
+    assert restarts.ages(3701.0) == []
+
+
+def looping() -> RestartPolicy:
+    restarts = RestartPolicy()
+    for now in (0.0, 1.0, 2.0):
+        restarts.note(CRASH, now)
+    return restarts

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from hermes.core.durations import span
+from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
-from hermes.hosting.status import Facts, State, judge
+from hermes.hosting.status import Facts, State, judge, outdated
 
 NOW = time.mktime((2026, 5, 1, 12, 0, 0, 0, 0, -1))
 STEADY = 5000.0
@@ -94,6 +95,86 @@ def test_paused_platforms_are_told_with_their_reason() -> None:
     status = judge(facts(snapshot=snapshot(safe_reason="3 starts in a row went wrong"), is_held=True))
     assert status.state is State.DEGRADED
     assert "platforms are paused, since 3 starts in a row went wrong" in status.lines[0]
+
+
+def test_a_pause_says_until_when_and_how_to_end_it() -> None:
+    told = snapshot(safe_reason="3 starts in a row went wrong", paused_until=NOW + 42)
+    status = judge(facts(snapshot=told, is_held=True))
+    assert "platforms are paused until 12:00:42, since 3 starts in a row went wrong" in status.lines[0]
+    assert "  paused     try the platforms now → hermes gateway restart, or /platform resume NAME" in status.lines
+
+
+def crashes(number: int, **changes: Any) -> dict[str, Any]:
+    ends = [NOW - 5 * (number - each) for each in range(number)]
+    return {
+        "at": NOW - 5,
+        "kind": "killed",
+        "how": "killed by signal 9",
+        "restarted": True,
+        "unasked_ends": ends,
+    } | changes
+
+
+def test_many_restarts_within_the_hour_are_trouble_and_few_are_mentioned() -> None:
+    status = judge(facts(snapshot=snapshot(), is_held=True, last_exit=crashes(9)))
+    words = "restarted 9 times in the last hour, last: killed by signal 9 5 s ago"
+    assert (status.state, words in status.lines[0]) == (State.DEGRADED, True)
+    assert f"  restarts   {words} → hermes logs --level warning" in status.lines
+    status = judge(facts(snapshot=snapshot(), is_held=True, last_exit=crashes(1)))
+    assert status.state is State.RUNNING
+    assert any("restarted once in the last hour" in line for line in status.lines)
+
+
+@pytest.mark.parametrize(
+    "last", [crashes(9, restarted=False, kind="asked"), crashes(9, unasked_ends=[NOW - 3601] * 9), {}], ids=str
+)
+def test_restarts_that_are_over_are_not_told(last: dict[str, Any]) -> None:
+    status = judge(facts(snapshot=snapshot(), is_held=True, last_exit=last))
+    assert not any("restarted" in line for line in status.lines)
+
+
+@pytest.mark.parametrize(
+    "runs, words",
+    [
+        (Build("0.9", "a" * 40, "/code"), ""),
+        (
+            Build("0.9", "b" * 40, "/code"),
+            "it runs Hermes 0.9 (commit bbbbbbbb), and 0.9 (commit aaaaaaaa) is installed",
+        ),
+        (Build("0.8", "", "/code"), "it runs Hermes 0.8, and 0.9 (commit aaaaaaaa) is installed"),
+        (Build("0.9", "b" * 40, "/other"), ""),
+        (Build("0.8", "", "/other"), "it runs Hermes 0.8 from /other, and this command is 0.9 (commit aaaaaaaa)"),
+        (Build(""), "it runs Hermes of before, and 0.9 (commit aaaaaaaa) is installed"),
+    ],
+    ids=["the same", "pulled", "upgraded", "another copy", "another older copy", "from before it said so"],
+)
+def test_code_that_is_newer_than_the_gateway_is_named(runs: Build, words: str) -> None:
+    told = snapshot(version=runs.version, commit=runs.commit, code=runs.folder)
+    assert outdated(facts(snapshot=told, installed=Build("0.9", "a" * 40, "/code"))) == words
+
+
+@pytest.mark.parametrize(
+    "last, platforms, code",
+    [
+        ({"at": NOW, "kind": "crashed", "how": "ended with exit code 1"}, ("telegram",), 1),
+        ({"at": NOW - 9000, "kind": "asked", "how": "stopped as asked"}, ("telegram",), 1),
+        ({"at": NOW, "kind": "asked", "how": "stopped as asked"}, ("telegram",), 3),
+        ({"at": NOW, "kind": "crashed", "how": "ended with exit code 1"}, (), 3),
+    ],
+    ids=["crashed", "killed with its supervisor", "stopped", "nobody is kept waiting"],
+)
+def test_a_dead_gateway_whose_platforms_nobody_hears_is_trouble(
+    last: dict[str, Any], platforms: tuple[str, ...], code: int
+) -> None:
+    status = judge(facts(beat=beat(7200), last_exit=last, platforms=platforms))
+    assert (status.state, status.exit_code) == (State.NOT_RUNNING, code)
+    assert ("  Until then nobody is heard on telegram." in status.lines) == bool(platforms)
+
+
+def test_a_pause_between_two_starts_says_when_the_next_one_is() -> None:
+    last = crashes(4, kind="crashed", how="ended with exit code 1", next_start_at=NOW + 30)
+    status = judge(facts(is_held=True, beat=beat(9.0), last_exit=last))
+    assert "is started again at 12:00:30, in 30 s; now: hermes gateway restart." in status.lines[0]
 
 
 def test_other_troubles_degrade_too() -> None:
