@@ -82,6 +82,11 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
     return code
 
 
+def _process(options: WorkerOptions) -> dict[str, Any]:
+    """What a status says of the process, and until when platforms that are paused stay so."""
+    return {**process_snapshot(options), "paused_until": _resume_at(options) if options.heartbeat.ready_at else 0.0}
+
+
 def _resume_at(options: WorkerOptions) -> float:
     return options.heartbeat.ready_at + PAUSED_SECONDS
 
@@ -181,15 +186,13 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     api = gateway.config.api
     keys = ApiKeys(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
     if api.enabled:
-        app = make_api(ApiParts(gateway, lambda: process_snapshot(options)), keys)
+        app = make_api(ApiParts(gateway, lambda: _process(options)), keys)
         http = HttpServer(app, api.host, api.port, lambda: security.why_closed(_as_bound(gateway.config.api, api)))
         await stack.enter_async_context(http.listening())
     gateway.begin()  # now that it answers
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
-        told = {**process_snapshot(options), **await gateway.status()}
-        told["safe_reason"] = gateway.supervisor.paused_because
-        told["paused_until"] = _resume_at(options) if options.heartbeat.ready_at else 0.0
+        told = {**_process(options), **await gateway.status()}
         if http is not None and http.trouble:
             told["troubles"] = [*told["troubles"], http.trouble]
         return told

@@ -101,6 +101,7 @@ class Gateway:
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
             "troubles": [*self.troubles[-5:], *self._model_troubles()],
+            "safe_reason": self.supervisor.paused_because,
         }
 
     def _model_troubles(self) -> list[str]:

@@ -44,7 +44,7 @@ SAY_AFTER_SECONDS = 1.5  # nobody waits longer without being told for what
 LOCKED_SECONDS = 1.0  # so long a command that works alone waits for a database that another program has locked
 CONNECT_SECONDS = 2.0  # and so long for a database server
 LONE_CHAT = "hermes chat"
-TRIES = 3
+TRIES = 6  # whoever ends at once: a gateway may be stopped and started in a row
 STEADY_SECONDS = 2.0  # one who answered for so long did not end at once
 OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
@@ -425,10 +425,12 @@ class InProcessGateway:
         self._stop: asyncio.Event | None = None
         self._verbs: Mapping[str, Handler] = {}
         self._answering: set[asyncio.Task[Any]] = set()
+        self._is_leaving = False
 
     @property
     def is_over(self) -> bool:
-        return not self._thread.is_alive()
+        """Whether nothing more can be asked here: it has ended, or is about to."""
+        return self._is_leaving or not self._thread.is_alive()
 
     def start(self) -> None:
         self._thread.start()
@@ -467,6 +469,9 @@ class InProcessGateway:
     ) -> Any:
         import asyncio
 
+        if self._is_leaving:
+            told.put(None)
+            raise GatewayIsDownError("It ended before it was asked.")
         task = asyncio.create_task(_answered(self._verbs[verb], args, _QueuedRequest(told)), name=verb)
         self._answering.add(task)
         try:
@@ -495,6 +500,7 @@ class InProcessGateway:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_SECONDS):
                         await self._stop.wait()
+            self._is_leaving = True
             for task in self._answering:  # whoever still waits asks the gateway that comes instead
                 task.cancel()
             await asyncio.gather(*self._answering, return_exceptions=True)

@@ -118,7 +118,8 @@ class ControlServer:
                     "This runs in the agent's own terminal, and the agent cannot answer its own questions."
                 )
             if verb not in self._verbs:
-                await reply.error(f"This gateway does not know {verb!r}; is it an older version?", "UnknownVerb")
+                words = f"This gateway does not know {verb!r}: it runs an older version. Try: hermes gateway restart"
+                await reply.error(words, "UnknownVerb")
                 return
             await reply.result(await self._verbs[verb](args, reply))
         except GatewayError as error:

@@ -15,6 +15,7 @@ import pytest
 
 from hermes.config import load
 from hermes.core.errors import ConfigError, CredentialsError, RateLimitedError, UnreachableError
+from hermes.core.keys import AccountKey
 from hermes.core.manifest import AdapterParts, Manifest, Setting
 from hermes.core.messages import Capabilities, OutboundMessage, Receipt
 from hermes.core.ports import Emit
@@ -273,3 +274,57 @@ async def test_a_second_account_does_not_hold_up_the_loop_while_the_first_is_imp
         sys.modules.pop("slow_pager.adapter", None)
         sys.modules.pop("slow_pager", None)
     assert len(supervisor.status()) == 2
+
+
+def test_a_platform_that_is_held_back_is_resumed_alone_and_the_last_one_ends_the_pause(tmp_path: Path) -> None:
+    manifests = {
+        name: Manifest(name, name, (Setting("token", f"{name.upper()}_TOKEN"),), lambda parts: Brief(parts, [], []))
+        for name in ("one", "two")
+    }
+
+    async def main(loop: JumpingLoop, clock: LoopClock) -> None:
+        db = await open_database(tmp_path / "state.db")
+        loop.watch(db)
+        environ = {"ONE_TOKEN": "x", "TWO_TOKEN": "x"}
+        config = load(tmp_path, environ, tmp_path, tuple(manifests.values())).config
+        supervisor = Supervisor(manifests, db, lambda: config, clock, {}, "3 starts in a row went wrong")
+        supervisor.connect(lambda *_: _emit, _nobody)
+        supervisor.reconcile()
+        try:
+            assert states(supervisor) == {"one": "paused", "two": "paused"}
+            supervisor.resume(AccountKey("one"))
+            await asyncio.sleep(1)
+            assert states(supervisor) == {"one": "connected", "two": "paused"}
+            supervisor.reconcile()
+            assert supervisor.paused_because == "3 starts in a row went wrong"
+            supervisor.resume(AccountKey("two"))
+            await asyncio.sleep(1)
+            assert states(supervisor) == {"one": "connected", "two": "connected"}
+            assert supervisor.paused_because == ""
+        finally:
+            await supervisor.close()
+            await db.close()
+
+    run_in_jumps(main)
+
+
+def states(supervisor: Supervisor) -> dict[str, str]:
+    return {account["account"]: account["state"] for account in supervisor.status()}
+
+
+def test_counts_of_today_outlive_an_account_that_is_configured_anew_and_end_with_the_day(tmp_path: Path) -> None:
+    manifest = Manifest("brief", "Brief", (Setting("token", "BRIEF_TOKEN"),), lambda parts: Brief(parts, [], []))
+    key = AccountKey("brief")
+
+    async def main(loop: JumpingLoop, clock: LoopClock) -> None:
+        async with supervised(tmp_path, manifest, loop, clock) as supervisor:
+            supervisor.arrived(key, 3)
+            await supervisor.recall_today()
+            supervisor.resume(key)
+            [told] = supervisor.status()
+            assert (told["in_today"], told["in_total"]) == (3, 3)
+            await asyncio.sleep(86_400)
+            [told] = supervisor.status()
+            assert (told["in_today"], told["in_total"]) == (0, 3)
+
+    run_in_jumps(main)
