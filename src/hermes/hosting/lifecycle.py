@@ -127,7 +127,7 @@ def restart(home: Path, command: str) -> LifecycleResult:
     if not asked:
         how = ": it did not answer, was killed and is"
     elif interrupted is None:
-        how = ": what it could not finish in time goes on, and it is"
+        how = ": what it could not finish goes on, and it is"
     elif interrupted:
         how = f": {count(interrupted, 'turn')} did not end in time and {_go(interrupted)} on now, and it is"
     else:
