@@ -28,6 +28,7 @@ from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.hosting.control.server import ControlServer
 from hermes.hosting.restart_policy import RESTART_ASKED
+from hermes.hosting.terminal import out
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
 from hermes.servers.api import security
 from hermes.servers.api.api import make_api
@@ -260,5 +261,4 @@ def _chats_of(tx: Tx, running: Sequence[tuple[str, str]]) -> dict[Target, str]:
 
 def _print(lines: list[str]) -> None:
     with contextlib.suppress(OSError):  # the window is closed: the log has it all
-        sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.flush()
+        out("\n".join(lines), flush=True)

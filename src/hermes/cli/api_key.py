@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
+from hermes.hosting.terminal import out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -67,26 +67,29 @@ def _show(home: Path, *, as_json: bool) -> int:
     if not configured:
         make_home(home)
     key = (configured or own_key(home)).reveal()
-    print(json.dumps({"name": "default", "role": "owner", "key": key}) if as_json else key)
+    if as_json:
+        out_json({"name": "default", "role": "owner", "key": key})
+    else:
+        out(key)
     return 0
 
 
 def _create(client: GatewayClient, args: argparse.Namespace) -> int:
     told = client.ask("api_keys.create", {"name": args.name, "role": args.role})
     if args.as_json:
-        print(json.dumps(told))
+        out_json(told)
     else:
-        print(told["key"])
-        print(f"✓ {told['name']}, {told['role']}. It is shown this once and kept nowhere; it works at once.")
+        out(told["key"])
+        out(f"✓ {told['name']}, {told['role']}. It is shown this once and kept nowhere; it works at once.")
     return 0
 
 
 def _list(client: GatewayClient, *, as_json: bool) -> int:
     keys = client.ask("api_keys.list")
     if as_json:
-        print(json.dumps(keys))
+        out_json(keys)
         return 0
-    print("\n".join(["default           owner  see: " + f"{command_name()} api-key show", *map(_describe_key, keys)]))
+    out("\n".join(["default           owner  see: " + f"{command_name()} api-key show", *map(_describe_key, keys)]))
     return 0
 
 
@@ -101,7 +104,8 @@ def _day(at: float) -> str:
 
 def _revoke(client: GatewayClient, args: argparse.Namespace) -> int:
     told = client.ask("api_keys.revoke", {"name": args.name})
-    print(
-        json.dumps(told) if args.as_json else f"✓ {told['name']} is revoked: whoever shows it is refused from now on."
-    )
+    if args.as_json:
+        out_json(told)
+    else:
+        out(f"✓ {told['name']} is revoked: whoever shows it is refused from now on.")
     return 0

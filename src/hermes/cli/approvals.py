@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
+from hermes.hosting.terminal import out, out_json, out_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -63,14 +63,20 @@ def run(args: argparse.Namespace) -> int:
                 reason = " ".join(args.reason)
                 told = client.ask("approvals.answer", {"id": args.id, "allow": False, "reason": reason})
                 text = f"✓ {told['text']}"
-        print(json.dumps(told) if args.as_json else text)
+        if args.as_json:
+            out_json(told)
+        else:
+            out(text)
         if client.is_alone and not args.as_json and args.verb != "revoke" and told["answered"]:
-            print(f"  It goes on when the gateway runs: {command_name()} gateway start")
+            out(f"  It goes on when the gateway runs: {command_name()} gateway start")
     return 0
 
 
 def _show(rows: list[dict[str, Any]], lines: Any, *, as_json: bool) -> int:
-    print(json.dumps(rows) if as_json else "\n".join(lines(rows)))
+    if as_json:
+        out_json(rows)
+    else:
+        out_lines(lines(rows))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import sys
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, outside_platforms
 from hermes.cli.support.program_name import command_name
-from hermes.cli.support.screen import Screen, note
+from hermes.cli.support.screen import Screen, complain, note
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
+from hermes.hosting.terminal import ask, err, out, out_json, rewrite_line
 
 if TYPE_CHECKING:
     import argparse
@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.CHAT) as client:
         client.connect()
         words = own_words(client.home)
-        print(words.BANNER, flush=True)
+        out(words.BANNER, flush=True)
         if client.is_alone and (deaf := configured_platforms(client.home)):
-            print(deaf_words(deaf), flush=True)
+            out(deaf_words(deaf), flush=True)
         return TerminalChat(client, args.session, words).talk(_reader(client.home))
 
 
@@ -108,9 +108,9 @@ def _collect(event: Mapping[str, Any], replies: list[str]) -> None:
 def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bool) -> int:
     is_good = result["state"] in GOOD
     if as_json:
-        print(json.dumps({"answer": answer if is_good else "", **_outcome(result, answer)}, ensure_ascii=False))
+        out_json({"answer": answer if is_good else "", **_outcome(result, answer)})
     elif is_good:
-        print(answer)
+        out(answer)
     if is_good:
         return 0
     for asked in result["approvals"]:
@@ -158,12 +158,12 @@ class TerminalChat:
             result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
             if text.strip().lower() == "/help":  # the gateway knows no terminal, so it cannot tell how to leave one
-                print(self._words.HOW_TO_LEAVE, flush=True)
+                out(self._words.HOW_TO_LEAVE, flush=True)
         except KeyboardInterrupt:
             self._stop(screen)
         except GatewayError as error:
             screen.end()
-            note(f"✗ {error}")
+            complain(error)
 
     def _model_ready(self, text: str) -> None:
         # A fetch that failed is told by the model itself, as the answer to this message.
@@ -176,7 +176,7 @@ class TerminalChat:
         try:
             screen.end(self._asker.ask("say", said, screen.show))
         except GatewayError as error:
-            note(f"✗ {error}")
+            complain(error)
 
 
 class Progress:
@@ -185,27 +185,25 @@ class Progress:
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._told = -1
-        self._width = 0
+        self._is_line_open = False
 
     def __call__(self, event: Mapping[str, Any]) -> None:
         if event.get("kind") != "progress":
             return
         text = f"Model    {event['text']}"
         if self._is_terminal:
-            sys.stderr.write(f"\r{text:<{self._width}}")
-            self._width = len(text)
+            rewrite_line(sys.stderr, text)
+            self._is_line_open = True
         elif event["done_mb"] >= self._told + 20 or self._told < 0:
             self._told = event["done_mb"]
-            sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+            err(text)
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._width:
-            sys.stderr.write(f"\r{'':<{self._width}}\r")
-            sys.stderr.flush()
+        if self._is_line_open:
+            rewrite_line(sys.stderr)
 
 
 def configured_platforms(home: Path) -> list[str]:
@@ -242,7 +240,7 @@ def _reader(home: Path) -> Ask:
 
 
 def _plain_line() -> str:
-    return input(PROMPT if sys.stdin.isatty() else "")
+    return ask(PROMPT if sys.stdin.isatty() else "")
 
 
 def _history_file(home: Path) -> Path:

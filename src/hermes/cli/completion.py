@@ -11,6 +11,7 @@ from dataclasses import field
 from hermes.cli.commands import COMMANDS
 from hermes.cli.main import load, parser_of
 from hermes.core.dataclasses import dataclass
+from hermes.hosting.terminal import out
 
 EXAMPLES = """\
   hermes completion bash >> ~/.bashrc
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"✗ Say which shell: {command_name()} completion {'|'.join(SHELLS)}", file=sys.stderr)
         return USAGE_ERROR
     words = {name: words_of(parser_of(name, load(name))) for name in COMMANDS}
-    print({"bash": bash, "zsh": zsh, "fish": fish}[args.shell](words), end="")
+    out({"bash": bash, "zsh": zsh, "fish": fish}[args.shell](words), end="")
     return 0
 
 

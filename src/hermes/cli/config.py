@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign, working_folder
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError
+from hermes.hosting.terminal import out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return _run(args, home_folder())
     except ConfigError as error:
-        print(f"✗ {error}", file=sys.stderr)
+        complain(error)
         return 1
 
 
@@ -80,13 +81,13 @@ def _show(loaded: Loaded, *, every: bool, as_json: bool) -> int:
     told = [explain(loaded, name) for name in sorted(known_keys(loaded))]
     shown = [one for one in told if every or one.stated]
     if as_json:
-        print(json.dumps({one.key: {"value": one.value, "from": one.winner} for one in shown}, ensure_ascii=False))
+        out_json({one.key: {"value": one.value, "from": one.winner} for one in shown})
         return 0
     width = max((len(one.key) for one in shown), default=0)
     for one in shown:
-        print(f"{one.key:<{width}}  {one.value}   ({one.winner})")
+        out(f"{one.key:<{width}}  {one.value}   ({one.winner})")
     if not shown:
-        print(f"Nothing is set: all is at its default. See all: {command_name()} config show --all")
+        out(f"Nothing is set: all is at its default. See all: {command_name()} config show --all")
     return 0
 
 
@@ -94,7 +95,10 @@ def _get(loaded: Loaded, key: str, *, as_json: bool) -> int:
     from hermes.config import explain
 
     told = explain(loaded, key)
-    print(json.dumps({"key": told.key, "value": told.value}, ensure_ascii=False) if as_json else told.value)
+    if as_json:
+        out_json({"key": told.key, "value": told.value})
+    else:
+        out(told.value)
     return 0
 
 
@@ -105,9 +109,9 @@ def _explain(loaded: Loaded, key: str, *, as_json: bool) -> int:
 
     told = [explain(loaded, name) for name in keys_under(loaded, key) or [key]]
     if as_json:
-        print(json.dumps([asdict(one) for one in told] if len(told) > 1 else asdict(told[0]), ensure_ascii=False))
+        out_json([asdict(one) for one in told] if len(told) > 1 else asdict(told[0]))
     else:
-        print("\n".join(map(str, told)))
+        out("\n".join(map(str, told)))
     return 0
 
 
@@ -134,11 +138,11 @@ def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
 def _tell_change(now: Explanation, was: Explanation, file: Path, note: str, *, as_json: bool) -> None:
     if as_json:
         told = {"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note}
-        print(json.dumps(told, ensure_ascii=False))
+        out_json(told)
         return
-    print(f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})")
+    out(f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})")
     if note:
-        print(f"! It does not count yet: {note}")
+        out(f"! It does not count yet: {note}")
 
 
 def _errors(loaded: Loaded) -> list[Any]:
@@ -162,11 +166,11 @@ def _check(loaded: Loaded, *, as_json: bool) -> int:
     from dataclasses import asdict
 
     if as_json:
-        print(json.dumps([asdict(problem) for problem in loaded.problems], ensure_ascii=False))
+        out_json([asdict(problem) for problem in loaded.problems])
     for problem in () if as_json else loaded.problems:
-        print(f"{'✗' if problem.level == 'error' else '!'} {problem}")
+        out(f"{'✗' if problem.level == 'error' else '!'} {problem}")
     if not loaded.problems and not as_json:
-        print("✓ The configuration is in order.")
+        out("✓ The configuration is in order.")
     return 1 if _errors(loaded) else 0
 
 
@@ -175,7 +179,7 @@ def _path(home: Path, *, as_json: bool) -> int:
 
     files = watched_files(home, working_folder(home))
     if as_json:
-        print(json.dumps({str(file): file.exists() for file in files}))
+        out_json({str(file): file.exists() for file in files})
     for file in () if as_json else files:
-        print(file if file.exists() else f"{file}   (not there)")
+        out(file if file.exists() else f"{file}   (not there)")
     return 0

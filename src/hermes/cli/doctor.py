@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from hermes.cli.support.client import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
+from hermes.hosting.terminal import out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     findings = examine(home_folder(), command_name())
     troubles = [finding for finding in findings if finding.level == "trouble"]
     if args.as_json:
-        print(json.dumps({"is_well": not troubles, "findings": [asdict(one) for one in findings]}, ensure_ascii=False))
+        out_json({"is_well": not troubles, "findings": [asdict(one) for one in findings]})
     else:
-        print(as_typed("\n".join(screen(findings))))
+        out(as_typed("\n".join(screen(findings))))
     return 1 if troubles else 0
 
 

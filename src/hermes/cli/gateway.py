@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +10,7 @@ from hermes.cli.support.home import home_folder
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.wizard import flags
 from hermes.hosting import launch
+from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -82,7 +82,7 @@ def _run(home: Path, *, replace: bool) -> int:
 
         # Stopping the gateway ends this very command, so the new one is set free first.
         lifecycle.start_detached(home, replace=True).returncode = 0
-        print(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status")
+        out(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status")
         return 0
     return launch.become_supervisor(str(home), replace=replace)
 
@@ -103,7 +103,7 @@ def _ask(home: Path, verb: str) -> int:
 
 
 def _tell(outcome: LifecycleResult) -> int:
-    print(outcome.text, file=sys.stdout if outcome.exit_code == 0 else sys.stderr)
+    (out if outcome.exit_code == 0 else err)(outcome.text)
     return outcome.exit_code
 
 
@@ -113,12 +113,10 @@ def _status(home: Path, *, as_json: bool) -> int:
     facts = lifecycle.look(home, command_name(), lambda: _platforms(home))
     judged = status.judge(facts)
     if as_json:
-        import json
-
         told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot}
-        print(json.dumps(told, ensure_ascii=False))
+        out_json(told)
     else:
-        print(as_typed("\n".join(judged.lines)))
+        out(as_typed("\n".join(judged.lines)))
     return judged.exit_code
 
 
@@ -140,5 +138,5 @@ def _is_usable(home: Path) -> bool:
     from hermes.hosting import banner
 
     shown = banner.short_home(str(home), os.path.expanduser("~"))
-    print(banner.foreign_home(shown, state.description, command_name()), file=sys.stderr)
+    err(banner.foreign_home(shown, state.description, command_name()))
     return False

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from hermes.cli.spans import seconds_of
 from hermes.cli.support.client import home_folder
+from hermes.cli.support.screen import complain
 from hermes.core.dataclasses import dataclass
 from hermes.hosting import paths
+from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -78,11 +80,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         wanted = LogFilter(args.level, args.component, _moment(args.since) if args.since else 0.0)
     except ValueError as error:
-        print(f"✗ {error}", file=sys.stderr)
+        complain(error)
         return USAGE_ERROR
     path = paths.log(str(home_folder()))
     if not os.path.exists(path) and not args.follow:
-        print(f"✗ There is no log yet: {path}", file=sys.stderr)
+        err(f"✗ There is no log yet: {path}")
         return NOT_FOUND
     for entry in newest(path, wanted, max(0, args.lines)):
         _print(entry, as_json=args.as_json)
@@ -214,6 +216,6 @@ def _was_moved(file: TextIO, path: str) -> bool:
 def _print(entry: LogEntry, *, as_json: bool) -> None:
     if as_json:
         told = {"at": entry.at, "level": entry.level, "text": entry.text, "fields": entry.fields}
-        print(json.dumps(told, ensure_ascii=False), flush=True)
+        out_json(told, flush=True)
     else:
-        print(entry.text, flush=True)
+        out(entry.text, flush=True)

@@ -23,6 +23,7 @@ from hermes.cli.commands import BARE, COMMANDS
 TYPE_CHECKING = False  # what is imported only to name types would be a fifth of the way of `hermes --version`
 if TYPE_CHECKING:
     import argparse
+    from types import TracebackType
     from typing import Protocol
 
     class Command(Protocol):
@@ -81,7 +82,9 @@ def gateway_main() -> int:
 def _dispatch(typed: list[str]) -> int:
     match typed:
         case ["--version" | "-V", *_]:
-            print(f"hermes {__version__}")
+            from hermes.hosting.terminal import out
+
+            out(f"hermes {__version__}")
             return 0
         case ["--help" | "-h" | "help", *_]:
             _print_help()
@@ -119,12 +122,11 @@ def _run(name: str, rest: list[str]) -> int:
 
 
 def _one_shot(typed: list[str]) -> int:
-    import argparse
-
     from hermes.cli import chat
+    from hermes.cli.support.help import Parser
     from hermes.cli.support.program_name import command_name
 
-    parser = argparse.ArgumentParser(prog=command_name(), description="Ask once, print the answer, end.")
+    parser = Parser(prog=command_name(), description="Ask once, print the answer, end.")
     parser.add_argument("-z", action="store_true", required=True, help="ask once")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     # As many words as there are, since people forget the quotes; with none at all, chat.one_shot says what to type.
@@ -142,10 +144,11 @@ def load(name: str) -> Command:
 def parser_of(name: str, command: Command) -> argparse.ArgumentParser:
     import argparse
 
+    from hermes.cli.support.help import Parser
     from hermes.cli.support.program_name import command_name, even_examples
 
     examples = even_examples(command.EXAMPLES.rstrip())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{command_name()} {name}",
         description=COMMANDS[name] + ".",
         epilog=f"examples:\n{examples}" if examples else None,
@@ -160,19 +163,21 @@ def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int
     from difflib import get_close_matches
 
     from hermes.cli.support.program_name import command_name
+    from hermes.hosting.terminal import err
 
     typed = " ".join(filter(None, (command_name(), of)))
     near = get_close_matches(name, known, n=1)
     others = f"There are: {', '.join(known)}." if of else f"`{typed} --help` lists what there is."
     advice = f"Did you mean `{typed} {near[0]}`?" if near else others
-    print(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}", file=sys.stderr)
+    err(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}")
     return USAGE_ERROR
 
 
 def _verbless(name: str, verbs: Iterable[str]) -> int:
     from hermes.cli.support.program_name import command_name
+    from hermes.hosting.terminal import err
 
-    print(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}", file=sys.stderr)
+    err(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}")
     return USAGE_ERROR
 
 
@@ -184,15 +189,16 @@ def _as_typed(text: str) -> str:
 
 def _print_help() -> None:
     from hermes.cli.support.program_name import command_name
+    from hermes.hosting.terminal import out
 
     hermes = command_name()
     width = max(map(len, COMMANDS))
-    print(f"Hermes {__version__}: one AI agent on every chat you use.\n")
-    print(f"  {hermes}                  talk to it")
-    print(f"  {hermes} -z PROMPT        ask once, print the answer, end (--json: as JSON)")
-    print(f"  {hermes} COMMAND --help   how a command is used\n\nCommands")
+    out(f"Hermes {__version__}: one AI agent on every chat you use.\n")
+    out(f"  {hermes}                  talk to it")
+    out(f"  {hermes} -z PROMPT        ask once, print the answer, end (--json: as JSON)")
+    out(f"  {hermes} COMMAND --help   how a command is used\n\nCommands")
     for name, summary in COMMANDS.items():
-        print(f"  {name:<{width}}  {summary}")
+        out(f"  {name:<{width}}  {summary}")
 
 
 def guarded(act: Callable[[], int]) -> int:
@@ -202,20 +208,24 @@ def guarded(act: Callable[[], int]) -> int:
     try:
         return act()
     except ForeignHomeError as error:  # its text is a screen of its own
-        print(error, file=sys.stderr)
-        return CONFIG_ERROR
-    except ConfigError as error:
-        print(_as_typed(f"✗ {error}"), file=sys.stderr)
+        from hermes.hosting.terminal import err
+
+        err(error)
         return CONFIG_ERROR
     except GatewayError as error:
-        print(_as_typed(f"✗ {error}"), file=sys.stderr)
-        return 1
+        _complain(error)
+        return CONFIG_ERROR if isinstance(error, ConfigError) else 1
     except OSError as error:
         if error.errno not in _TROUBLES_OF_THE_MACHINE:
             raise  # a mistake of ours: its traceback is what a report needs
-        where = f" ({error.filename})" if error.filename else ""
-        print(f"✗ This machine refuses: {error.strerror}{where}.", file=sys.stderr)
+        _complain(f"{error.filename or 'The system reports'}: {error.strerror}.")
         return 1
+
+
+def _complain(reason: object) -> None:
+    from hermes.cli.support.screen import complain  # when there is something to say
+
+    complain(reason)
 
 
 def print_anything() -> None:
@@ -223,6 +233,16 @@ def print_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
+    sys.excepthook = _show_uncaught
+
+
+def _show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of an error nobody caught, cleaned: its text may be a stranger's."""
+    import traceback
+
+    from hermes.hosting.terminal import err
+
+    err("".join(traceback.format_exception(kind, error, trace)), end="")
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
-from hermes.cli.support.program_name import as_typed, command_name
+from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError
+from hermes.hosting.terminal import err, out, out_json, out_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             case _:
                 return _list(load_config(home), as_json=args.as_json)
     except ConfigError as error:
-        print(as_typed(f"✗ {error}"), file=sys.stderr)
+        complain(error)
         return 1
 
 
@@ -76,15 +76,15 @@ def _list(loaded: Loaded, *, as_json: bool) -> int:
     servers = asyncio.run(local_models.find(loaded.config))
     providers = [_provider_to_dict(loaded, provider) for provider in ready(loaded)]
     if as_json:
-        print(json.dumps({"providers": providers, "local": [_server_to_dict(server) for server in servers]}))
+        out_json({"providers": providers, "local": [_server_to_dict(server) for server in servers]})
         return 0
     width = max(len(provider["name"]) for provider in providers)
     for provider in providers:
         mark = "*" if provider["in_use"] else " "
         keys = f"key {', '.join(provider['keys'])}" if provider["keys"] else "no key"
         about = "on this machine" if not provider["base_url"] else f"{provider['api_mode']}, {keys}"
-        print(f"{mark} {provider['name']:<{width}}  {provider['model'] or 'no model named'}   ({about})")
-    print("\n".join(line for server in servers for line in _server_lines(server)))
+        out(f"{mark} {provider['name']:<{width}}  {provider['model'] or 'no model named'}   ({about})")
+    out_lines(line for server in servers for line in _server_lines(server))
     return 0
 
 
@@ -135,12 +135,12 @@ def _use(home: Path, name: str, *, as_json: bool) -> int:
         notes += _notes_of_server(loaded, provider, model)
     if as_json:
         told = {"provider": provider, "model": model, "file": str(changes[0].file), "notes": notes}
-        print(json.dumps(told, ensure_ascii=False))
+        out_json(told)
         return 0
-    print(f"✓ {provider} / {model} answers from now on   (written to {changes[0].file})")
+    out(f"✓ {provider} / {model} answers from now on   (written to {changes[0].file})")
     for note in notes:
-        print(f"! {note}")
-    print(f"  Try it: {command_name()} model test")
+        out(f"! {note}")
+    out(f"  Try it: {command_name()} model test")
     return 0
 
 
@@ -178,9 +178,9 @@ def _test(home: Path, name: str, *, as_json: bool) -> int:
     provider, _, model = (meant(name, loaded) if name else default).partition("/")
     told = asyncio.run(tried(home, loaded, provider, model))
     if as_json:
-        print(json.dumps(told, ensure_ascii=False))
+        out_json(told)
     else:
-        print("\n".join(lines(told)), file=sys.stdout if told["ok"] else sys.stderr)
+        (out if told["ok"] else err)("\n".join(lines(told)))
     return 0 if told["ok"] else 1
 
 

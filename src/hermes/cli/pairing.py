@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.hosting.terminal import out_json, out_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -46,17 +46,20 @@ def run(args: argparse.Namespace) -> int:
         match args.verb:
             case "list":
                 told = client.ask("pairing.list", {"platform": args.platform})
-                text = _listed(told)
+                lines = _listed(told)
             case "approve":
                 told = client.ask("pairing.approve", {"platform": args.platform, "code": args.code})
-                text = _approved(told)
+                lines = [_approved(told)]
             case "revoke":
                 told = client.ask("pairing.revoke", {"platform": args.platform, "user": args.user})
-                text = f"✓ {_who(told)} is a stranger again. If an allowlist names them, they still get in by that."
+                lines = [f"✓ {_who(told)} is a stranger again. An id that an allowlist names still gets in."]
             case _:
                 told = client.ask("pairing.clear", {"platform": args.platform})
-                text = f"✓ {told['cleared']} forgotten. Whoever writes again gets a new code."
-    print(json.dumps(told, ensure_ascii=False) if args.as_json else text)
+                lines = [f"✓ {told['cleared']} forgotten. Whoever writes again gets a new code."]
+    if args.as_json:
+        out_json(told)
+    else:
+        out_lines(lines)
     return 0
 
 
@@ -65,11 +68,11 @@ def _approved(told: Mapping[str, Any]) -> str:
     return f"✓ {_who(told)} may talk now.{first} Nothing to restart."
 
 
-def _listed(told: Mapping[str, Any]) -> str:
+def _listed(told: Mapping[str, Any]) -> list[str]:
     lines = [f"{one['platform']:<10} {one['code']}  {_who(one)}, {_ago(one['asked_at'])}" for one in told["waiting"]]
     lines = ["Waiting:", *(f"  {line}" for line in lines)] if lines else ["Nobody waits."]
     decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in told["decided"]]
-    return "\n".join([*lines, *(["Decided:", *decided] if decided else [])])
+    return [*lines, *(["Decided:", *decided] if decided else [])]
 
 
 def _who(told: Mapping[str, Any]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
+from hermes.hosting.terminal import out_json, out_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -44,14 +44,17 @@ def run(args: argparse.Namespace) -> int:
         match args.verb:
             case "list":
                 told = client.ask("people.list")
-                text = "\n".join(map(_line, told)) or "Nobody yet."
+                lines = list(map(_line, told)) or ["Nobody yet."]
             case "role":
                 told = client.ask("people.role", {"person": args.person, "role": args.role})
-                text = f"✓ {told['name'] or told['id']} is {told['role']} now."
+                lines = [f"✓ {told['name'] or told['id']} is {told['role']} now."]
             case _:
                 told = client.ask("people.link", {"account": args.account, "person": args.person})
-                text = f"✓ {told['account']} is {told['name'] or told['id']} now, with the role {told['role']}."
-    print(json.dumps(told, ensure_ascii=False) if args.as_json else text)
+                lines = [f"✓ {told['account']} is {told['name'] or told['id']} now, with the role {told['role']}."]
+    if args.as_json:
+        out_json(told)
+    else:
+        out_lines(lines)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sys
 import time
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import complain
 from hermes.core.text import one_line
 from hermes.hosting.control.client import GatewayIsDownError
+from hermes.hosting.terminal import err, out, out_json, out_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     target = args.target or (words.pop(0) if words else "")
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     if not target or not text.strip():
-        print(f'✗ Say where and what: {command_name()} send telegram "hello"', file=sys.stderr)
+        err(f'✗ Say where and what: {command_name()} send telegram "hello"')
         return USAGE_ERROR
     wait = WAIT_SECONDS if args.wait else 0.0
     asked = {"target": target, "text": text, "key": secrets.token_hex(12), "wait_seconds": wait}
@@ -66,13 +67,13 @@ def _call_gateway(verb: str, asked: Mapping[str, Any], *, as_json: bool) -> int:
         with GatewayClient(home_folder(), Standalone.NEVER) as client:
             told = client.ask(verb, asked, timeout=WAIT_SECONDS + 10.0)
     except GatewayIsDownError as error:
-        print(f"✗ Nothing was sent: {error}", file=sys.stderr)
+        complain(f"Nothing was sent: {error}")
         return NOT_RUNNING
     letters = told.get("letters", [told])
     if as_json:
-        print(json.dumps(told, ensure_ascii=False))
+        out_json(told)
     else:
-        print("\n".join(map(_describe_delivery, letters)))
+        out_lines(map(_describe_delivery, letters))
     is_bad = any(letter["state"] == "dead" for letter in letters)
     return 1 if is_bad or (asked.get("wait_seconds") and any(letter["state"] != "sent" for letter in letters)) else 0
 
@@ -95,10 +96,11 @@ def _dead(*, as_json: bool) -> int:
     with GatewayClient(home_folder(), Standalone.STORE) as client:
         letters = client.ask("outbox.dead")
     if as_json:
-        print(json.dumps(letters, ensure_ascii=False))
+        out_json(letters)
         return 0
     for letter in letters:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(letter["settled_at"] or letter["created_at"]))
-        print(f"{letter['id']}  {when}  {letter['target']}  {letter['reason']}\n    {one_line(letter['text'], 100)}")
-    print(f"Try one again: {command_name()} send --retry {letters[0]['id']}" if letters else "✓ No dead letters.")
+        about = f"{letter['id']}  {when}  {letter['target']}  {letter['reason']}"
+        out_lines([about, f"    {one_line(letter['text'], 100)}"])
+    out(f"Try one again: {command_name()} send --retry {letters[0]['id']}" if letters else "✓ No dead letters.")
     return 0

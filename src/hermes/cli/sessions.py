@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -14,6 +13,7 @@ from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.durations import count
 from hermes.core.text import one_line
+from hermes.hosting.terminal import ask, err, out, out_json, out_lines, rewrite_line
 
 if TYPE_CHECKING:
     import argparse
@@ -99,13 +99,13 @@ def _list(client: GatewayClient, args: argparse.Namespace) -> int:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["updated_at"]))
         state = "" if session["ended_at"] is None else " (ended)"
         title = one_line(session["title"] or session["first"], 60)
-        print(f"{session['id']}  {when}  {session['seq']:>4} lines  {session['key']}{state}\n    {title}")
+        out_lines([f"{session['id']}  {when}  {session['seq']:>4} lines  {session['key']}{state}", f"    {title}"])
     if not sessions:
-        print(f"No conversations yet. Start one: {command_name()}")
+        out(f"No conversations yet. Start one: {command_name()}")
     elif len(sessions) == max(1, args.limit):
         total = client.ask("sessions.count", {"key": args.key})
         if total > len(sessions):
-            print(f"{len(sessions)} of {total} sessions. All of them: {_list_command(args.key)} --limit {total}")
+            out(f"{len(sessions)} of {total} sessions. All of them: {_list_command(args.key)} --limit {total}")
     return 0
 
 
@@ -121,9 +121,9 @@ def _show(client: GatewayClient, name: str, *, as_json: bool) -> int:
         _print_json({**session, "lines": lines})
         return 0
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["created_at"]))
-    print(f"{session['id']}  {session['key']}  began {began}" + (f"  {session['title']}" if session["title"] else ""))
+    out_lines([f"{session['id']}  {session['key']}  began {began}  {session['title']}".rstrip()])
     for line in lines:
-        print(_spoken(line))
+        out(_spoken(line))
     return 0
 
 
@@ -145,7 +145,7 @@ def _rename(client: GatewayClient, args: argparse.Namespace) -> int:
     if args.as_json:
         _print_json(told)
     else:
-        print(f"✓ {told['id']} is called “{told['title']}” now" + (f" (was “{told['was']}”)." if told["was"] else "."))
+        out(f"✓ {told['id']} is called “{told['title']}” now" + (f" (was “{told['was']}”)." if told["was"] else "."))
     return 0
 
 
@@ -156,10 +156,10 @@ def _import(client: GatewayClient, args: argparse.Namespace) -> int:
         _print_json(told)
         return 0
     for trouble in told["troubles"]:
-        print(f"! {trouble}", file=sys.stderr)
+        err(f"! {trouble}")
     if told["more_troubles"]:
-        print(f"! … and {told['more_troubles']} more", file=sys.stderr)
-    print("\n".join(_imported(told, is_dry=args.dry_run)))
+        err(f"! … and {told['more_troubles']} more")
+    out("\n".join(_imported(told, is_dry=args.dry_run)))
     return 0
 
 
@@ -181,8 +181,9 @@ def _imported(told: Mapping[str, Any], *, is_dry: bool) -> Iterator[str]:
 
 def _tell_progress(event: Mapping[str, Any]) -> None:
     if sys.stderr.isatty() and "done" in event:
-        end = "\n" if event["done"] == event["of"] else ""
-        print(f"\r  {event['done']} of {event['of']}", end=end, file=sys.stderr, flush=True)
+        rewrite_line(sys.stderr, f"  {event['done']} of {event['of']}")
+        if event["done"] == event["of"]:
+            err()
 
 
 def _delete_import(client: GatewayClient, args: argparse.Namespace) -> int:
@@ -192,9 +193,9 @@ def _delete_import(client: GatewayClient, args: argparse.Namespace) -> int:
     if args.as_json:
         _print_json(told)
         return 0
-    print(f"✓ {count(len(told['deleted']), 'session')} of {told['batch']} deleted.")
+    out(f"✓ {count(len(told['deleted']), 'session')} of {told['batch']} deleted.")
     if told["kept"]:
-        print(f"  Kept, since they went on here: {', '.join(told['kept'][:20])}")
+        out(f"  Kept, since they went on here: {', '.join(told['kept'][:20])}")
     return 0
 
 
@@ -207,14 +208,14 @@ def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
     if args.as_json:
         _print_json(told)
     else:
-        print(f"✓ {told['id']} is deleted ({count(told['seq'], 'line')}).")
+        out(f"✓ {told['id']} is deleted ({count(told['seq'], 'line')}).")
     return 0
 
 
 def _prune(client: GatewayClient, args: argparse.Namespace) -> int:
     seconds = seconds_of(args.older_than)
     if seconds is None:
-        print(f"✗ --older-than {args.older_than}: write 30d, 12w or 48h", file=sys.stderr)
+        err(f"✗ --older-than {args.older_than}: write 30d, 12w or 48h")
         return USAGE_ERROR
     asked: dict[str, Any] = {"older_than_seconds": seconds, "dry_run": True}
     found = client.ask("sessions.prune", asked)["sessions"]
@@ -226,7 +227,7 @@ def _prune(client: GatewayClient, args: argparse.Namespace) -> int:
         _print_json({"sessions": found, "deleted": not args.dry_run})
     else:
         done = "would be deleted" if args.dry_run else "deleted"
-        print("\n".join([*found[:50], f"✓ {count(len(found), 'session')} {done}."]))
+        out("\n".join([*found[:50], f"✓ {count(len(found), 'session')} {done}."]))
     return 0
 
 
@@ -236,20 +237,18 @@ def _rebuild(client: GatewayClient, args: argparse.Namespace) -> int:
         _print_json(told)
         return 0
     for session_id, number in told["restored"].items():
-        print(f"{session_id}  {count(number, 'line')} put back")
+        out(f"{session_id}  {count(number, 'line')} put back")
     looked = count(told["looked_at"], "transcript")
-    print(f"✓ {looked} read" + ("." if told["restored"] else ": the store lacks nothing of them."))
+    out(f"✓ {looked} read" + ("." if told["restored"] else ": the store lacks nothing of them."))
     return 0
 
 
 def _sure(question: str) -> bool:
-    return sys.stdin.isatty() and input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    return sys.stdin.isatty() and ask(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
 def _not_sure(verb: str) -> int:
-    print(
-        f"✗ Nothing was deleted. To do it without being asked: {command_name()} sessions {verb} --yes", file=sys.stderr
-    )
+    err(f"✗ Nothing was deleted. To do it without being asked: {command_name()} sessions {verb} --yes")
     return 1
 
 
@@ -264,4 +263,4 @@ def _print_line(told: Mapping[str, Any]) -> None:
 
 def _print_json(told: Any) -> None:
     if not (isinstance(told, Mapping) and told.get("kind") == "again"):
-        print(json.dumps(told, ensure_ascii=False))
+        out_json(told)

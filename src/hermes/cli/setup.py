@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import home_folder, refuse_foreign
 from hermes.cli.support.program_name import command_name
+from hermes.cli.support.screen import complain
 from hermes.cli.wizard.flags import add_setup
 from hermes.core.errors import ConfigError
+from hermes.hosting.terminal import err, out
 
 if TYPE_CHECKING:
     from hermes.cli.support.prompts import Questions
@@ -40,16 +42,16 @@ def run(args: argparse.Namespace) -> int:
     refuse_foreign(home)
     ask = None if args.yes else at_terminal()
     if ask is None and not (args.model or args.key or args.base_url or args.platforms):
-        print(_no_terminal(), file=sys.stderr)
+        err(_no_terminal())
         return USAGE_ERROR
     done: list[str] = []
     try:
         code = _gone_through(home, args, ask, done)
     except (KeyboardInterrupt, LeftError):
-        print(f"\n{describe_left(done)}")
+        out(f"\n{describe_left(done)}")
         return INTERRUPTED
     except ConfigError as error:
-        print(f"✗ {error}", file=sys.stderr)
+        complain(error)
         return 1
     return code if code or ask is None else _talk()
 
@@ -78,7 +80,7 @@ def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, d
 def _talk() -> int:
     from hermes.cli import chat
 
-    print("\nAll set. Say hello here too; /exit leaves.")
+    out("\nAll set. Say hello here too; /exit leaves.")
     return chat.run(argparse.Namespace(session="cli"))
 
 

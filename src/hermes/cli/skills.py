@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign, working_folder
 from hermes.cli.support.program_name import command_name
 from hermes.core.text import one_line
+from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -108,7 +107,7 @@ def _open(home: Path, loaded: Loaded) -> SkillLibrary:
 
 
 def _print_json(told: Any) -> int:
-    print(json.dumps(told, ensure_ascii=False))
+    out_json(told)
     return 0
 
 
@@ -123,13 +122,13 @@ def _list(library: SkillLibrary, *, as_json: bool) -> int:
     for skill in library.all():
         if skill.category != category:
             category = skill.category
-            print(f"{category or '(no category)'}")
+            out(f"{category or '(no category)'}")
         off = f"  [{why}]" if (why := library.why_off(skill)) else ""
-        print(f"  {skill.name:<{width}}  {one_line(skill.description, 80)}{off}")
+        out(f"  {skill.name:<{width}}  {one_line(skill.description, 80)}{off}")
     if not library.all():
-        print(f"There are no skills in {library.folder}. The shipped ones: {command_name()} skills sync")
+        out(f"There are no skills in {library.folder}. The shipped ones: {command_name()} skills sync")
     for trouble in library.troubles():
-        print(f"! {trouble}", file=sys.stderr)
+        err(f"! {trouble}")
     return 0
 
 
@@ -154,7 +153,7 @@ def _show(library: SkillLibrary, args: argparse.Namespace) -> int:
     text = library.read(skill, args.file) if args.file else view(library, skill)
     if args.as_json:
         return _print_json({"name": skill.name, "file": args.file or "SKILL.md", "text": text})
-    print(text.rstrip())
+    out(text.rstrip())
     return 0
 
 
@@ -182,10 +181,10 @@ def _install(library: SkillLibrary, args: argparse.Namespace) -> int:
             {**_skill_to_dict(library, skill, {}), "warnings": list(map(str, candidate.report.warnings))}
         )
     _tell_left_out(candidate)
-    print(f"✓ {skill.name} is installed: {one_line(skill.description, 100)}")
-    print(f"  In a chat: /{skill.name}. To take it away: {command_name()} skills remove {skill.name}")
+    out(f"✓ {skill.name} is installed: {one_line(skill.description, 100)}")
+    out(f"  In a chat: /{skill.name}. To take it away: {command_name()} skills remove {skill.name}")
     for line in missing_lines(library, skill):
-        print(f"! {line}")
+        out(f"! {line}")
     return 0
 
 
@@ -199,7 +198,7 @@ def _slash_commands() -> list[str]:
 def _tell_left_out(candidate: Candidate) -> None:
     if candidate.left_out:
         names = ", ".join(one_line(name, 60) for name in candidate.left_out[:5])
-        print(f"  Left out, since hidden files are no part of a skill: {names}")
+        out(f"  Left out, since hidden files are no part of a skill: {names}")
 
 
 def _remove(library: SkillLibrary, args: argparse.Namespace) -> int:
@@ -224,7 +223,7 @@ def _switch(library: SkillLibrary, loaded: Loaded, args: argparse.Namespace) -> 
 def _done(args: argparse.Namespace, name: str, told: str) -> int:
     if args.as_json:
         return _print_json({"name": name, "did": args.verb, "told": told})
-    print(f"✓ {told}")
+    out(f"✓ {told}")
     return 0
 
 
@@ -236,7 +235,7 @@ def _sync(library: SkillLibrary, args: argparse.Namespace) -> int:
     synced = sync(library.folder, now=time.time(), reset=args.reset)
     if args.as_json:
         return _print_json({**asdict(synced), "total": synced.total})
-    print(f"Syncing bundled skills into {library.folder}/ ...  {synced}")
+    out(f"Syncing bundled skills into {library.folder}/ ...  {synced}")
     return 0
 
 
@@ -251,7 +250,7 @@ def _scan(library: SkillLibrary, args: argparse.Namespace) -> int:
             return _print_json({"name": candidate.skill.name, "warnings": list(map(str, warnings))})
         _tell_left_out(candidate)
         for warning in warnings:
-            print(f"! {warning}")
+            out(f"! {warning}")
         if not warnings:
-            print(f"✓ {candidate.skill.name}: nothing speaks against it.")
+            out(f"✓ {candidate.skill.name}: nothing speaks against it.")
         return 1 if warnings else 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
+
+from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -49,17 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     name = " ".join(args.name.split())
     if not 1 <= len(name) <= NAME_LIMIT:
-        import sys
-
-        print(f"✗ A Slack app's name has 1 to {NAME_LIMIT} characters.", file=sys.stderr)
+        err(f"✗ A Slack app's name has 1 to {NAME_LIMIT} characters.")
         return USAGE_ERROR
     manifest = manifest_of(name)
     if args.as_json:
-        print(json.dumps(manifest, indent=2, ensure_ascii=False))
+        out_json(manifest, indent=2)
     else:
         import yaml
 
-        print(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True), end="")
+        out(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True), end="")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from hermes.core.durations import count
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
+from hermes.hosting.terminal import out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
     overview = look(home, can_ask=not is_silent)
     if args.as_json:
         told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
-        print(json.dumps(told, ensure_ascii=False))
+        out_json(told)
     else:
-        print(as_typed("\n".join([*judged.lines, *screen(overview, has_model=facts.snapshot is not None)])))
+        out(as_typed("\n".join([*judged.lines, *screen(overview, has_model=facts.snapshot is not None)])))
     return judged.exit_code
 
 

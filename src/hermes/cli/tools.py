@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING
 
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.core.errors import ConfigError
+from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -67,7 +66,7 @@ def _warn(config: Config) -> None:
     from hermes.agent.toolkit.toolsets import mistakes
 
     for mistake in mistakes(config, _tools()):
-        print(f"! {mistake}", file=sys.stderr)
+        err(f"! {mistake}")
 
 
 def _platforms(config: Config) -> list[str]:
@@ -86,15 +85,15 @@ def _all(config: Config, as_json: bool) -> int:
     tools = _tools()
     told = {platform: access_of(config, platform) for platform in _platforms(config)}
     if as_json:
-        print(json.dumps({platform: _toolset_to_dict(access, tools) for platform, access in told.items()}))
+        out_json({platform: _toolset_to_dict(access, tools) for platform, access in told.items()})
         return 0
     for platform, access in told.items():
         groups = dict.fromkeys(tool.group for tool in tools)
         off = [group for group in groups if not any(_has(access, tool) for tool in tools if tool.group == group)]
         off += [tool.name for tool in tools if tool.group not in off and not _has(access, tool)]
         without = f"all but {', '.join(off)}" if off else "all groups"
-        print(f"{platform}  {access.name}: {without}")
-    print(f"See one: {command_name()} tools list --platform telegram")
+        out(f"{platform}  {access.name}: {without}")
+    out(f"See one: {command_name()} tools list --platform telegram")
     return 0
 
 
@@ -103,14 +102,14 @@ def _one(config: Config, platform: str, *, as_json: bool) -> int:
 
     access, tools = access_of(config, platform), _tools()
     if as_json:
-        print(json.dumps(_toolset_to_dict(access, tools)))
+        out_json(_toolset_to_dict(access, tools))
         return 0
-    print(f"{platform} has the toolset {access.name}")
+    out(f"{platform} has the toolset {access.name}")
     width = max(len(tool.name) for tool in tools)
     for tool in sorted(tools, key=lambda tool: (tool.group, tool.name)):
         mark = "✓" if _has(access, tool) else "–"
         needs = " (not set up yet)" if tool.name in access.unready else ""
-        print(f"  {mark} {tool.name:<{width}}  {tool.group}, for every {tool.mark.role} and above{needs}")
+        out(f"  {mark} {tool.name:<{width}}  {tool.group}, for every {tool.mark.role} and above{needs}")
     return 0
 
 
@@ -158,9 +157,9 @@ def _switch(loaded: Loaded, name: str, platform: str, *, on: bool, as_json: bool
         now = load_config(home)
     is_on = _is_on(access_of(now.config, platform), name, tools)
     if as_json:
-        print(json.dumps({"name": name, "platform": platform, "enabled": is_on}))
+        out_json({"name": name, "platform": platform, "enabled": is_on})
     else:
-        print(f"✓ {name} is {'on' if is_on else 'off'} for {platform}.")
+        out(f"✓ {name} is {'on' if is_on else 'off'} for {platform}.")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from hermes.cli.tables import table
 from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.core.text import one_line
+from hermes.hosting.terminal import out_json, out_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
     with GatewayClient(home_folder(), Standalone.STORE) as client:
         life = client.ask("trace", {"id": args.id})
     if args.as_json:
-        print(json.dumps(life, ensure_ascii=False))
+        out_json(life)
     else:
-        print("\n".join(timeline(life)))
+        out_lines(timeline(life))
     return 0
 
 

@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from hermes import __version__
+from hermes.hosting.terminal import out, out_json
 
 EXAMPLES = """\
   hermes version          Hermes, Python, SQLite and the system
@@ -25,13 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     facts = collect()
     if args.json:
-        import json
-
-        print(json.dumps(facts))
+        out_json(facts)
         return 0
     width = max(map(len, facts))
     for name, value in facts.items():
-        print(f"{name:<{width}}  {value}")
+        out(f"{name:<{width}}  {value}")
     return 0
 
 

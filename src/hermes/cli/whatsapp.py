@@ -8,6 +8,7 @@ from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.prompts import Choice
 from hermes.core.errors import ConfigError
 from hermes.core.keys import MAIN
+from hermes.hosting.terminal import out
 
 if TYPE_CHECKING:
     import argparse
@@ -89,9 +90,9 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     mode = args.mode or _mode(present, ask)
     numbers = _numbers(manifest, args.allow) if args.allow else _ask_numbers(manifest, mode, present, ask)
     signed = sign_in(manifest, loaded.config, account, ask, {"mode": mode, "pair_with": args.code})
-    print(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
+    out(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
     if mode == SELF_CHAT and numbers and signed.owner not in numbers:
-        print(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
+        out(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
     changes = changes_of(signed, loaded.config, manifest, account)
     changes |= _own_changes(present, account, mode, (*numbers, signed.owner) if mode == BOT else (signed.owner,))
     write(home, loaded, changes)
@@ -99,7 +100,7 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
     follow(home, PlatformPage(manifest, account, changes, "", policy), ask, is_started=args.start)
     if mode == SELF_CHAT:
-        print("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
+        out("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
     return 0
 
 

@@ -5,12 +5,12 @@ read by hand: a parser and what it needs would be a fortieth of the start.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from hermes.cli.main import USAGE_ERROR, print_anything
 from hermes.cli.support.program_name import command_name
+from hermes.hosting.terminal import err
 from hermes.hosting.worker import Serve, WorkerArguments, run_worker
 
 
@@ -19,7 +19,7 @@ def main(typed: Sequence[str]) -> int:
     print_anything()
     arguments = read_arguments(typed, Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute())
     if arguments.parent_fd < 0:
-        print(f"✗ The worker is started by its supervisor. Type: {command_name()} gateway run", file=sys.stderr)
+        err(f"✗ The worker is started by its supervisor. Type: {command_name()} gateway run")
         return USAGE_ERROR
     return run_worker(arguments, _load)
 

@@ -10,6 +10,8 @@ import os
 import time
 from collections.abc import Mapping
 
+from hermes.core.printable import printable_json, printable_line
+
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/@+%…,")
 
 
@@ -22,20 +24,16 @@ def stamp(at: float) -> str:
 
 
 def line(at: float, level: str, words: str, fields: Mapping[str, object]) -> str:
+    """One line, whatever the words and the values hold: a stranger's text must not look like a log line of ours."""
     told = "".join(f" {name}={value_text(value)}" for name, value in fields.items())
-    return f"{stamp(at)} {level} {one_line(words)}{told}"
+    return f"{stamp(at)} {level} {printable_line(words)}{told}"
 
 
 def value_text(value: object) -> str:
     text = str(round(value, 3)) if isinstance(value, float) else str(value)
     if text and _PLAIN.issuperset(text):
         return text
-    return json.dumps(text, ensure_ascii=False)
-
-
-def one_line(words: str) -> str:
-    """A line break inside would let a stranger's text look like a log line of ours."""
-    return words.replace("\r", "\\r").replace("\n", "\\n")
+    return printable_json(json.dumps(text, ensure_ascii=False))
 
 
 def append(path: str, text: str) -> None:

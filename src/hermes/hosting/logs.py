@@ -17,8 +17,9 @@ from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from types import TracebackType
 from typing import Self, TextIO
 
+from hermes.core.printable import printable
 from hermes.core.secret import Redactor
-from hermes.hosting import log_format, paths
+from hermes.hosting import log_format, paths, terminal
 
 MOST_WAITING = 10_000
 FILE_BYTES = 10_000_000
@@ -66,7 +67,7 @@ class LogFile(RotatingFileHandler):
         """A full disk loses lines, and nothing else; stderr still has what is worth shouting."""
         if record.levelno >= logging.ERROR:
             with suppress(OSError, ValueError):
-                sys.stderr.write(self.format(record) + "\n")
+                terminal.err(self.format(record))
 
     def _was_moved(self, stream: TextIOWrapper) -> bool:
         try:
@@ -157,4 +158,4 @@ def _files(home: str) -> list[logging.Handler]:
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"  {row}" for row in text.splitlines())
+    return "\n".join(f"  {row}" for row in printable(text).split("\n"))

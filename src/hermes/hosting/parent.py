@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from hermes.hosting import heartbeat, locks, log_format, paths, processes
 from hermes.hosting.restart_policy import CONFIGURATION, RESTART_ASKED, STOP_ASKED, RestartPolicy, WorkerExit
+from hermes.hosting.terminal import err_unbuffered
 
 WAIT_FOR_LOCK_SECONDS = 10.0  # for one that is stopping: it drains for 8 s at most
 NOTICE_SECONDS = 0.3  # in which one that was just signalled writes down that it is stopping
@@ -239,7 +240,7 @@ class Parent:
         self._kill_at = time.monotonic() + self._settings.drain_seconds
         _kill(worker.pid, signal.SIGTERM)
         if os.isatty(2):
-            _tell("Stopping. What is unfinished goes on after the next start. Ctrl+C again ends it at once.")
+            err_unbuffered("Stopping. What is unfinished goes on after the next start. Ctrl+C again ends it at once.")
 
     def _pause(self, seconds: float) -> bool:
         """Wait before the next start; False when we are asked to stop meanwhile."""
@@ -271,7 +272,7 @@ class Parent:
         log_format.append(paths.log(self._settings.home), text)
         log_format.append(paths.error_log(self._settings.home), text)
         if not self._settings.detached:  # detached, our stderr is that same log
-            _tell(text)
+            err_unbuffered(text)
 
 
 def take_over(settings: Settings) -> locks.Lock | None:
@@ -290,7 +291,7 @@ def take_over(settings: Settings) -> locks.Lock | None:
         who = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
         cure = "Stop it where it runs." if settings.replace else "Take over: hermes gateway run --replace"
         look = settings.as_typed(f"Look: hermes gateway status     {cure}")
-        _tell(f"✗ A gateway is already running for {settings.home}{who}.\n  {look}")
+        err_unbuffered(f"✗ A gateway is already running for {settings.home}{who}.\n  {look}")
         return None
     _end_orphan(settings.home)
     return lock
@@ -396,13 +397,6 @@ def _kill(pid: int, number: int) -> None:
     os.kill(pid, number)
 
 
-def _tell(text: str) -> None:
-    try:
-        os.write(2, text.encode() + b"\n")
-    except OSError:
-        return  # the window is closed
-
-
 def _feed_watchdog() -> None:
     """While we pause between two workers nobody else feeds it."""
     if "NOTIFY_SOCKET" in os.environ:
@@ -450,7 +444,7 @@ def main(arguments: Sequence[str], as_typed: Callable[[str], str] = str) -> int:
         lock = take_over(settings)
     except OSError as error:  # a full disk, as a rule: there is no worker yet that could say so
         cure = settings.as_typed("Look for trouble: hermes doctor")
-        _tell(f"✗ The gateway cannot start in {settings.home}: {error.strerror}. {cure}")
+        err_unbuffered(f"✗ The gateway cannot start in {settings.home}: {error.strerror}. {cure}")
         return 1
     if lock is None:
         return 1

@@ -19,7 +19,7 @@ from typing import Any
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
 from hermes.core.secret import Redactor
-from hermes.hosting import paths, processes, sd_notify
+from hermes.hosting import paths, processes, sd_notify, terminal
 from hermes.hosting.build import Build, installed
 from hermes.hosting.heartbeat import RESTARTING, STOPPING
 from hermes.hosting.heartbeat_writer import Heartbeat
@@ -141,8 +141,7 @@ def _began() -> float:
 
 def _tell(words: str) -> None:
     with suppress(OSError):  # the window is closed
-        sys.stderr.write(words + "\n")
-        sys.stderr.flush()
+        terminal.err(words)
 
 
 async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, started_at: float) -> int:

@@ -127,7 +127,7 @@ def test_what_went_wrong_is_one_line_and_an_exit_code(
 
 def test_what_the_machine_refuses_is_a_line_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert guarded(raising(OSError(errno.ENOSPC, "No space left on device", "/home/me/.hermes/.env"))) == 1
-    assert capsys.readouterr().err == "✗ This machine refuses: No space left on device (/home/me/.hermes/.env).\n"
+    assert capsys.readouterr().err == "✗ /home/me/.hermes/.env: No space left on device.\n"
 
 
 def test_a_mistake_of_ours_keeps_its_traceback() -> None:

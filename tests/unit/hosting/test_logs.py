@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,15 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     with Logs.open(str(tmp_path), Redactor(), console=False):
         log.info("One")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_a_terminal_obeys_is_spelled_out_in_words_values_and_tracebacks() -> None:
+    try:
+        raise RuntimeError("\x1b[2J\x9b1A\u202e\x85ERROR forged")
+    except RuntimeError:
+        line = shown("Said\x1b]0;x\x07\u2028INFO Paired", text="\x9b2J\x7f\u202eb", exc_info=sys.exc_info())
+    first, *rest = line.splitlines()
+    assert "Said‹U+001B›]0;x‹U+0007›‹U+2028›INFO Paired" in first
+    assert 'text="\\u009b2J\\u007f\\u202eb"' in first
+    assert rest[-1] == "  RuntimeError: ‹U+001B›[2J‹U+009B›1A‹U+202E›‹U+0085›ERROR forged"
+    assert all(row.isprintable() for row in [first, *rest])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +10,7 @@ from hermes.cli.support.client import GatewayClient, Standalone, home_folder, lo
 from hermes.cli.support.program_name import command_name
 from hermes.config.providers import env_prefix
 from hermes.core.durations import span
+from hermes.hosting.terminal import err, out, out_json
 
 NOT_ANSWERED = 1
 
@@ -27,13 +26,13 @@ def run(user: str, *, as_json: bool) -> int:
             told = client.ask("doctor.user", {"user": user})
     is_answered = any(one["is_answered"] for one in told)
     if as_json:
-        print(json.dumps({"user": user, "is_answered": is_answered, "accounts": told}, ensure_ascii=False))
+        out_json({"user": user, "is_answered": is_answered, "accounts": told})
     elif not is_stored:
-        print("Nobody has written here yet: nothing is stored. The gateway makes its store when it first runs.")
+        out("Nobody has written here yet: nothing is stored. The gateway makes its store when it first runs.")
     elif not told:
-        print(f"✗ No chat platform is set up. → {command_name()} gateway setup", file=sys.stderr)
+        err(f"✗ No chat platform is set up. → {command_name()} gateway setup")
     else:
-        print("\n".join(line for one in told for line in lines(one, time.time())))
+        out("\n".join(line for one in told for line in lines(one, time.time())))
     return 0 if is_answered else NOT_ANSWERED
 
 

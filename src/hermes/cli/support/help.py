@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Mapping
+from typing import Any
 
 from hermes.cli.support.program_name import even_examples
+from hermes.hosting.terminal import write
+
+
+class Parser(argparse.ArgumentParser):
+    """Prints through the one place that cleans: an error repeats what was typed, or what a script passed on."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.color = False  # Python 3.14 would add sequences of its own
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        write(file or sys.stderr, message)
 
 
 def add_verbs(

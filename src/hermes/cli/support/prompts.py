@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from hermes.core.dataclasses import dataclass
+from hermes.hosting.terminal import ask, ask_hidden, write
 
 LONGEST_LABEL = 15
 MOST_SHOWN = 12
@@ -41,7 +42,7 @@ class Questions:
         self._forget_typed = forget_typed
 
     def say(self, text: str = "") -> None:
-        print(text, file=self._out, flush=True)
+        write(self._out, text, end="\n", flush=True)
 
     def line(self, label: str, present: str = "") -> str:
         """What was typed, or ``present`` on Enter."""
@@ -138,9 +139,8 @@ def at_terminal() -> Questions | None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     import contextlib
-    import getpass
     import termios
 
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - makes input() editable
-    return Questions(input, getpass.getpass, sys.stdout, lambda: termios.tcflush(sys.stdin, termios.TCIFLUSH))
+    return Questions(ask, ask_hidden, sys.stdout, lambda: termios.tcflush(sys.stdin, termios.TCIFLUSH))

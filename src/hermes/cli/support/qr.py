@@ -23,7 +23,7 @@ def encode(text: str) -> Matrix:
 
 
 def drawn(text: str, *, in_colour: bool) -> str:
-    """The code as lines of a terminal. ``in_colour``: black on white whatever the terminal's colours are."""
+    """The code as lines of a terminal. ``in_colour``: they are shown black on white, whatever its colours are."""
     matrix = encode(text)
     wide = len(matrix) + 2 * _QUIET
     blank = [[False] * wide for _ in range(_QUIET)]
@@ -35,7 +35,7 @@ def drawn(text: str, *, in_colour: bool) -> str:
     for upper, lower in zip(rows[::2], rows[1::2], strict=True):
         line = "".join(" ▄▀█"[2 * up + low] for up, low in zip(upper, lower, strict=True))
         # Without colours, light modules are drawn: most terminals are dark.
-        lines.append(f"\x1b[30;107m{line}\x1b[0m" if in_colour else line.translate(_INVERTED))
+        lines.append(line if in_colour else line.translate(_INVERTED))
     return "\n".join(lines)
 
 

@@ -7,31 +7,38 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from hermes.cli.support.program_name import command_name
+from hermes.cli.support.program_name import as_typed, command_name
+from hermes.hosting.terminal import DIM, err, write
 
 
 def note(text: str) -> None:
     """A word beside the answer."""
     sys.stdout.flush()
-    print(text, file=sys.stderr, flush=True)
+    err(text)
+
+
+def complain(reason: object) -> None:
+    """Say on stderr what went wrong, with the commands it names as they can be typed here."""
+    err(as_typed(f"✗ {reason}"))
 
 
 class Screen:
     """Shows the events of one ``say``."""
 
     def __init__(self, out: TextIO | None = None) -> None:
-        self._out = out or sys.stdout
+        self._out = out
         self._streamed = ""  # of the text being written now
+        self._held = ""  # a carriage return at the end of a piece: the line feed may come with the next
         self._column = 0
         self._was_told = False
         self._is_listening = True
-        self._has_colour = self._out.isatty() and "NO_COLOR" not in os.environ
+        self._has_colour = (out or sys.stdout).isatty() and "NO_COLOR" not in os.environ
 
     def show(self, event: Mapping[str, Any]) -> None:
         match event.get("kind"):
             case "again":  # the gateway changed hands: the rest comes with the next beginning, or whole
                 if self._is_listening:  # told once, however many tries it takes to find the next one
-                    self._line(self._dim("  (the gateway was restarted; going on)"))
+                    self._line("  (the gateway was restarted; going on)", is_dim=True)
                 self._streamed, self._is_listening = "", False
             case "turn":
                 self._is_listening = True
@@ -44,7 +51,7 @@ class Screen:
                 self._end_line()
                 self._streamed = ""
             case "tool":
-                self._line(self._dim(f"  {event['label']}"))
+                self._line(f"  {event['label']}", is_dim=True)
             case "reply":
                 self._reply(event["text"])
             case "approval" | "notice":
@@ -59,9 +66,9 @@ class Screen:
             return
         if result["state"] == "queued" and not self._was_told:
             codes = ", ".join(f"/approve {asked['code']}" for asked in result["approvals"])
-            self._line(self._dim(f"  (waits in line until you answered: {codes})"))
+            self._line(f"  (waits in line until you answered: {codes})", is_dim=True)
         elif result["state"] in {"interrupted", "stopped"} and not self._was_told:
-            self._line(self._dim(f"  ({result['reason'] or result['state']})"))
+            self._line(f"  ({result['reason'] or result['state']})", is_dim=True)
         elif result["state"] == "lost":
             self._line(f"✗ {result['reason']}. Look: {command_name()} logs")
 
@@ -76,25 +83,25 @@ class Screen:
         if streamed and text.strip().endswith(streamed):
             self._end_line()
             if before := text.strip().removesuffix(streamed).strip():
-                self._line(self._dim(f"  {before}"))
+                self._line(f"  {before}", is_dim=True)
             return
         self._line(text)
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, *, is_dim: bool = False) -> None:
         self._end_line()
-        self._write(text)
+        self._write(text, is_dim=is_dim)
         self._end_line()
 
     def _end_line(self) -> None:
         if self._column:
             self._write("\n")
+        self._held = ""
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, is_dim: bool = False) -> None:
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r")
         if not text:
             return
-        self._out.write(text)
-        self._out.flush()
+        write(self._out or sys.stdout, text, style=DIM if is_dim and self._has_colour else "", flush=True)
         self._column = len(text) - text.rfind("\n") - 1
-
-    def _dim(self, text: str) -> str:
-        return f"\x1b[2m{text}\x1b[0m" if self._has_colour else text

@@ -19,6 +19,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count
 from hermes.core.errors import ConfigError
 from hermes.core.secret import Secret
+from hermes.hosting.terminal import out
 
 if TYPE_CHECKING:
     from hermes.cli.support.connectivity import Reached
@@ -282,7 +283,7 @@ def _tried(
         ask.say(f"  Asking {wanted.provider} / {wanted.model} …")
     told: dict[str, Any] = asyncio.run(model.tried(home, _as_if(loaded, wanted), wanted.provider, wanted.model))
     if told["ok"]:
-        print(f"✓ {wanted.provider} / {wanted.model}, answered in {told['seconds']:.1f} s")
+        out(f"✓ {wanted.provider} / {wanted.model}, answered in {told['seconds']:.1f} s")
         return wanted
     reason = f"{wanted.provider} / {wanted.model}: the {told['failed']}. {told['text']}"
     if ask is None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.prompts import Choice, LeftError, Questions, at_terminal
+from hermes.cli.support.screen import complain
 from hermes.cli.wizard.page import PlatformPage, describe_left, wrap
 from hermes.core.access import DmPolicy, GroupPolicy
 from hermes.core.dataclasses import dataclass
@@ -24,6 +25,7 @@ from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import Manifest, Setting, SettingKind
 from hermes.core.secret import Secret
+from hermes.hosting.terminal import err, out
 
 if TYPE_CHECKING:
     import argparse
@@ -94,12 +96,12 @@ def run(args: argparse.Namespace) -> int:
     refuse_foreign(home)
     ask = None if args.yes else at_terminal()
     if ask is None and not args.platforms:
-        print(no_terminal(offered()), file=sys.stderr)
+        err(no_terminal(offered()))
         return USAGE_ERROR
     try:
         return set_up(home, args.platforms, flags_of(args), ask, is_started=args.start)
     except ConfigError as error:
-        print(f"✗ {error}", file=sys.stderr)
+        complain(error)
         return 1
 
 
@@ -127,10 +129,10 @@ def set_up(
             done.append(manifest.title)
             follow(home, page, ask, is_started=is_started)
     except (KeyboardInterrupt, LeftError):
-        print(f"\n{describe_left(done)}")
+        out(f"\n{describe_left(done)}")
         return INTERRUPTED
     except MissingError as error:
-        print(f"✗ {error}\n{no_terminal((error.manifest,))}", file=sys.stderr)
+        complain(f"{error}\n{no_terminal((error.manifest,))}")
         return USAGE_ERROR
     return 0
 
@@ -334,7 +336,7 @@ class Wizard:
             self._ask.say(f"  Asking {self._manifest.title} …")
         tried = describe(self._manifest, self._loaded.config, self._flags.account, typed)
         if not tried.failure:
-            print(f"✓ {tried.name or self._manifest.title}, answered in {tried.seconds:.1f} s")
+            out(f"✓ {tried.name or self._manifest.title}, answered in {tried.seconds:.1f} s")
         return tried
 
     # Who may talk
@@ -410,7 +412,7 @@ class Wizard:
 def write(home: Path, loaded: Loaded, changes: Mapping[str, str]) -> None:
     """All of it, undisturbed by Ctrl+C, and what hides it from the gateway is said."""
     if not changes:
-        print("  Nothing to change.")
+        out("  Nothing to change.")
         return
     from hermes.config.edit import set_values
     from hermes.store.home import make_home
@@ -419,9 +421,9 @@ def write(home: Path, loaded: Loaded, changes: Mapping[str, str]) -> None:
     with undisturbed():
         written = set_values(loaded, changes)
     files = ", ".join(sorted({change.file.name for change in written}))
-    print(f"✓ Written to {files}, readable by you alone")
+    out(f"✓ Written to {files}, readable by you alone")
     for note in dict.fromkeys(change.note for change in written if change.note):
-        print(wrap(f"! {note}"))
+        out(wrap(f"! {note}"))
 
 
 @contextmanager

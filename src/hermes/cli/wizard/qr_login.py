@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import shutil
 import sys
 from types import MappingProxyType
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hermes.cli.support.account_probe import adapter_parts
 from hermes.cli.support.qr import drawn
+from hermes.cli.support.screen import complain
 from hermes.core.errors import ConfigError, PlatformError
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts, Manifest, SignedIn
+from hermes.hosting.terminal import BLACK_ON_WHITE, erase_lines_above, out, rewrite_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 LINES_AROUND = 5  # of words, above and below a code
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _Result = TypeVar("_Result")
 
 
@@ -47,10 +47,12 @@ class Terminal:
         how = "Scan it with the app on your phone"
         how += f", or open this link there:\n  {payload}" if is_link else "."
         how += _too_small(picture) if self._is_live else ""
-        text = f"\n{picture}\n\n{how}\n"
         if self._replaceable:
-            print(f"\x1b[{self._replaceable}F\x1b[J", end="")
-        self.say(text)
+            erase_lines_above(sys.stdout, self._replaceable)
+        self.done()
+        out()
+        out(picture, style=BLACK_ON_WHITE if picture and self._is_live else "")
+        out(f"\n{how}\n", flush=True)
         size = shutil.get_terminal_size()
         below = f"\n\n{how}\n\n".split("\n")
         lines = picture.count("\n") + sum(max(1, -(-len(line) // size.columns)) for line in below)
@@ -58,20 +60,20 @@ class Terminal:
 
     def say(self, text: str) -> None:
         self.done()
-        print(text, flush=True)
+        out(text, flush=True)
         self._replaceable = 0
 
     def progress(self, text: str) -> None:
         if not self._is_live:  # a log keeps every line, so it is shown none that changes
             return
-        print(f"\r\x1b[K{text}", end="", flush=True)
+        rewrite_line(sys.stdout, text)
         self._is_line_open = True
         self._replaceable = 0
 
     def done(self) -> None:
         """Whoever prints next begins on a line of their own."""
         if self._is_line_open:
-            print("\r\x1b[K", end="")
+            rewrite_line(sys.stdout)
             self._is_line_open = False
 
     async def ask(self, question: str) -> str:
@@ -84,7 +86,7 @@ class Terminal:
 
 def _too_small(picture: str) -> str:
     """A line that says so where the window does not hold the whole code; '' where it does."""
-    rows = _COLOUR.sub("", picture).split("\n")
+    rows = picture.split("\n")
     columns, lines = max(map(len, rows)), len(rows) + LINES_AROUND
     size = shutil.get_terminal_size()
     if columns <= size.columns and lines <= size.lines:
@@ -152,10 +154,10 @@ def run_and_report(act: Callable[[list[str]], int]) -> int:
     try:
         return act(done)
     except (ConfigError, PlatformError) as error:
-        print(f"✗ {error}\n  Nothing was written.", file=sys.stderr)
+        complain(f"{error}\n  Nothing was written.")
         return 1
     except (KeyboardInterrupt, LeftError):
-        print(f"\n{describe_left(done)}")
+        out(f"\n{describe_left(done)}")
         return INTERRUPTED
 
 

@@ -12,6 +12,7 @@ from hermes.core.access import DmPolicy
 from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.hosting.control import client as control
+from hermes.hosting.terminal import out
 
 if TYPE_CHECKING:
     from hermes.cli.support.prompts import Questions
@@ -28,18 +29,18 @@ def follow(home: Path, page: PlatformPage, ask: Questions | None, *, is_started:
     """Say what becomes of it: connected within seconds where a gateway runs, or how to start one."""
     if not control.is_running(home):
         if not (is_started or (ask is not None and ask.yes("Start the gateway now?", default=True))):
-            print(f"  The gateway does not run. Start it: {command_name()} gateway run")
-            print("\n".join(_next_steps(page)))
+            out(f"  The gateway does not run. Start it: {command_name()} gateway run")
+            out("\n".join(_next_steps(page)))
             return
         from hermes.hosting import lifecycle
 
         outcome = lifecycle.start(home, command_name())
-        print(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
+        out(outcome.text.partition("\n")[0] if not outcome.exit_code else outcome.text)
     try:
         if _wait_connected(home, page):
             _first_person(home, page, ask)
     except GatewayError as error:
-        print(f"! Written, but the gateway cannot be asked from here: {error}")
+        out(f"! Written, but the gateway cannot be asked from here: {error}")
 
 
 def _wait_connected(home: Path, page: PlatformPage) -> bool:
@@ -49,14 +50,14 @@ def _wait_connected(home: Path, page: PlatformPage) -> bool:
     control.call(home, "config.reload")
     state = _until(lambda: _state_of(home, name), CONNECT_SECONDS)
     if state is None:
-        print(f"! {name} is not connected yet. Look: {command_name()} gateway status")
+        out(f"! {name} is not connected yet. Look: {command_name()} gateway status")
         return False
     if state["state"] == CONNECTED:
-        print(f"✓ {name} is connected")
+        out(f"✓ {name} is connected")
         return True
-    print(f"✗ {name}: {state['state']}. {state['note']}")
+    out(f"✗ {name}: {state['state']}. {state['note']}")
     if state["cure"]:
-        print(f"  → {state['cure']}")
+        out(f"  → {state['cure']}")
     return False
 
 
@@ -98,7 +99,7 @@ def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None
     is_settled = page.dm_policy is not DmPolicy.PAIRING or _lists_somebody(page)
     if is_settled or ask is None or _somebody_is_in(home, platform):
         where = _link(page)
-        print(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
+        out(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
         return
     ask.say(f"\nNow say hello to it from your phone: {_link(page) or page.name}")
     ask.say("Waiting for your first message … (Ctrl+C: later)")

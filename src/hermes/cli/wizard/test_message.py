@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-import sys
 import time
 from dataclasses import field
 from pathlib import Path
@@ -16,6 +14,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, AccountKey, Target
 from hermes.hosting.control import client as control
+from hermes.hosting.terminal import err, out, out_json
 
 if TYPE_CHECKING:
     import argparse
@@ -53,9 +52,9 @@ def run(args: argparse.Namespace) -> int:
     report = TestReport(args.platform)
     _examine(home, args.platform, args.to, report)
     if args.as_json:
-        print(json.dumps({"account": report.account, "ok": not report.code, **report.facts}, ensure_ascii=False))
+        out_json({"account": report.account, "ok": not report.code, **report.facts})
     else:
-        print("\n".join(report.lines), file=sys.stderr if report.code else sys.stdout)
+        (err if report.code else out)("\n".join(report.lines))
     return report.code
 
 

@@ -46,6 +46,6 @@ def test_it_is_drawn_two_rows_to_a_line_with_a_quiet_border() -> None:
     assert lines[2].startswith("████ ▄▄▄▄▄ █")
 
 
-def test_in_colour_it_is_black_on_white_whatever_the_terminal_is() -> None:
-    lines = qr.drawn("a", in_colour=True).split("\n")
-    assert all(line.startswith("\x1b[30;107m") and line.endswith("\x1b[0m") for line in lines)
+def test_shown_in_colour_dark_modules_are_drawn_and_else_the_light_ones() -> None:
+    dark, light = (qr.drawn("a", in_colour=in_colour) for in_colour in (True, False))
+    assert dark.translate(str.maketrans(" ▄▀█", "█▀▄ ")) == light

@@ -77,3 +77,19 @@ def test_after_a_restart_a_stream_that_begins_anew_is_shown_as_it_comes() -> Non
 def test_a_message_behind_an_approval_is_said_to_wait() -> None:
     waits = {"state": "queued", "reason": "", "approvals": [{"code": "K7QP", "question": "?"}]}
     assert "/approve K7QP" in shown(result=waits)
+
+
+def test_sequences_of_an_answer_are_spelled_out_wherever_the_stream_cuts_them() -> None:
+    whole = "\x1b]0;owned\x07\x1b[2J"
+    for at in range(len(whole)):
+        told = shown(delta(whole[:at]), delta(whole[at:]), reply(whole))
+        assert told == "‹U+001B›]0;owned‹U+0007›‹U+001B›[2J\n"
+
+
+def test_a_line_end_of_windows_is_one_line_end_wherever_the_stream_cuts_it() -> None:
+    for pieces in (["one\r\ntwo"], ["one\r", "\ntwo"], ["one", "\r\n", "two"]):
+        assert shown(*map(delta, pieces), reply("one\r\ntwo")) == "one\ntwo\n"
+
+
+def test_a_bare_carriage_return_does_not_write_over_the_line() -> None:
+    assert shown(delta("I deleted it.\r"), delta("I read it.")) == "I deleted it.‹U+000D›I read it.\n"

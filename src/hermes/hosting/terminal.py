@@ -1,0 +1,84 @@
+"""The one place that writes to the terminal. Text is cleaned here; our own colours are added after that.
+
+Every command, the supervisor and the worker write through these functions; a unit test holds them to it. A pipe is
+treated as a terminal is, since most pipes end on one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+from hermes.core.printable import printable, printable_json, printable_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+DIM = "2"
+BLACK_ON_WHITE = "30;107"
+
+
+def out(text: object = "", *, end: str = "\n", style: str = "", flush: bool = False) -> None:
+    """Print on stdout."""
+    write(sys.stdout, f"{text}", end=end, style=style, flush=flush)
+
+
+def out_lines(lines: Iterable[str]) -> None:
+    """Print a list, one entry a line: a line break inside an entry is spelled out, so that no name adds an entry."""
+    out("\n".join(map(printable_line, lines)))
+
+
+def err(text: object = "", *, end: str = "\n") -> None:
+    """Print on stderr."""
+    write(sys.stderr, f"{text}", end=end, flush=True)
+
+
+def out_json(value: Any, *, indent: int | None = None, flush: bool = False) -> None:
+    """Print a value as JSON. Control and direction characters are escaped, which changes no value."""
+    import json
+
+    sys.stdout.write(printable_json(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
+    if flush:
+        sys.stdout.flush()
+
+
+def write(stream: IO[str], text: str, *, end: str = "", style: str = "", flush: bool = False) -> None:
+    """Clean ``text`` and write it. ``style`` is a code of ours, such as ``DIM``, set for each line by itself."""
+    clean = printable(text)
+    if style:
+        clean = "\n".join(f"\x1b[{style}m{line}\x1b[0m" for line in clean.split("\n"))
+    stream.write(clean + end)
+    if flush:
+        stream.flush()
+
+
+def err_unbuffered(text: str) -> None:
+    """Write a line to descriptor 2 at once: safe in a signal handler, and nothing happens if the window is closed."""
+    try:
+        os.write(2, printable(text).encode("utf-8", "replace") + b"\n")
+    except OSError:
+        return
+
+
+def rewrite_line(stream: IO[str], text: str = "") -> None:
+    """Erase the line that the cursor is in and write ``text`` there, with no line end."""
+    stream.write(f"\r\x1b[K{printable(text)}")
+    stream.flush()
+
+
+def erase_lines_above(stream: IO[str], number: int) -> None:
+    stream.write(f"\x1b[{number}F\x1b[J")
+
+
+def ask(prompt: str) -> str:
+    """``input`` with a clean prompt."""
+    return input(printable(prompt))
+
+
+def ask_hidden(prompt: str) -> str:
+    """Read a line that is not shown while it is typed."""
+    import getpass
+
+    return getpass.getpass(printable(prompt))
