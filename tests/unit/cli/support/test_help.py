@@ -51,3 +51,9 @@ def test_a_verb_that_is_not_there_is_answered_with_those_that_people_type(capsys
     told = capsys.readouterr().err
     assert "worker" not in told
     assert all(verb in told for verb in gateway.VERBS)
+
+
+def test_what_the_parser_repeats_of_a_command_line_is_cleaned(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["status", "\x1b[2J"])
+    assert "unrecognized arguments: ‹U+001B›[2J" in capsys.readouterr().err

@@ -93,3 +93,15 @@ def test_a_log_is_shown_no_line_that_changes(capsys: pytest.CaptureFixture[str])
     terminal.progress("1 MB")
     terminal.say("Done.")
     assert capsys.readouterr().out == "Done.\n"
+
+
+def test_a_link_and_a_step_of_the_platform_cannot_take_over_the_screen(tty: Tty) -> None:
+    with redirect_stdout(tty):
+        terminal = Terminal(None)
+        terminal.show_code("https://evil.example/\x1b]0;owned\x07")
+        shown = tty.taken().replace("\x1b[30;107m", "").replace("\x1b[0m", "")
+        assert "\x1b" not in shown
+        assert "https://evil.example/‹U+001B›]0;owned‹U+0007›" in shown
+        terminal.progress("\x1b[2J1 MB")
+        terminal.say("\x9b2JDone.")
+    assert tty.getvalue() == "\r\x1b[K‹U+001B›[2J1 MB\r\x1b[K‹U+009B›2JDone.\n"
