@@ -152,7 +152,7 @@ def test_platforms_that_nobody_listens_to_are_named(terminal: Terminal) -> None:
         timeout=COMMAND_SECONDS,
         check=False,
     )
-    assert "Gateway is not running: telegram is configured but deaf. Start it: " in done.stdout
+    assert "Gateway is not running: nobody is answered on telegram. Start it: " in done.stdout
 
 
 def test_what_was_said_alone_can_be_traced_and_read_afterwards(terminal: Terminal) -> None:

@@ -172,7 +172,7 @@ async def test_a_dead_letter_is_listed_and_offered_again(client: Client) -> None
         assert (await client.ask("outbox.retry", id=letter_id))["id"] == letter_id
         async with asyncio.timeout(20):
             assert (await heard.get()).text == "late"
-    with pytest.raises(GatewayError, match="no dead letter"):
+    with pytest.raises(GatewayError, match="no undelivered message"):
         await client.ask("outbox.retry", id="ob_nobody")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import hermes
+from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import InboundMessage, Press
 from hermes.core.people import PersonRole
 from hermes.services.inbound.actions import RETRY_SECONDS, Actions
@@ -126,7 +127,7 @@ async def test_a_command_that_breaks_says_so_and_what_follows_goes_on(
     async with start() as gateway:
         telegram.user_says("/version")
         telegram.user_says("hello")
-        await answered(telegram, "That command failed: AttributeError")
+        await answered(telegram, ENGLISH.COMMAND_FAILED)
         await answered(telegram, "echo: hello")
         states = await inbox_states(gateway)
     assert states[0][0] == "set_aside"

@@ -80,7 +80,7 @@ def _create(client: GatewayClient, args: argparse.Namespace) -> int:
         out_json(told)
     else:
         out(told["key"])
-        out(f"✓ {told['name']}, {told['role']}. It is shown this once and kept nowhere; it works at once.")
+        out(f"✓ {told['name']}, {told['role']}. Copy it now: it is not stored and never shown again. It works at once.")
     return 0
 
 
@@ -107,5 +107,5 @@ def _revoke(client: GatewayClient, args: argparse.Namespace) -> int:
     if args.as_json:
         out_json(told)
     else:
-        out(f"✓ {told['name']} is revoked: whoever shows it is refused from now on.")
+        out(f"✓ {told['name']} is revoked: requests with it are refused from now on.")
     return 0

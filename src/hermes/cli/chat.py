@@ -213,8 +213,7 @@ def configured_platforms(home: Path) -> list[str]:
 
 def deaf_words(platforms: list[str]) -> str:
     names = ", ".join(platforms)
-    are = "is configured but deaf" if len(platforms) == 1 else "are configured but deaf"
-    return f"Gateway is not running: {names} {are}. Start it: {command_name()} gateway run"
+    return f"Gateway is not running: nobody is answered on {names}. Start it: {command_name()} gateway run"
 
 
 # Reading what is typed

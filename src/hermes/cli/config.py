@@ -87,7 +87,7 @@ def _show(loaded: Loaded, *, every: bool, as_json: bool) -> int:
     for one in shown:
         out(f"{one.key:<{width}}  {one.value}   ({one.winner})")
     if not shown:
-        out(f"Nothing is set: all is at its default. See all: {command_name()} config show --all")
+        out(f"Nothing is set; every setting has its default. List them: {command_name()} config show --all")
     return 0
 
 
@@ -142,7 +142,7 @@ def _tell_change(now: Explanation, was: Explanation, file: Path, note: str, *, a
         return
     out(f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})")
     if note:
-        out(f"! It does not count yet: {note}")
+        out(f"! Not in effect yet: {note}")
 
 
 def _errors(loaded: Loaded) -> list[Any]:

@@ -70,8 +70,10 @@ class LogFilter:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new lines; Ctrl+C ends")
     parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many entries (default: 50)")
-    parser.add_argument("--level", type=str.upper, choices=LEVELS, default="DEBUG", help="this one and worse")
-    parser.add_argument("--component", default="", metavar="NAME", help="a platform, or another part named in the line")
+    parser.add_argument("--level", type=str.upper, choices=LEVELS, default="DEBUG", help="this level and above")
+    parser.add_argument(
+        "--component", default="", metavar="NAME", help="a platform or another part that the entry names"
+    )
     parser.add_argument("--since", default="", metavar="WHEN", help="30m, 2h, 1d, or a time like 2026-05-01T08:00")
     parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object per line")
 

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
                 lines = [f"✓ {_who(told)} is a stranger again. An id that an allowlist names still gets in."]
             case _:
                 told = client.ask("pairing.clear", {"platform": args.platform})
-                lines = [f"✓ {told['cleared']} forgotten. Whoever writes again gets a new code."]
+                lines = [f"✓ {told['cleared']} forgotten. People who write again get a new code."]
     if args.as_json:
         out_json(told)
     else:

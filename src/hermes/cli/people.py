@@ -20,8 +20,8 @@ EXAMPLES = """\
 
 VERBS = {
     "list": "everybody the agent knows",
-    "role": "say what somebody may do",
-    "link": "say that an account is somebody's too",
+    "role": "give somebody a role",
+    "link": "link a further account to a person",
 }
 
 ROLES = ("owner", "admin", "user", "guest")
@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     added = add_verbs(parser, VERBS, EXAMPLES)
     added["role"].add_argument("person", help="an id, or platform:user")
     added["role"].add_argument("role", choices=ROLES, help="what they may do")
-    added["link"].add_argument("account", help="platform:user of the account that joins")
-    added["link"].add_argument("person", help="an id, or platform:user, of the person it belongs to")
+    added["link"].add_argument("account", help="the account to link, as platform:user")
+    added["link"].add_argument("person", help="the person it belongs to: an id, or platform:user")
     for own in added.values():
         own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
@@ -50,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
                 lines = [f"✓ {told['name'] or told['id']} is {told['role']} now."]
             case _:
                 told = client.ask("people.link", {"account": args.account, "person": args.person})
-                lines = [f"✓ {told['account']} is {told['name'] or told['id']} now, with the role {told['role']}."]
+                lines = [
+                    f"✓ {told['account']} belongs to {told['name'] or told['id']} now, with the role {told['role']}."
+                ]
     if args.as_json:
         out_json(told)
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
+from hermes.core.failures import sentence
 from hermes.core.text import one_line
 from hermes.hosting.control.client import GatewayIsDownError
 from hermes.hosting.terminal import err, out, out_json, out_lines
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="[TARGET] TEXT", help="what to send; - reads it from stdin")
     parser.add_argument("--wait", action="store_true", help="wait until it is delivered, at most a minute")
     parser.add_argument("--dead", action="store_true", help="list what could not be delivered")
-    parser.add_argument("--retry", metavar="ID", help="try a dead letter again")
+    parser.add_argument("--retry", metavar="ID", help="try an undelivered message again")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 
@@ -89,7 +90,7 @@ def _describe_delivery(letter: Mapping[str, Any]) -> str:
         case "parked":
             return f"! {where}, waits until its chat is open{reason}"
         case _:
-            return f"✓ {where}, on its way{reason}. Look: {command_name()} trace {letter['id']}"
+            return f"✓ {sentence(where + ', on its way' + reason)} Look: {command_name()} trace {letter['id']}"
 
 
 def _dead(*, as_json: bool) -> int:
@@ -102,5 +103,5 @@ def _dead(*, as_json: bool) -> int:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(letter["settled_at"] or letter["created_at"]))
         about = f"{letter['id']}  {when}  {letter['target']}  {letter['reason']}"
         out_lines([about, f"    {one_line(letter['text'], 100)}"])
-    out(f"Try one again: {command_name()} send --retry {letters[0]['id']}" if letters else "✓ No dead letters.")
+    out(f"Try one again: {command_name()} send --retry {letters[0]['id']}" if letters else "✓ Nothing is undelivered.")
     return 0

@@ -42,7 +42,7 @@ VERBS = {
     "rename": "give one a title",
     "delete": "remove one, or what one import brought, for good",
     "import": "bring in the sessions of hermes-agent, or of another home",
-    "prune": "remove ended ones that nobody touched for long",
+    "prune": "remove ended ones that have been idle for long",
     "rebuild": "put back what the store has lost, from the transcripts' files",
 }
 
@@ -99,7 +99,9 @@ def _list(client: GatewayClient, args: argparse.Namespace) -> int:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session["updated_at"]))
         state = "" if session["ended_at"] is None else " (ended)"
         title = one_line(session["title"] or session["first"], 60)
-        out_lines([f"{session['id']}  {when}  {session['seq']:>4} lines  {session['key']}{state}", f"    {title}"])
+        out_lines(
+            [f"{session['id']}  {when}  {count(session['seq'], 'line'):>10}  {session['key']}{state}", f"    {title}"]
+        )
     if not sessions:
         out(f"No conversations yet. Start one: {command_name()}")
     elif len(sessions) == max(1, args.limit):
@@ -167,14 +169,14 @@ def _imported(told: Mapping[str, Any], *, is_dry: bool) -> Iterator[str]:
     would = "would come" if is_dry else "came"
     yield f"✓ {count(told['transcripts'], 'transcript')} read: {count(told['new'], 'session')} {would} along."
     if told["longer"]:
-        yield f"  {told['longer']} had grown since the last time."
+        yield f"  {count(told['longer'], 'session')} longer than at the last import."
     yield f"  {count(told['lines'], 'line')} {'would be' if is_dry else 'were'} added."
     if told["same"]:
-        yield f"  {told['same']} were here already."
+        yield f"  {count(told['same'], 'session')} already here."
     if told["ours"]:
-        yield f"  {told['ours']} went on here meanwhile and were left as they are."
+        yield f"  {count(told['ours'], 'session')} continued here meanwhile, and left as is."
     if told["empty"]:
-        yield f"  {told['empty']} held nothing that was said."
+        yield f"  {count(told['empty'], 'session')} without any message."
     if told["batch"]:
         yield f"Take it back: {command_name()} sessions delete {told['batch']}"
 
@@ -195,7 +197,7 @@ def _delete_import(client: GatewayClient, args: argparse.Namespace) -> int:
         return 0
     out(f"✓ {count(len(told['deleted']), 'session')} of {told['batch']} deleted.")
     if told["kept"]:
-        out(f"  Kept, since they went on here: {', '.join(told['kept'][:20])}")
+        out(f"  Kept, because they continued here: {', '.join(told['kept'][:20])}")
     return 0
 
 
@@ -239,7 +241,7 @@ def _rebuild(client: GatewayClient, args: argparse.Namespace) -> int:
     for session_id, number in told["restored"].items():
         out(f"{session_id}  {count(number, 'line')} put back")
     looked = count(told["looked_at"], "transcript")
-    out(f"✓ {looked} read" + ("." if told["restored"] else ": the store lacks nothing of them."))
+    out(f"✓ {looked} read" + ("." if told["restored"] else ": nothing is missing from the store."))
     return 0
 
 

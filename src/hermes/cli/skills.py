@@ -54,8 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         added[verb].add_argument("source", help="a folder, an archive, or an address with https:// or file://")
         added[verb].add_argument("--only", default="", metavar="NAME", help="which one, when there are several")
     added["install"].add_argument("--category", default="", help="the folder it goes to (installed)")
-    added["install"].add_argument("--replace", action="store_true", help="put it in the place of the one of its name")
-    added["install"].add_argument("--yes", action="store_true", help="install it although there are warnings")
+    added["install"].add_argument("--replace", action="store_true", help="replace the installed skill of the same name")
+    added["install"].add_argument("--yes", action="store_true", help="install it despite warnings")
     added["remove"].add_argument("--restore", action="store_true", help="bring it back instead")
     for verb in ("enable", "disable"):
         added[verb].add_argument("--platform", default="", help="on this platform alone")
@@ -198,7 +198,7 @@ def _slash_commands() -> list[str]:
 def _tell_left_out(candidate: Candidate) -> None:
     if candidate.left_out:
         names = ", ".join(one_line(name, 60) for name in candidate.left_out[:5])
-        out(f"  Left out, since hidden files are no part of a skill: {names}")
+        out(f"  Left out (hidden files are not part of a skill): {names}")
 
 
 def _remove(library: SkillLibrary, args: argparse.Namespace) -> int:
@@ -252,5 +252,5 @@ def _scan(library: SkillLibrary, args: argparse.Namespace) -> int:
         for warning in warnings:
             out(f"! {warning}")
         if not warnings:
-            out(f"✓ {candidate.skill.name}: nothing speaks against it.")
+            out(f"✓ {candidate.skill.name}: no warnings.")
         return 1 if warnings else 0

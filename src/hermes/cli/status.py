@@ -93,7 +93,8 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     if overview["store_trouble"]:
         rows.append(f"           cannot be opened: {overview['store_trouble']}")
     if counts and counts["dead_letters"]:
-        rows.append(f"dead       {count(counts['dead_letters'], 'letter')} → {command_name()} send --dead")
+        undelivered = count(counts["dead_letters"], "message")
+        rows.append(f"failed     {undelivered} could not be delivered → {command_name()} send --dead")
     rows += [f"{name:<10} {words}" for name, words in overview["accounts"].items()]
     if not has_model:
         failed = f"; the last try failed: {overview['model_failure']}" if overview["model_failure"] else ""

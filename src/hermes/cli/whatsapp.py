@@ -119,7 +119,7 @@ def _is_wanted(present: AccountConfig | None, ask: Questions | None, lapsed: Cal
     if ended := lapsed():
         ask.say(f"! {ended}")
         return True
-    return ask.yes("It is linked already. Link it anew? The present link is kept aside.", default=False)
+    return ask.yes("It is linked already. Link it again? The present link is kept as a backup.", default=False)
 
 
 def _mode(present: AccountConfig | None, ask: Questions | None) -> str:

@@ -15,6 +15,7 @@ from hermes.config.trees import Items, Leaf, Table, Tree, read_yaml
 from hermes.config.values import Key, Kind, looks_unfilled, parse
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
+from hermes.core.failures import describe_failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def _read(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file.name} cannot be read: {type(error).__name__}.") from None
+        raise ConfigError(f"{file.name} cannot be read: {describe_failure(error)}.") from None
 
 
 def _replace(file: Path, content: str) -> None:

@@ -7,7 +7,6 @@ shown: a person reads what is said here, and the log has the rest.
 from __future__ import annotations
 
 import os
-import ssl
 
 _BY_CLASS = {
     # By name, since core knows no library: the class of an exception or any of its bases.
@@ -44,6 +43,7 @@ _BY_CLASS = {
     "BadZipFile": "it is damaged",
     "TarError": "it is damaged",
     "ImportError": "a package is missing",
+    "SystemExit": "it ended its own process",
     "MemoryError": "there was not enough memory",
     "NotImplementedError": "it is of a kind that cannot be read",
 }
@@ -61,7 +61,13 @@ def describe_failure(error: BaseException) -> str:
     names = [kind.__name__ for kind in type(error).__mro__]
     if said := next((_BY_CLASS[name] for name in names if name in _BY_CLASS), ""):
         return said
-    if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ssl.SSLError):
+    if isinstance(error, OSError) and error.errno is not None:
         said = os.strerror(error.errno)
         return said[:1].lower() + said[1:]
     return next((_BY_BASE[name] for name in names if name in _BY_BASE), UNEXPECTED)
+
+
+def sentence(text: str) -> str:
+    """The text with one full stop at its end, whatever it ends with."""
+    kept = text.rstrip()
+    return kept if kept.endswith(("!", "?", "…", "。", "！", "？")) else f"{kept.rstrip('.')}."

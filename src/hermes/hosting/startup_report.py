@@ -73,7 +73,7 @@ async def _skills(gateway: Gateway) -> str:
         async with asyncio.timeout(SKILLS_SECONDS):
             await gateway.skills.is_synced.wait()
     except TimeoutError:
-        return "still at it; the log tells when it is done."
+        return "still running; the log says when it is done."
     return str(gateway.skills.synced)
 
 

@@ -25,6 +25,13 @@ HOUR_SECONDS = 3600.0
 MANY_RESTARTS = 3  # within an hour: something is wrong; fewer are only mentioned
 
 _FINE = frozenset({"connected", "off"})
+_STANDS = {
+    "conflict": "is used by another process",
+    "broken": "keeps failing",
+    "silent": "has gone silent",
+    "not configured": "is not set up completely",
+}
+"""How an account stands, where the state alone makes no sentence."""
 
 
 class State(StrEnum):
@@ -99,7 +106,8 @@ def _trouble(platform: Mapping[str, Any], now: float) -> str:
         return f"{account} is connected, but nothing was heard for {span(age)}"
     if state in _FINE or (state == "connecting" and now - since < CONNECTING_SECONDS):
         return ""
-    return f"{account} is {state} since {_clock(since)}" if since else f"{account} is {state}"
+    stands = _STANDS.get(state, f"is {state}")
+    return f"{account} {stands} since {_clock(since)}" if since else f"{account} {stands}"
 
 
 def cures(snapshot: Mapping[str, Any]) -> list[str]:
@@ -142,7 +150,7 @@ def _answering(facts: Facts, snapshot: Mapping[str, Any]) -> Status:
     about = _headline(snapshot)
     if found:
         safe = _waiting_answers(snapshot)
-        first = f"{'; '.join(found)}.{safe}"
+        first = f"{'; '.join(words.rstrip('.') for words in found)}.{safe}"
         return Status(state, (_first(state, first), f"  {about}", *_details(snapshot), *_about_process(facts)))
     return Status(state, (_first(state, about), *_details(snapshot), *_about_process(facts)))
 
@@ -228,7 +236,7 @@ def _silent(facts: Facts) -> Status:
     if not beat.ready_at:
         held_up = f": {beat.doing.rstrip('.')}{_cure_of_start(beat.doing)}" if beat.doing else ""
         return Status(State.DEGRADED, (_first(State.DEGRADED, f"it is starting{held_up}."),))
-    words = f"its heart beats, and it did not answer in time. Look: {facts.command} logs"
+    words = f"the process is alive but did not answer in time. Look: {facts.command} logs"
     return Status(State.STALLED, (_first(State.STALLED, words),))
 
 

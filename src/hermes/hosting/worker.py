@@ -18,6 +18,7 @@ from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
+from hermes.core.failures import sentence
 from hermes.core.secret import Redactor
 from hermes.hosting import paths, processes, sd_notify, terminal
 from hermes.hosting.build import Build, installed
@@ -129,7 +130,11 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
         except Exception as error:
             # The supervisor's edge: whatever it is, it is told, and the parent starts us again.
             log.critical("Worker failed", exc_info=True)
-            _tell(redactor(f"✗ The gateway failed: {type(error).__name__}: {error}"))
+            _tell(
+                redactor(
+                    f"✗ The gateway failed: {sentence(str(error))} The details: {arguments.command} logs --level error"
+                )
+            )
             return CRASHED
 
 

@@ -23,14 +23,14 @@ async def keep_running(
         began = loop.time()
         try:
             return await run()
-        except (Exception, asyncio.CancelledError) as error:  # a library may cancel what it made itself
+        except (Exception, asyncio.CancelledError):  # a library may cancel what it made itself
             if _is_cancelled():
                 raise
             breaks = 0 if loop.time() - began > STEADY_SECONDS else breaks
             pause = pauses[min(breaks, len(pauses) - 1)]
             breaks += 1
             log.exception("A part broke", extra={"part": name, "again_in": pause})
-            text = f"{name} broke ({type(error).__name__}) and begins again: hermes logs --level error"
+            text = f"{name} failed and starts again. The reason: hermes logs --level error"
         troubles.append(text)
         try:
             await asyncio.sleep(pause)

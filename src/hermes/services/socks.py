@@ -32,5 +32,5 @@ class SocksConnector(aiohttp.TCPConnector):
             return await opener._create_connection(req, traces, timeout)
         except (ProxyError, ProxyConnectionError, ProxyTimeoutError) as error:
             # The same type as for HTTP proxies, so that callers know that nothing was sent.
-            reason = OSError(None, f"the SOCKS proxy: {type(error).__name__}: {error}")
+            reason = OSError(None, f"the SOCKS proxy: {error}")
             raise aiohttp.ClientProxyConnectionError(req.connection_key, reason) from error

@@ -25,6 +25,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import IntDumper
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
+from hermes.core.failures import describe_failure
 from hermes.store import migrate
 from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 
@@ -420,7 +421,7 @@ def _down(error: BaseException) -> StoreIsDownError:
 
 
 def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    return next(iter(str(error).splitlines()), describe_failure(error))
 
 
 async def open_postgres(

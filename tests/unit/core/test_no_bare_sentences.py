@@ -46,7 +46,12 @@ FOR_OTHERS = {
     "requests/background.py": None,  # the model's briefing
     "commands/restart.py": {"asked in"},  # the log's reason
     "turns/compression.py": {"preview of"},  # the name of a task
-    "outbound/delivery.py": {"does not edit", "is not connected", "no answer within"},  # reasons in the outbox
+    "outbound/delivery.py": {
+        "does not edit",
+        "the adapter failed:",
+        "is not connected",
+        "no answer within",
+    },  # reasons in the outbox
     "requests/requests.py": {"client gone"},  # a reason in the inbox
     "requests/subtasks.py": None,  # what the model is told and reads
     "inbound/judge.py": {"more characters]"},  # for the model

@@ -27,7 +27,7 @@ async def test_a_part_that_broke_begins_again_and_is_told_of_while_it_rests(capl
         part = asyncio.create_task(keep_running("menus", run, troubles, pauses=(0.01,)))
         async with asyncio.timeout(10):
             await is_back.wait()
-    broke = ["menus broke (ValueError) and begins again: hermes logs --level error"]
+    broke = ["menus failed and starts again. The reason: hermes logs --level error"]
     assert seen == [[], broke, []]
     assert "a row that cannot be read" in caplog.text
     part.cancel()

@@ -129,7 +129,7 @@ async def test_a_recovery_that_breaks_us_is_told_and_tried_again(store: Store) -
         assert await database.read(count) == 101
     finally:
         await database.close()
-    assert store.told("down") == ["state.db could not be recovered: ValueError: no time at all"]
+    assert store.told("down") == ["state.db could not be recovered: no time at all. The log has the details."]
 
 
 async def test_a_page_that_breaks_while_running_is_recovered_and_the_waiting_write_goes_through(store: Store) -> None:

@@ -12,6 +12,7 @@ from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
+from hermes.core.failures import describe_failure
 from hermes.core.i18n.en import Texts
 
 PROBE_SECONDS = 5.0
@@ -72,7 +73,7 @@ def why_not() -> str:
     try:
         tried = subprocess.run(trial, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not work ({type(error).__name__})"
+        return f"bubblewrap does not work ({describe_failure(error)})"
     if tried.returncode:
         said = tried.stderr.decode("utf-8", "replace").strip().splitlines()
         return f"bubblewrap does not work ({said[-1][:200] if said else f'exit code {tried.returncode}'})"

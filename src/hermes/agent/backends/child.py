@@ -15,6 +15,7 @@ from hermes.agent.backends.output import Output
 from hermes.agent.backends.process_groups import is_alive, signal_group
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
+from hermes.core.failures import sentence
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class ChildProcess:
             os.close(lease)
             os.close(output_end)
             if isinstance(error, OSError | ValueError):
-                raise ToolError(f"The command could not be started: {error}.") from error
+                raise ToolError(f"The command could not be started: {sentence(str(error))}") from error
             raise
         finally:
             os.close(lease_end)

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Protocol, assert_never
 
 import aiohttp
-from python_socks import ProxyError
 
 from hermes.agent.models import failure_messages
 from hermes.agent.models.answer import Answer, AnswerReader, UnreadableChunkError
@@ -16,6 +15,7 @@ from hermes.agent.models.errors import ErrorDetails, ProviderError, parse_error,
 from hermes.agent.models.sse import LineTooLongError
 from hermes.agent.models.stream_timeouts import ConcurrentStreams, Expired, Watchdog, hold_back, read_all
 from hermes.core.errors import ModelErrorKind as Kind
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from hermes.core.secret import Redactor, Secret
@@ -181,14 +181,14 @@ class ModelCall:
         if isinstance(error, aiohttp.InvalidURL):
             return self._failure(Kind.REQUEST, failure_messages.NO_SUCH_ADDRESS)
         # Only the kind of error: its text may name a proxy with its password.
-        return self._failure(Kind.TRANSIENT, failure_messages.unreachable(_plain_reason(error)))
+        return self._failure(Kind.TRANSIENT, failure_messages.unreachable(describe_failure(error)))
 
     def _broken(self, error: Exception, late: str) -> ProviderError:
         if late:
             return self._failure(Kind.TRANSIENT, late)
         if isinstance(error, UnreadableChunkError | LineTooLongError):
             return self._failure(Kind.TRANSIENT, failure_messages.UNREADABLE)
-        return self._failure(Kind.TRANSIENT, failure_messages.broke_off(_plain_reason(error)))
+        return self._failure(Kind.TRANSIENT, failure_messages.broke_off(describe_failure(error)))
 
     def _late(self, watch: Watchdog) -> str:
         match watch.expired:
@@ -233,19 +233,3 @@ async def _read_to_end(content: aiohttp.StreamReader) -> None:
                 pass
     except (TimeoutError, aiohttp.ClientError):
         return
-
-
-def _plain_reason(error: Exception) -> str:
-    match error:
-        case aiohttp.ClientConnectorDNSError():
-            return "its host name is unknown"
-        case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-            return "its certificate is not trusted"
-        case ProxyError() | aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
-            return "the proxy did not let us through"
-        case aiohttp.ClientConnectorError() | ConnectionRefusedError():
-            return "connection refused"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | ConnectionError():
-            return "the connection was closed"
-        case _:
-            return type(error).__name__

@@ -22,6 +22,7 @@ from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, Variable, re
 from hermes.agent.skills.reserved import is_reserved
 from hermes.config.schema import SkillsConfig
 from hermes.core.dataclasses import dataclass
+from hermes.core.failures import sentence
 from hermes.core.people import PersonRole, at_least
 from hermes.core.secret import Secret
 from hermes.core.slash_command import nearest
@@ -219,7 +220,7 @@ class SkillLibrary:
             content = read_bounded(target, LONGEST_FILE)
         except SkillError as error:
             raise SkillError(
-                f"{skill.name}: {error}. Its files: {', '.join(self.files(skill)) or FILE_NAME}."
+                f"{skill.name}: {sentence(str(error))} Its files: {', '.join(self.files(skill)) or FILE_NAME}."
             ) from None
         if b"\0" in content:
             raise SkillError(f"{file!r} of the skill {skill.name} is not a text file.")
@@ -298,7 +299,7 @@ class SkillLibrary:
         try:
             return FoundSkill(stamp, read_skill(self.folder / address, category))
         except SkillError as error:
-            return FoundSkill(stamp, trouble=storable(f"{self.folder / address / FILE_NAME}: {error}."))
+            return FoundSkill(stamp, trouble=storable(f"{self.folder / address / FILE_NAME}: {sentence(str(error))}"))
 
     def _shelve(self, found: Mapping[str, FoundSkill]) -> Shelf:
         bundled = sync.shipped(self.folder)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from hermes.agent.skills.parse import FILE_NAME, SkillError, same_name
 from hermes.agent.skills.scan import RefusedError, ScanFinding, bad_path, is_left_out, kind_of
+from hermes.core.failures import describe_failure
 from hermes.core.text import one_line
 
 GIT_SECONDS = 90.0
@@ -206,7 +207,7 @@ def _unpack(archive: Path, staging: Path) -> Path:
         else:
             _untar(_plain_tar(archive, staging / "plain.tar"), _Unpacking(place))
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
-        raise SkillError(f"{archive.name} is no archive that can be read: {type(error).__name__}.") from None
+        raise SkillError(f"{archive.name} is no archive that can be read: {describe_failure(error)}.") from None
     return place
 
 

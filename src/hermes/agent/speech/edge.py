@@ -23,6 +23,7 @@ from yarl import URL
 from hermes.agent.speech.http import MOST_BYTES, UNREACHED, OpenSession
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import TextUnit
 from hermes.core.text import split
 
@@ -60,7 +61,7 @@ class Edge:
         except TimeoutError:
             raise ToolError(f"Edge did not answer within {self.seconds:g} s. Try again later.") from None
         except UNREACHED as error:
-            raise ToolError(f"Edge could not be reached ({type(error).__name__}).") from None
+            raise ToolError(f"Edge could not be reached ({describe_failure(error)}).") from None
         return bytes(sound)
 
     async def _part(self, http: aiohttp.ClientSession, text: str, voice: str) -> bytes:

@@ -12,6 +12,7 @@ import orjson
 from python_socks import ProxyError
 
 from hermes.core.errors import ToolError
+from hermes.core.failures import describe_failure
 from hermes.core.secret import Secret
 from hermes.core.text import one_line
 
@@ -45,7 +46,7 @@ async def ask(
     except TimeoutError:
         raise ToolError(f"{name} did not answer within {seconds:g} s. Try again later.") from None
     except UNREACHED as error:  # only the kind of error: its text may hold an address with a password
-        raise ToolError(f"{name} could not be reached ({type(error).__name__}).") from None
+        raise ToolError(f"{name} could not be reached ({describe_failure(error)}).") from None
 
 
 async def _read(name: str, response: aiohttp.ClientResponse) -> bytes:

@@ -6,6 +6,8 @@ import io
 import zipfile
 from xml.etree import ElementTree
 
+from hermes.core.failures import describe_failure
+
 MOST_BYTES = 50_000_000
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
@@ -21,7 +23,7 @@ def docx_of(body: bytes) -> str:
             written = file.read(MOST_BYTES + 1)
     except (zipfile.BadZipFile, KeyError, OSError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
         raise UnreadableDocxError(
-            f"The Word document is broken and cannot be read ({type(error).__name__})."
+            f"The Word document is broken and cannot be read ({describe_failure(error)})."
         ) from error
     if len(written) > MOST_BYTES:
         raise UnreadableDocxError("The Word document is far larger than it looks. It is not read.")

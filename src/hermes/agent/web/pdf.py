@@ -8,6 +8,8 @@ import logging
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
+from hermes.core.failures import describe_failure
+
 MOST_PAGES = 1000
 MOST_CHARACTERS = 2_000_000
 
@@ -25,7 +27,7 @@ def pdf_of(body: bytes) -> tuple[str, str, str]:
         raise
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, AssertionError) as error:
         # A broken file breaks the reader in any of these ways; MemoryError and the rest have their own words.
-        raise UnreadablePdfError(f"The PDF is broken and cannot be read ({type(error).__name__}).") from error
+        raise UnreadablePdfError(f"The PDF is broken and cannot be read ({describe_failure(error)}).") from error
 
 
 def _read(reader: PdfReader) -> tuple[str, str, str]:

@@ -25,6 +25,7 @@ from hermes.agent.models.errors import retry_after_of
 from hermes.config import WebConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
+from hermes.core.failures import describe_failure
 from hermes.core.url_policy import NO_HOSTS, AllowedHosts, IpAddress, WebAddress, check_answers, read_url
 
 MOST_REDIRECTS = 5
@@ -307,4 +308,4 @@ def _unreachable(address: WebAddress, error: Exception) -> str:
         return f"{address.host_in_url} could not be reached: its certificate is not valid for it."
     if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
         return f"{address.host_in_url} broke off in the middle of its answer."
-    return f"{address.host_in_url} could not be reached ({type(error).__name__})."
+    return f"{address.host_in_url} could not be reached ({describe_failure(error)})."

@@ -20,6 +20,7 @@ from hermes.agent.workspace.files import File, NoFileError, place_of, refuse_unw
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
+from hermes.core.failures import describe_failure
 from hermes.core.i18n.catalogue import LocalizedText
 from hermes.core.ports import Clock
 from hermes.store import checkpoints as rows
@@ -207,7 +208,7 @@ class Checkpoints:
         try:
             await asyncio.to_thread(self._blobs.put, data)
         except OSError as error:
-            why = error.strerror or type(error).__name__
+            why = error.strerror or describe_failure(error)
             raise ToolError(
                 f"Nothing was changed, since what {Path(path).name!r} holds could not be kept first: {why}."
             ) from error

@@ -136,7 +136,7 @@ def stores_check(store: Store, command: str = "hermes") -> Finding:
     if store.is_empty:
         return Finding("stores", "good", "nothing stored yet")
     if store.sound is None:
-        return Finding("stores", "trouble", f"could not be looked at: {store.silence}")
+        return Finding("stores", "trouble", f"could not be checked: {store.silence}")
     sound = store.sound
     size = f", {_size(sound['bytes'])}" if sound.get("bytes") else ""
     if not sound["is_sound"]:
@@ -166,7 +166,9 @@ def people_check(store: Store, config: Config, command: str = "hermes") -> Findi
         if any(account.access.dm_policy is DmPolicy.PAIRING for account in config.platforms[name].values())
     ]
     if by_code:
-        return Finding("people", "good", f"{words}; on {', '.join(by_code)} by a code: {command} pairing list")
+        return Finding(
+            "people", "good", f"{words}; on {', '.join(by_code)} strangers get a code: {command} pairing list"
+        )
     if deaf:
         setting = f"{deaf[0].upper()}_ALLOWED_USERS"
         return Finding("people", "hint", f"{words}; nobody may write on {', '.join(deaf)} → set {setting}")
@@ -212,7 +214,9 @@ def model_check(home: Path, loaded: Loaded, reached: Reached | None, command: st
     if reached.status in {401, 403}:
         return Finding("model", "trouble", f"{model.provider} answers {reached.status}. {_key_words(loaded)}")
     if reached.status >= 500:
-        return Finding("model", "trouble", f"{model.provider} answers {reached.status}: its own trouble; try later")
+        return Finding(
+            "model", "trouble", f"{model.provider} answers {reached.status}: the provider has a problem; try later"
+        )
     if reached.status == 200 and reached.models and not _is_listed(model.default, reached.models):
         return Finding("model", "hint", f"{model.provider} answers, but does not list {model.default}")
     missing = "" if provider.api_key else ", without a key"
@@ -240,7 +244,7 @@ def _embedded_check(home: Path, command: str) -> Finding:
     if find_installed(fetcher.folder) or find_installed(None):
         if reason := fetcher.check():
             return Finding("model", "trouble", f"built-in, and it cannot answer. {reason}")
-        return Finding("model", "good", f"built-in, here. English small talk only; a real one: {command} setup")
+        return Finding("model", "good", f"built-in, installed. English small talk only; for a better model: {command} setup")
     if reason := fetcher.last_failure():
         return Finding("model", "trouble", f"built-in, and it could not be fetched. {reason} → {command} -z hello")
     return Finding(

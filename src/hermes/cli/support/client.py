@@ -127,7 +127,7 @@ class GatewayClient:
                 self._forget()
                 if on_event is not None:
                     on_event({"kind": "again"})
-        raise GatewayIsDownError("The gateway ended again and again before it had answered.")
+        raise GatewayIsDownError("The gateway stopped three times before it answered. Look: hermes logs")
 
     def connect(self) -> None:
         """Find out who answers; open what is needed when nobody does. Raises GatewayIsDownError for Alone.NEVER."""
@@ -453,7 +453,7 @@ class InProcessGateway:
                     on_event(event)
             return answering.result(ANSWER_SECONDS)
         except (CancelledError, TimeoutError):
-            raise GatewayIsDownError("It ended before it had answered.") from None
+            raise GatewayIsDownError("The gateway stopped before it answered.") from None
         finally:
             answering.cancel()
 

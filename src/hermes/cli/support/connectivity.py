@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hermes.core.dataclasses import dataclass
+from hermes.core.failures import describe_failure
 
 if TYPE_CHECKING:
     from hermes.config import Config, Loaded, ProviderConfig
@@ -130,7 +131,7 @@ async def _reach(call: Probe) -> Reached:
     except (aiohttp.ClientError, OSError, ValueError) as error:
         # A cause may repeat the address with its password, so only what the system says of it is shown.
         number = error.errno if isinstance(error, OSError) else None
-        return replace(told, failure=os.strerror(number) if number else type(error).__name__)
+        return replace(told, failure=os.strerror(number) if number else describe_failure(error))
 
 
 def _models(body: bytes) -> frozenset[str]:

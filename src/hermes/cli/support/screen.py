@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from hermes.cli.support.program_name import as_typed, command_name
+from hermes.core.failures import sentence
 from hermes.hosting.terminal import DIM, err, write
 
 
@@ -70,7 +71,7 @@ class Screen:
         elif result["state"] in {"interrupted", "stopped"} and not self._was_told:
             self._line(f"  ({result['reason'] or result['state']})", is_dim=True)
         elif result["state"] == "lost":
-            self._line(f"✗ {result['reason']}. Look: {command_name()} logs")
+            self._line(f"✗ {sentence(result['reason'])} Look: {command_name()} logs")
 
     def _reply(self, text: str) -> None:
         """The delivered answer. What was streamed already is not shown again; what came before it is."""

@@ -256,7 +256,7 @@ def _readable(models: Iterable[str]) -> list[str]:
 
 def _needed(ask: Questions, label: str, present: str) -> str:
     while not (typed := ask.line(label, present)):
-        ask.say("  It cannot do without.")
+        ask.say(f"  {label.partition(',')[0]} is needed.")
     return typed
 
 

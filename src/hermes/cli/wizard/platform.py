@@ -264,7 +264,7 @@ class Wizard:
 
     def _is_mended(self, cure: str, ask: Questions) -> bool:
         ask.say(wrap(f"  → {cure}"))
-        return ask.yes("Done? It is then tried again.", default=True)
+        return ask.yes("Done? Then I try again.", default=True)
 
     def _scanned(self) -> Mapping[str, str]:
         """What a code gave that a phone scanned, where the platform is signed in to so. Nothing: it is typed."""
@@ -322,7 +322,7 @@ class Wizard:
             if now or not setting.required:
                 kept = self._refused.get(setting.key)  # written nowhere yet
                 return [(setting.key, kept)] if kept else []
-            ask.say(wrap(f"  It cannot do without. {setting.help}"))
+            ask.say(wrap(f"  {label} is needed. {setting.help}"))
 
     def _tried(self, values: Mapping[str, str]) -> Tried | None:
         """None when it is not to be tried."""

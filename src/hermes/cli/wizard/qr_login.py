@@ -106,7 +106,7 @@ def sign_in(
     """``values`` go before those of the configuration. Raises PlatformError or ConfigError in words; Ctrl+C leaves as
     everywhere."""
     if manifest.sign_in is None:
-        raise ConfigError(f"{manifest.title} is not signed in to by a code.")
+        raise ConfigError(f"{manifest.title} has no sign-in by QR code.")
     return asyncio.run(_done(manifest.sign_in, manifest, config, account, values, Terminal(ask)))
 
 

@@ -29,7 +29,7 @@ def follow(home: Path, page: PlatformPage, ask: Questions | None, *, is_started:
     """Say what becomes of it: connected within seconds where a gateway runs, or how to start one."""
     if not control.is_running(home):
         if not (is_started or (ask is not None and ask.yes("Start the gateway now?", default=True))):
-            out(f"  The gateway does not run. Start it: {command_name()} gateway run")
+            out(f"  The gateway is not running. Start it: {command_name()} gateway run")
             out("\n".join(_next_steps(page)))
             return
         from hermes.hosting import lifecycle

@@ -111,7 +111,7 @@ def _describe(manifest: Manifest, config: Config, key: AccountKey, report: TestR
 def _connection(home: Path, key: AccountKey, report: TestReport) -> bool:
     """Whether the gateway's own connection can be used. A trouble of it is told."""
     if not control.is_running(home):
-        report.lines.append("! The gateway does not run, so nobody listens; the message is sent past it.")
+        report.lines.append("! The gateway is not running, so nobody listens; the test message is sent without it.")
         report.facts |= {"state": "not running"}
         return False
     accounts = control.call(home, "status")["platforms"]

@@ -58,8 +58,8 @@ class Texts:
         "I set your last message aside: I stopped unexpectedly {deaths} times while working on it. "
         "Owner: `hermes trace {turn_id}` shows how far it came."
     )
-    FAILED = "Something in me broke while I worked on this ({reason}). It is recorded: `hermes trace {turn_id}`."
-    TIMED_OUT = "I stopped after {minutes} minutes without finishing. Say it again, perhaps in smaller steps."
+    FAILED = "Something in me broke while I worked on this. Owner: `hermes trace {turn_id}` shows how far it came."
+    TIMED_OUT = "I stopped after {span} without finishing. Say it again, perhaps in smaller steps."
     EMPTY_REPLY = "My model answered with nothing. Ask again, or in other words."
     SHUTTING_DOWN = "⚠️ Gateway shutting down — Your current task will be interrupted. It goes on after the restart."
     LOOPING = "I made the same call {count} times with the same result, so I stopped there."
@@ -103,7 +103,7 @@ class Texts:
     SOMEBODY_ANSWERED = "somebody"
 
     # Commands
-    COMMAND_FAILED = "That command failed: {reason}"
+    COMMAND_FAILED = "That command failed. Owner: `hermes logs --level error` tells why."
     UNKNOWN_COMMAND = "There is no command /{name}. /help lists them."
     UNKNOWN_COMMAND_NEAR = "There is no command /{name}. Did you mean /{nearest}? /help lists them."
     UNKNOWN_COMMAND_SKILL = "There is no command /{name}. Did you mean the skill /{nearest}? /help lists the commands."
@@ -139,7 +139,7 @@ class Texts:
     STATUS_MODEL_CHOSEN = "Model: {model}, chosen here."
     STATUS_MODEL_SETTLED = "Model: {model}, settled for this chat."
     STATUS_PERSONALITY = "Personality: {name}."
-    STATUS_SESSION = "Session: {title}, {lines} lines."
+    STATUS_SESSION = "Session: {title}, {lines}."
     STATUS_NO_SESSION = "Session: none yet; your next message begins one."
     STATUS_BUSY = "While I work, {meaning} (/busy)."
     NONE = "none"
@@ -217,12 +217,11 @@ class Texts:
     COMPRESS_NOT_DONE = "I left the conversation as it is. {reason}"
     COMPRESS_STOPPING = "I am about to stop."
     COMPRESS_DONE = (
-        "{lines} lines ({before:,} characters) → {after:,} characters. From now on I read the summary in their place. "
+        "{lines} ({before:,} characters) → {after:,} characters. From now on I read the summary in their place. "
         "The lines are kept: /undo brings them back."
     )
     COMPRESS_WOULD = (
-        "{lines} lines ({before:,} characters) → {after:,} characters. Nothing is changed. I would read this:"
-        "\n\n{summary}"
+        "{lines} ({before:,} characters) → {after:,} characters. Nothing is changed. I would read this:\n\n{summary}"
     )
     COMPRESS_UNREAD = (
         "I did not understand that. /compress makes it shorter, /compress --preview shows how it would be."
@@ -307,16 +306,16 @@ class Texts:
     # /sessions, /resume, /branch, /title, /history
     SESSIONS_NONE = "There is no conversation of yours yet. Just write to me."
     SESSIONS_HOW = "/resume NUMBER takes one up here; /branch goes on with a copy of this one."
-    SESSIONS_LINE = "{number}. {title}, {lines} lines, {day}"
+    SESSIONS_LINE = "{number}. {title}, {lines}, {day}"
     SESSIONS_HERE = " ← here"
     SESSION_TITLE = "“{title}”"
     SESSIONS_NONE_HERE = "Nothing was said here before. Just write to me."
     RESUME_UNKNOWN = "You have no conversation {name!r}. /sessions lists them."
     RESUME_HERE = "That one is going on here already."
     RESUME_BUSY = "I am working in that conversation just now. Wait for it, or /stop it there."
-    RESUMED = "Taken up: {title}, {lines} lines. /history shows where we were."
+    RESUMED = "Taken up: {title}, {lines}. /history shows where we were."
     BRANCH_NOTHING = "There is nothing to branch off yet. Just write to me."
-    BRANCHED = "This is a copy now, {lines} lines. The other one rests: /sessions lists both."
+    BRANCHED = "This is a copy now, {lines}. The other one rests: /sessions lists both."
     TITLE_NONE = "There is no conversation here yet. Just write to me."
     TITLE_IS = "This is {title}. /title NAME changes that."
     TITLE_SET = "This conversation is “{name}” now."
@@ -534,6 +533,10 @@ class Texts:
                 return f"{count} {name}{'' if count == 1 else 's'}"
         count = max(1, round(seconds))
         return f"{count} second{'' if count == 1 else 's'}"
+
+    def lines(self, count: int) -> str:
+        """How long a conversation is."""
+        return f"{count:,} line{'' if count == 1 else 's'}"
 
     def amount(self, size: int) -> str:
         """A number of bytes as people say it."""

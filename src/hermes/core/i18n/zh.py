@@ -122,8 +122,8 @@ class Chinese(Texts):
         "你的上一条消息我先搁下了：处理它时我意外中断了 {deaths} 次。"
         "主人可以用 `hermes trace {turn_id}` 看看做到了哪一步。"
     )
-    FAILED = "处理这件事时我自己出错了（{reason}）。已经记录下来：`hermes trace {turn_id}`。"
-    TIMED_OUT = "做了 {minutes} 分钟还没做完，我先停下了。请再说一次，或者分成几小步。"
+    FAILED = "处理这件事时我自己出错了。主人：`hermes trace {turn_id}` 可以看到进行到了哪一步。"
+    TIMED_OUT = "做了{span}还没做完，我先停下了。请再说一次，或者分成几小步。"
     EMPTY_REPLY = "模型什么也没回答。请再问一次，或者换个说法。"
     SHUTTING_DOWN = "⚠️ 网关即将关闭，正在做的事会先停一下，重启后接着做。"
     LOOPING = "同样的操作我做了 {count} 次，结果都一样，所以停在这里。"
@@ -160,7 +160,7 @@ class Chinese(Texts):
     SOMEBODY_ANSWERED = "有人"
 
     # Commands
-    COMMAND_FAILED = "这个命令没有成功：{reason}"
+    COMMAND_FAILED = "这个命令没有成功。主人：`hermes logs --level error` 可以看到原因。"
     UNKNOWN_COMMAND = "没有 /{name} 这个命令。/help 可以看到全部命令。"
     UNKNOWN_COMMAND_NEAR = "没有 /{name} 这个命令。你是想用 /{nearest} 吗？/help 可以看到全部命令。"
     UNKNOWN_COMMAND_SKILL = "没有 /{name} 这个命令。你是想用 /{nearest} 这个技能吗？/help 可以看到全部命令。"
@@ -196,7 +196,7 @@ class Chinese(Texts):
     STATUS_MODEL_CHOSEN = "模型：{model}，在这里选定的。"
     STATUS_MODEL_SETTLED = "模型：{model}，为这个聊天设定的。"
     STATUS_PERSONALITY = "性格：{name}。"
-    STATUS_SESSION = "会话：{title}，{lines} 行。"
+    STATUS_SESSION = "会话：{title}，{lines}。"
     STATUS_NO_SESSION = "会话：还没有，下一条消息就开始。"
     STATUS_BUSY = "我忙的时候，{meaning}（/busy）。"
     NONE = "无"
@@ -271,8 +271,8 @@ class Chinese(Texts):
     COMPRESS_AT_IT = "正在压缩，好了告诉你。你接着聊，不用等。"
     COMPRESS_NOT_DONE = "对话保持原样。{reason}"
     COMPRESS_STOPPING = "我马上要停机了。"
-    COMPRESS_DONE = "{lines} 行（{before:,} 个字符）→ {after:,} 个字符。以后我读摘要，原文都留着，/undo 可以恢复。"
-    COMPRESS_WOULD = "{lines} 行（{before:,} 个字符）→ {after:,} 个字符。什么都没改。压缩后我会读这个：\n\n{summary}"
+    COMPRESS_DONE = "{lines}（{before:,} 个字符）→ {after:,} 个字符。以后我读摘要，原文都留着，/undo 可以恢复。"
+    COMPRESS_WOULD = "{lines}（{before:,} 个字符）→ {after:,} 个字符。什么都没改。压缩后我会读这个：\n\n{summary}"
     COMPRESS_UNREAD = "没看懂。/compress 压缩对话，/compress --preview 先看看压缩后的样子。"
     COMPRESS_UNDONE = "之前的压缩被撤销了，现在还有空间。"
     COMPRESS_WENT_ON = "压缩的时候，对话已经往别处走了。"
@@ -344,16 +344,16 @@ class Chinese(Texts):
     # /sessions, /resume, /branch, /title, /history
     SESSIONS_NONE = "你还没有会话。直接跟我说话就行。"
     SESSIONS_HOW = "/resume NUMBER 在这里接着聊；/branch 复制一份这个会话继续聊。"
-    SESSIONS_LINE = "{number}. {title}，{lines} 行，{day}"
+    SESSIONS_LINE = "{number}. {title}，{lines}，{day}"
     SESSIONS_HERE = " ← 当前"
     SESSION_TITLE = "《{title}》"
     SESSIONS_NONE_HERE = "这里之前什么也没聊过，直接跟我说话就行。"
     RESUME_UNKNOWN = "你没有 {name!r} 这个会话。/sessions 可以看全部。"
     RESUME_HERE = "这里聊的就是它。"
     RESUME_BUSY = "那个会话里我正忙着。等一等，或者去那边 /stop。"
-    RESUMED = "接上了：{title}，{lines} 行。/history 看看聊到哪儿了。"
+    RESUMED = "接上了：{title}，{lines}。/history 看看聊到哪儿了。"
     BRANCH_NOTHING = "还没有可以复制的内容。直接跟我说话就行。"
-    BRANCHED = "现在是副本，{lines} 行。原来的先放着，/sessions 里两个都在。"
+    BRANCHED = "现在是副本，{lines}。原来的先放着，/sessions 里两个都在。"
     TITLE_NONE = "这里还没有会话。直接跟我说话就行。"
     TITLE_IS = "这是 {title}。/title NAME 可以改名。"
     TITLE_SET = "这个会话现在叫《{name}》。"
@@ -559,6 +559,9 @@ class Chinese(Texts):
             if seconds >= size * 1.5 or (seconds >= size and seconds % size == 0):
                 return f"{round(seconds / size)} {name}"
         return f"{max(1, round(seconds))} 秒"
+
+    def lines(self, count: int) -> str:
+        return f"{count:,} 行"
 
     def amount(self, size: int) -> str:
         return f"{size} 字节" if size < 1000 else super().amount(size)

@@ -124,7 +124,7 @@ def _call_by_socket(line: socket.socket, request: Mapping[str, Any], timeout: fl
         raise _stalled(timeout) from None
     except ConnectionError:
         pass
-    raise GatewayIsDownError("The gateway ended before it had answered.")
+    raise GatewayIsDownError("The gateway stopped before it answered.")
 
 
 class _CallResult:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from hermes.core.errors import GatewayError
+from hermes.core.failures import sentence
 from hermes.hosting import paths, processes
 from hermes.hosting.control.client import short_address
 
@@ -129,7 +130,9 @@ class ControlServer:
         except Exception as error:
             # The same edge as the HTTP middleware: one bad request never ends the server.
             log.exception("Request failed")
-            await reply.error(f"The gateway failed at this: {type(error).__name__}: {error}", "Failure")
+            await reply.error(
+                f"The gateway failed at this: {sentence(str(error))} The details: hermes logs --level error", "Failure"
+            )
 
     def _look_for_files(self, tasks: set[asyncio.Task[None]]) -> threading.Event:
         """Watch the folder of requests from a thread of its own, which wakes the loop only when there is one."""

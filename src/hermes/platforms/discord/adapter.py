@@ -13,6 +13,7 @@ import aiohttp
 
 from hermes.core.cursor import of_identity
 from hermes.core.errors import RejectedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, Cursor, Json, OutboundMessage, Receipt
 from hermes.core.ports import Alive, CommandHint, Emit
@@ -222,7 +223,7 @@ async def _next(items: asyncio.Queue[Item]) -> list[Item]:
 def _notice(task: asyncio.Task[None], items: asyncio.Queue[Item]) -> None:
     """A part that broke takes the connection with it, instead of leaving it deaf."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        items.put_nowait(Ended(UnreachableError(f"Receiving broke ({error!r})"[:300])))
+        items.put_nowait(Ended(UnreachableError(f"Receiving broke ({describe_failure(error)})")))
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

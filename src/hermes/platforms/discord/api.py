@@ -15,6 +15,7 @@ from discord.http import HTTPClient, Ratelimit, Route
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RateLimitedError, RejectedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.buckets import SHORT_SECONDS, Bucket
@@ -122,7 +123,7 @@ class Api:
             # An answer that is no JSON, or of another shape, ends in the SDK as one of the last three.
             self.client.unlock()
             kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
-            raise kind(f"Discord did not answer when asked to {what} ({type(error).__name__})") from None
+            raise kind(f"Discord did not answer when asked to {what} ({describe_failure(error)})") from None
         except asyncio.CancelledError:
             self.client.unlock()
             raise
@@ -150,7 +151,7 @@ class Api:
                     raise RejectedError(f"Discord does not hand out {name} ({response.status}).")
                 return await files.save(response.content.iter_chunked(files.CHUNK_BYTES), into, name, limit)
         except CUT as error:
-            raise UnreachableError(f"Discord did not hand out {name} ({type(error).__name__})") from None
+            raise UnreachableError(f"Discord did not hand out {name} ({describe_failure(error)})") from None
 
     async def _refreshed(self, address: str, name: str) -> str:
         told = await self.call(

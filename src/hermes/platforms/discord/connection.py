@@ -25,6 +25,7 @@ from yarl import URL
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RateLimitedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
 from hermes.platforms.discord import wire
@@ -203,9 +204,9 @@ class Gateway:
         except _BrokenError:
             raise UnreachableError("The connection to Discord broke.") from None
         except (*BROKEN, zlib.error) as error:
-            raise UnreachableError(f"Discord's gateway cannot be reached ({type(error).__name__})") from None
+            raise UnreachableError(f"Discord's gateway cannot be reached ({describe_failure(error)})") from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:  # a frame of the protocol's own that is none
-            raise UnreachableError(f"Discord's gateway speaks another language ({type(error).__name__})") from None
+            raise UnreachableError(f"Discord's gateway speaks another language ({describe_failure(error)})") from None
         finally:
             await self.close()
         return None

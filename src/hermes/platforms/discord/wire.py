@@ -16,6 +16,7 @@ from hermes.core.errors import (
     RejectedError,
     UnreachableError,
 )
+from hermes.core.failures import sentence
 from hermes.core.messages import (
     REPEAT_MARK,
     Button,
@@ -269,7 +270,7 @@ def refusal(what: str, status: int, code: int, text: str, retry_after: float | N
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return RateLimitedError(reason, retry_after=_bounded(retry_after))
     if status == HTTPStatus.UNAUTHORIZED and code != _OLD_INTERACTION:
-        return CredentialsError(f"{reason}. Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.")
+        return CredentialsError(f"{sentence(reason)} Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return OutcomeUnknownError(f"{reason} ({status}).")
     if not code and not text:

@@ -14,6 +14,7 @@ import orjson
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Redactor, Secret
 from hermes.platforms.qq import media, wire
@@ -63,7 +64,7 @@ class Api:
             ) as response:
                 status, said = response.status, await response.read()
         except BROKEN as error:
-            raise UnreachableError(f"QQ gave out no access token ({type(error).__name__})") from None
+            raise UnreachableError(f"QQ gave out no access token ({describe_failure(error)})") from None
         answer = _object(said)
         if answer is None:
             raise UnreachableError(f"What answered at QQ_TOKEN_URL is not QQ ({status}). Check it and the proxy.")
@@ -121,7 +122,7 @@ class Api:
                 status, said, told = response.status, await response.read(), response.headers
         except (*BROKEN, ValueError) as error:
             kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
-            raise kind(f"QQ did not answer {what} ({type(error).__name__})") from None
+            raise kind(f"QQ did not answer {what} ({describe_failure(error)})") from None
         return self._answer(what, shows, status, said, told)
 
     def _answer(self, what: str, shows: bool, status: int, said: bytes, headers: Mapping[str, str]) -> Json:
@@ -146,7 +147,7 @@ class Api:
             async with self._http.put(url, data=_payload(data), timeout=within(media.UPLOAD_SECONDS)) as response:
                 status = response.status
         except (*BROKEN, ValueError) as error:
-            raise UnreachableError(f"A part of the file could not be uploaded ({type(error).__name__})") from None
+            raise UnreachableError(f"A part of the file could not be uploaded ({describe_failure(error)})") from None
         if status >= HTTPStatus.MULTIPLE_CHOICES:
             raise UnreachableError(f"A part of the file could not be uploaded ({status})")
 
@@ -182,7 +183,7 @@ class Api:
                 pieces = response.content.iter_chunked(files.CHUNK_BYTES)
                 return await files.save(pieces, into, name, limit)
         except CUT as error:
-            raise UnreachableError(f"QQ did not hand out {name} ({type(error).__name__})") from None
+            raise UnreachableError(f"QQ did not hand out {name} ({describe_failure(error)})") from None
 
 
 def _payload(data: bytes) -> bytes | io.BytesIO:

@@ -11,6 +11,7 @@ import aiohttp
 import orjson
 
 from hermes.core.errors import UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.platforms.qq import session, wire
 from hermes.platforms.qq.session import End
@@ -170,7 +171,7 @@ class Connection:
             async with asyncio.timeout(SEND_SECONDS):
                 await self._ws.send_str(orjson.dumps(frame).decode())
         except (*BROKEN, RuntimeError) as error:  # aiohttp says RuntimeError of a socket that is closing
-            raise EndedError(1006, f"the line broke ({type(error).__name__})") from None
+            raise EndedError(1006, f"the line broke ({describe_failure(error)})") from None
 
 
 @asynccontextmanager
@@ -180,7 +181,7 @@ async def connected(http: aiohttp.ClientSession, url: str, alive: Callable[[], N
         async with asyncio.timeout(CONNECT_SECONDS):
             ws = await http.ws_connect(url, max_msg_size=LARGEST_FRAME, timeout=aiohttp.ClientWSTimeout(ws_close=2.0))
     except (*BROKEN, ValueError) as error:
-        raise UnreachableError(f"QQ's gateway could not be reached ({type(error).__name__})") from None
+        raise UnreachableError(f"QQ's gateway could not be reached ({describe_failure(error)})") from None
     link = Connection(ws, alive)
     try:
         yield link
@@ -195,7 +196,7 @@ def _data(message: aiohttp.WSMessage) -> Any:
         case aiohttp.WSMsgType.CLOSE:
             raise EndedError(int(message.data or 1005), str(message.extra or ""))
         case aiohttp.WSMsgType.ERROR:
-            raise EndedError(1006, f"the line broke ({type(message.data).__name__})")
+            raise EndedError(1006, f"the line broke ({describe_failure(message.data)})")
         case _:
             raise EndedError(1006, "the line broke")
 

@@ -11,6 +11,7 @@ from typing import Self
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, UnreachableError
+from hermes.core.failures import sentence
 from hermes.core.messages import Cursor, Json
 
 GROUP_AND_C2C = 1 << 25
@@ -123,7 +124,7 @@ def after(session: Session, end: End, now: float) -> tuple[Session, PlatformErro
     session = _counted(session, end)
     code = end.code
     if code in _FATAL:
-        return session, CredentialsError(f"{end.words}. {_FATAL[code]}", cure=_CURES.get(code, _UPDATE))
+        return session, CredentialsError(f"{sentence(end.words)} {_FATAL[code]}", cure=_CURES.get(code, _UPDATE))
     if code == 4014:
         return _with_fewer_intents(session, end, now)
     if code == 4004:
@@ -131,7 +132,9 @@ def after(session: Session, end: End, now: float) -> tuple[Session, PlatformErro
     if code == 4008:
         return session, RateLimitedError(end.words, WAIT_SECONDS)
     if session.quick_ends >= MOST_QUICK_ENDS:
-        reason = f"{end.words}. Three connections in a row ended at once: check the bot's permissions at q.qq.com."
+        reason = (
+            f"{sentence(end.words)} Three connections in a row ended at once: check the bot's permissions at q.qq.com."
+        )
         return replace(session, quick_ends=0), RateLimitedError(reason, WAIT_SECONDS)
     return session, UnreachableError(end.words)
 
@@ -157,7 +160,7 @@ def _is_from_qq(code: int) -> bool:
 def _with_fewer_intents(session: Session, end: End, now: float) -> tuple[Session, PlatformError]:
     if session.intents(now) == FEWER_INTENTS:
         return session, CredentialsError(
-            f"{end.words}. The bot may not receive messages of groups and people: ask for it at q.qq.com.",
+            f"{sentence(end.words)} The bot may not receive messages of groups and people: ask for it at q.qq.com.",
             cure="ask at q.qq.com for messages of groups and people",
         )
     return replace(session.forgotten(), fewer_since=int(now)), UnreachableError(end.words)
@@ -166,7 +169,7 @@ def _with_fewer_intents(session: Session, end: End, now: float) -> tuple[Session
 def _with_a_new_token(session: Session, end: End) -> tuple[Session, PlatformError]:
     refused = session.refused_tokens + 1
     if refused >= MOST_REFUSED_TOKENS:
-        reason = f"{end.words}. Check QQ_APP_ID and QQ_CLIENT_SECRET."
+        reason = f"{sentence(end.words)} Check QQ_APP_ID and QQ_CLIENT_SECRET."
         return replace(session, refused_tokens=0), CredentialsError(reason)
     return replace(session, refused_tokens=refused), UnreachableError(end.words)
 

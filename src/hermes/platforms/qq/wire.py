@@ -21,6 +21,7 @@ from hermes.core.errors import (
     UnreachableError,
     WindowClosedError,
 )
+from hermes.core.failures import sentence
 from hermes.core.messages import REPEAT_MARK, InboundEvent, Json, OutboundMessage, read, unreadable
 from hermes.core.text import storable
 from hermes.platforms.qq import markdown
@@ -181,11 +182,11 @@ def refusal(what: str, status: int, body: Json, headers: Mapping[str, str]) -> P
         return RefusedError(reason, code)
     if code in _BANNED:
         return CredentialsError(
-            f"{reason}. The bot lacks a privilege or is banned: see q.qq.com.",
+            f"{sentence(reason)} The bot lacks a privilege or is banned: see q.qq.com.",
             cure="look at q.qq.com what the bot may do",
         )
     if code in TOKEN_REFUSED or status == HTTPStatus.UNAUTHORIZED:
-        return TokenRefusedError(f"{reason}. Check QQ_APP_ID and QQ_CLIENT_SECRET.")
+        return TokenRefusedError(f"{sentence(reason)} Check QQ_APP_ID and QQ_CLIENT_SECRET.")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR and code not in _MEANT:
         return OutcomeUnknownError(reason)
     return RefusedError(reason, code)
@@ -232,9 +233,9 @@ def token_refusal(body: Json) -> PlatformError:
         case 100001:
             return RateLimitedError(reason, WAIT_SECONDS, in_all=True)
         case _ if code in _WRONG_CREDENTIALS:
-            return CredentialsError(f"{reason}. Check QQ_APP_ID and QQ_CLIENT_SECRET.")
+            return CredentialsError(f"{sentence(reason)} Check QQ_APP_ID and QQ_CLIENT_SECRET.")
         case _:  # something of QQ's own (100002), or a number that nobody has seen: neither is a reason to give up
-            return UnreachableError(f"{reason}. If it stays so, check QQ_APP_ID and QQ_CLIENT_SECRET.")
+            return UnreachableError(f"{sentence(reason)} If it stays so, check QQ_APP_ID and QQ_CLIENT_SECRET.")
 
 
 # Mending

@@ -16,6 +16,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms.shared import files
@@ -68,7 +69,7 @@ class Api:
         except (*BROKEN, ValueError, AttributeError) as error:
             # An answer that is no object ends in the SDK as an AttributeError.
             kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
-            raise kind(f"Slack did not answer {method} ({type(error).__name__})") from None
+            raise kind(f"Slack did not answer {method} ({describe_failure(error)})") from None
         self._ahead = clock_ahead(response.headers.get("Date"), time.time())
         data = response.data
         return data if isinstance(data, dict) else {}
@@ -95,7 +96,7 @@ class Api:
             ) as response:
                 status = response.status
         except (*BROKEN, ValueError) as error:
-            raise UnreachableError(f"Slack did not take the answer to a press ({type(error).__name__})") from None
+            raise UnreachableError(f"Slack did not take the answer to a press ({describe_failure(error)})") from None
         if status >= HTTPStatus.BAD_REQUEST:
             raise wire.RefusedError(f"Slack refused the answer to a press ({status})", "expired_url")
 
@@ -108,7 +109,7 @@ class Api:
             ) as response:
                 status = response.status
         except (*BROKEN, ValueError) as error:
-            raise UnreachableError(f"The file could not be uploaded ({type(error).__name__})") from None
+            raise UnreachableError(f"The file could not be uploaded ({describe_failure(error)})") from None
         if status != HTTPStatus.OK:
             raise UnreachableError(f"The file could not be uploaded ({status})")
 
@@ -129,7 +130,7 @@ class Api:
                 pieces = response.content.iter_chunked(files.CHUNK_BYTES)
                 return await files.save(pieces, into, name, limit)
         except CUT as error:
-            raise UnreachableError(f"Slack did not hand out {name} ({type(error).__name__})") from None
+            raise UnreachableError(f"Slack did not hand out {name} ({describe_failure(error)})") from None
 
     def _own(self, address: str, name: str) -> URL:
         return own_address(address, name, root=self._config.base_url, hosts=_OWN_HOSTS, platform="Slack")

@@ -12,6 +12,7 @@ import orjson
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConflictError, PlatformError, RateLimitedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
 from hermes.platforms.shared.http_errors import BROKEN
@@ -39,7 +40,7 @@ class Link:
         try:
             await self.socket.send_str(orjson.dumps({"envelope_id": envelope_id}).decode())
         except BROKEN as error:
-            raise UnreachableError(f"The socket to Slack broke ({type(error).__name__})") from None
+            raise UnreachableError(f"The socket to Slack broke ({describe_failure(error)})") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Links:
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
         except BROKEN as error:
-            raise UnreachableError(f"Slack's socket cannot be opened ({type(error).__name__})") from None
+            raise UnreachableError(f"Slack's socket cannot be opened ({describe_failure(error)})") from None
         link = Link(socket)
         self._open.add(link)
         await self._greeted(link)
@@ -101,7 +102,7 @@ class Links:
                     elif message.type is not aiohttp.WSMsgType.PONG:
                         raise UnreachableError(_ending(link, message))
         except BROKEN as error:
-            raise UnreachableError(f"Slack's socket did not say hello ({type(error).__name__})") from None
+            raise UnreachableError(f"Slack's socket did not say hello ({describe_failure(error)})") from None
         greeting = loaded(message.data)
         if not isinstance(greeting, dict) or greeting.get("type") != "hello":
             raise farewell(greeting if isinstance(greeting, dict) else {})
@@ -123,7 +124,7 @@ class Links:
                         self.put(Frame(link, None, _ending(link, message)))
                         return
         except BROKEN as error:
-            self.put(Frame(link, None, f"The socket to Slack broke ({type(error).__name__})"))
+            self.put(Frame(link, None, f"The socket to Slack broke ({describe_failure(error)})"))
 
     def replace(self, old: Link) -> None:
         """Slack closes a socket every few hours and says so before: the next one is opened beside it, and what comes

@@ -18,6 +18,7 @@ from hermes.core.errors import (
     RejectedError,
     UnreachableError,
 )
+from hermes.core.failures import sentence
 from hermes.core.messages import (
     REPEAT_MARK,
     Button,
@@ -232,7 +233,7 @@ def refusal(method: str, error: str, status: int, headers: Mapping[str, str], ne
         return RateLimitedError(reason, retry_after=_seconds(headers.get("Retry-After")))
     if error in _SIGNED_OUT:
         name = "SLACK_APP_TOKEN" if method == "apps.connections.open" else "SLACK_BOT_TOKEN"
-        return CredentialsError(f"{reason}. Check {name}: install the app again and copy its token.")
+        return CredentialsError(f"{sentence(reason)} Check {name}: install the app again and copy its token.")
     if error in _THEIRS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return OutcomeUnknownError(reason)
     if not error:
@@ -241,7 +242,7 @@ def refusal(method: str, error: str, status: int, headers: Mapping[str, str], ne
         is_page = "html" in headers.get("Content-Type", "")
         return UnreachableError(reason) if is_page else OutcomeUnknownError(reason)
     if error == "missing_scope" and method == "apps.connections.open":
-        return CredentialsError(f"{reason}. SLACK_APP_TOKEN needs the scope connections:write.")
+        return CredentialsError(f"{sentence(reason)} SLACK_APP_TOKEN needs the scope connections:write.")
     scope = f" (it lacks {needed})" if needed else ""
     advice = _ADVICE.get(error, "")
     return RefusedError(f"{reason}{scope}.{' ' if advice else ''}{advice}", error)

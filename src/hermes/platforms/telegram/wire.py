@@ -26,6 +26,7 @@ from hermes.core.errors import (
     RejectedError,
     UnreachableError,
 )
+from hermes.core.failures import describe_failure, sentence
 from hermes.core.keys import Target
 from hermes.core.messages import (
     REPEAT_MARK,
@@ -240,14 +241,14 @@ def refusal(method: str, body: Json) -> PlatformError:
         case 404 if "method not found" in description.lower():  # an older server of somebody's own
             return RefusedError(reason, description, parameters)
         case 401 | 404:
-            return CredentialsError(f"{reason}. Check the bot token (TELEGRAM_BOT_TOKEN).")
+            return CredentialsError(f"{sentence(reason)} Check the bot token (TELEGRAM_BOT_TOKEN).")
         case 409 if "webhook" in description.lower():
             return ConflictError(
-                f"{reason}. Another program set a webhook for this bot. Stop it and call deleteWebhook, "
+                f"{sentence(reason)} Another program set a webhook for this bot. Stop it and call deleteWebhook, "
                 "or give this gateway a bot of its own."
             )
         case 409:
-            return ConflictError(f"{reason}. Another process uses this token.")
+            return ConflictError(f"{sentence(reason)} Another process uses this token.")
         case 429:
             return RateLimitedError(reason, retry_after=_retry_after(parameters))
         case int() if code >= 500:
@@ -354,7 +355,7 @@ class Bot:
                 pieces = response.content.iter_chunked(files.CHUNK_BYTES)
                 return await files.save(pieces, into, name, limit)
         except CUT as error:
-            raise UnreachableError(f"Telegram did not hand out {name} ({type(error).__name__})") from None
+            raise UnreachableError(f"Telegram did not hand out {name} ({describe_failure(error)})") from None
 
     def _url(self, method: str) -> URL:
         url = self._urls.get(method)
@@ -364,7 +365,7 @@ class Bot:
 
 
 def _unanswered(method: str, error: BaseException) -> str:
-    reason = f"Telegram did not answer {method} ({type(error).__name__})"
+    reason = f"Telegram did not answer {method} ({describe_failure(error)})"
     if isinstance(error, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, *NO_PROXY)):
         return f"{reason}: the proxy on the way refuses. Check TELEGRAM_PROXY, HTTPS_PROXY and ALL_PROXY."
     return reason

@@ -13,6 +13,7 @@ import orjson
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms.shared import files
@@ -144,7 +145,7 @@ class Client:
                 status, found = response.status, response.headers.get("x-encrypted-param", "")
                 said = response.headers.get("x-error-message", "")
         except _BROKEN as error:
-            raise UnreachableError(f"{package.name} could not be uploaded ({type(error).__name__}).") from None
+            raise UnreachableError(f"{package.name} could not be uploaded ({describe_failure(error)}).") from None
         if 400 <= status < 500:
             raise SpoiledUploadError(f"Weixin did not take {package.name} ({status} {said}).".replace(" )", ")"))
         if status != 200 or not found:
@@ -163,7 +164,7 @@ class Client:
                 async with aclosing(media.unlocked(locked, handle.key)) as pieces:
                     return await files.save(pieces, into, name, media.DOWNLOAD_LIMIT)
         except CUT as error:
-            raise UnreachableError(f"{name} could not be fetched ({type(error).__name__}).") from None
+            raise UnreachableError(f"{name} could not be fetched ({describe_failure(error)}).") from None
 
 
 class QrClient:
@@ -200,7 +201,7 @@ class QrClient:
                     raise UnreachableError(f"Weixin answered with HTTP {response.status}.")
                 return _answer(await response.read())
         except (*_BROKEN, RecursionError) as error:
-            raise UnreachableError(f"Weixin did not answer ({type(error).__name__}).") from None
+            raise UnreachableError(f"Weixin did not answer ({describe_failure(error)}).") from None
 
 
 class _OldServerError(UnreachableError):
@@ -216,7 +217,7 @@ def _answer(body: bytes) -> Json:
 
 def _silence(path: str, error: BaseException) -> UnreachableError | OutcomeUnknownError:
     # The headers hold the token, so nothing of the cause's text is repeated here.
-    reason = f"Weixin did not answer {path} ({type(error).__name__})."
+    reason = f"Weixin did not answer {path} ({describe_failure(error)})."
     if nothing_was_sent(error):
         return NoAnswerError(reason)
     if isinstance(error, TimeoutError) and path == "getupdates":

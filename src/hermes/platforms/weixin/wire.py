@@ -14,6 +14,7 @@ import orjson
 from hermes import __version__
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
+from hermes.core.failures import sentence
 from hermes.core.messages import REPEAT_MARK, Json, OutboundMessage
 from hermes.core.text import storable
 from hermes.platforms.weixin.config import LOGIN
@@ -105,11 +106,13 @@ def refusal(call: str, answer: Mapping[str, Any]) -> PlatformError:
     reason = f"Weixin refused {call}: {code}" + (f" ({said})" if said else "")
     match code:
         case -14:
-            return StaleTokenError(f"{reason}. The sign-in is over, or another program took it. Run `{LOGIN}`.")
+            return StaleTokenError(
+                f"{sentence(reason)} The sign-in is over, or another program took it. Run `{LOGIN}`."
+            )
         case -2:
             return QuotaError(reason, said)
         case -1:
-            return UnreachableError(f"{reason}. It is busy.")
+            return UnreachableError(f"{sentence(reason)} It is busy.")
         case _:
             return RejectedError(reason)
 

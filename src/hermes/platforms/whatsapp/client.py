@@ -10,6 +10,7 @@ import orjson
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
+from hermes.core.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms.shared.http_errors import BROKEN, nothing_was_sent, within
@@ -136,4 +137,4 @@ def _silence(name: str, error: BaseException) -> UnreachableError | OutcomeUnkno
         return OutcomeUnknownError(f"The WhatsApp bridge did not answer {name} in time.")
     if isinstance(error, ValueError):
         return OutcomeUnknownError(_NOT_OURS)
-    return _EndedError(f"The WhatsApp bridge ended while it was asked for {name} ({type(error).__name__}).")
+    return _EndedError(f"The WhatsApp bridge ended while it was asked for {name} ({describe_failure(error)}).")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hermes.core.failures import sentence
 from hermes.core.messages import Json, ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.core.text import one_line
@@ -57,8 +58,8 @@ def error_text(result: TurnResult) -> str:
     first, separator, _ = result.reason.partition(": ")
     if separator and first.isidentifier():
         # An exception of our own code: its text is for the log, not for whoever asked.
-        return f"The turn failed ({first}); the gateway's log says how."
-    return f"The turn ended without an answer: {result.reason or result.state}."
+        return "The turn failed; the gateway's log says how."
+    return f"The turn ended without an answer: {sentence(result.reason or result.state)}"
 
 
 def error_code(result: TurnResult) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import hermes
 from hermes.core.dataclasses import dataclass
+from hermes.core.failures import describe_failure, sentence
 from hermes.core.manifest import Manifest, Setting
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def find_platforms(built_in: Mapping[str, str] = BUILT_IN) -> Registry:
         try:
             manifest = load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge "supervisor": the others start all the same
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            said = "" if isinstance(error, SystemExit) else " ".join(str(error).split())
+            reason = sentence(said or describe_failure(error))
             broken[name] = f"Platform {name} ({origin}) could not be loaded: {reason}"
             return
         if flaw := _flaw(manifest):

@@ -371,7 +371,7 @@ class Supervisor:
             return self._broke(account, state, str(error), self._backoff(account))
         except Exception as error:
             log.exception("Adapter broke", extra={"platform": account.key.platform, "account": account.key.account})
-            return self._broke(account, Link.BROKEN, f"{type(error).__name__}: {error}", self._backoff(account))
+            return self._broke(account, Link.BROKEN, f"the adapter failed: {error}", self._backoff(account))
 
     async def _run_adapter(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> None:
         adapter = await self._build(account, http)

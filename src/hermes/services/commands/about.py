@@ -171,7 +171,7 @@ def _session(session: Session | None, words: Texts) -> str:
         return words.STATUS_NO_SESSION
     named = words.SESSION_TITLE.format(title=one_line(session.title, TITLE_LENGTH))
     title = named if session.title else session.id
-    return words.STATUS_SESSION.format(title=title, lines=session.seq)
+    return words.STATUS_SESSION.format(title=title, lines=words.lines(session.seq))
 
 
 @command("whoami", summary="Who you are to me")

@@ -41,4 +41,6 @@ def _describe_result(words: Texts, work: asyncio.Task[Compressed]) -> str:
         return words.COMPRESS_NOT_DONE.format(reason=localize(error, words))
     made = work.result()
     form = words.COMPRESS_DONE if made.revision else words.COMPRESS_WOULD
-    return form.format(lines=made.lines, before=made.characters, after=len(made.summary), summary=made.summary)
+    return form.format(
+        lines=words.lines(made.lines), before=made.characters, after=len(made.summary), summary=made.summary
+    )

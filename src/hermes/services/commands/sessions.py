@@ -47,7 +47,7 @@ async def resume(ctx: CommandContext) -> str:
         return ctx.words.RESUME_BUSY
     await ctx.services.lanes.stop(ctx.lane, StopReason.RENEWED, up_to=ctx.seq)
     await ctx.services.db.write(transcripts.switch, ctx.lane, wanted.id, now=ctx.services.clock.now())
-    return ctx.words.RESUMED.format(title=_title(ctx.words, wanted), lines=wanted.seq)
+    return ctx.words.RESUMED.format(title=_title(ctx.words, wanted), lines=ctx.words.lines(wanted.seq))
 
 
 @command("branch", summary="Go on with a copy of this conversation", usage="/branch [TITLE]")
@@ -59,7 +59,7 @@ async def branch(ctx: CommandContext) -> str:
     )
     if not made:
         return ctx.words.BRANCH_NOTHING
-    return ctx.words.BRANCHED.format(lines=made)
+    return ctx.words.BRANCHED.format(lines=ctx.words.lines(made))
 
 
 @command("title", summary="Give this conversation a name", usage="/title [TITLE]")
@@ -144,7 +144,7 @@ def _line(words: Texts, number: int, session: Session, here: str) -> str:
     day = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.updated_at))
     mark = words.SESSIONS_HERE if session.id == here else ""
     title = _title(words, session)
-    return words.SESSIONS_LINE.format(number=number, title=title, lines=session.seq, day=day) + mark
+    return words.SESSIONS_LINE.format(number=number, title=title, lines=words.lines(session.seq), day=day) + mark
 
 
 def _title(words: Texts, session: Session) -> str:

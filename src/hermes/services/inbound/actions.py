@@ -93,7 +93,7 @@ class Actions:
 
     async def _set_aside_failed(self, event_id: str, event: InboundMessage | Press, error: Exception) -> None:
         """End an event that cannot be acted on, and say so, so that what was written after it goes on."""
-        text = (await self._notices.words_for(event)).COMMAND_FAILED.format(reason=type(error).__name__)
+        text = (await self._notices.words_for(event)).COMMAND_BROKE
         rows = self._outbox_writer.notice(event.session_key.target, text, key=f"ob_{event_id}")
         reason = f"{type(error).__name__}: {error}"
         lane = await self._db.write(_set_aside, event_id, reason, rows, now=self._clock.now())

@@ -271,7 +271,7 @@ class Delivery:
             return self._with_word(sending, body, outcome) if isinstance(error, RejectedError) else outcome
         except Exception as error:
             log.exception("Adapter broke", extra={"target": sending.target, "outbox": sending.id})
-            return self._unknown(sending, f"{type(error).__name__}: {error}")
+            return self._unknown(sending, f"the adapter failed: {error}")
         return self._sent(sending, receipt)
 
     def _sent(self, sending: Sending, receipt: Receipt) -> AttemptOutcome:

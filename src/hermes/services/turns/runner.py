@@ -71,7 +71,7 @@ class TurnRunner:
     async def fail(self, begun: BegunTurn, control: TurnControl, error: Exception) -> bool:
         """End a turn that broke our own code, in words, so that its lane goes on."""
         work = RunningTurn(begun, SessionKey.parse(begun.turn.lane), [], [], control, self._words(begun))
-        text = work.words.FAILED.format(reason=type(error).__name__, turn_id=begun.turn.id)
+        text = work.words.FAILED.format(turn_id=begun.turn.id)
         return await self._endings.failed(work, f"{type(error).__name__}: {error}", text)
 
     def _taken_up(self, begun: BegunTurn, control: TurnControl) -> RunningTurn:
@@ -99,7 +99,7 @@ class TurnRunner:
             async with asyncio.timeout(limit):
                 reply = await self._carry(work)
         except TimeoutError:
-            text = work.words.TIMED_OUT.format(minutes=max(1, round(limit / 60)))
+            text = work.words.TIMED_OUT.format(span=work.words.span(limit))
             return await self._endings.failed(work, "it took too long", text)
         except ModelError as error:
             return await self._endings.model_failed(work, error)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.core.failures import sentence
 from hermes.store import migrate
 from hermes.store.db import SQLITE, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 from hermes.store.sqlite import file as sqlite_file
@@ -404,7 +405,9 @@ class _Healing:
         except Exception as error:
             # Whatever damage led us to, the writer must hear of it: it would go on without a file, and end.
             log.exception("Recovery broke", extra={"path": str(self._file.path)})
-            self.error = StoreIsDownError(f"{self._file.name} could not be recovered: {type(error).__name__}: {error}")
+            self.error = StoreIsDownError(
+                f"{self._file.name} could not be recovered: {sentence(str(error))} The log has the details."
+            )
 
     def join(self, seconds: float | None) -> bool:
         self._thread.join(seconds)
@@ -442,7 +445,7 @@ def in_words(error: BaseException, name: str) -> BaseException:
     elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         text = f"{name} is locked by another process."
     elif code in sqlite_file.DOWN or code in sqlite_file.DAMAGE or isinstance(error, OSError):
-        text = f"{name} cannot be used: {error}."
+        text = f"{name} cannot be used: {sentence(str(error))}"
     else:
         return error
     down = StoreIsDownError(text)

@@ -95,7 +95,7 @@ def test_letters_that_are_dead_come_with_the_command_that_lists_them() -> None:
     [
         (reached(), "good", "answers in 80 ms"),
         (reached(401), "trouble", "Key from .env line 1, ends in …x7Q"),
-        (reached(503), "trouble", "its own trouble"),
+        (reached(503), "trouble", "the provider has a problem"),
         (reached(404), "good", "answers"),
         (reached(is_page=True), "trouble", "→ correct providers.openai.base_url"),
         (reached(models=frozenset({"other"})), "hint", "does not list gpt-4o-mini"),
@@ -139,7 +139,10 @@ def test_a_platform_nobody_may_write_on_is_a_hint_and_one_that_gives_codes_is_no
     (home / ".env").write_text("TELEGRAM_BOT_TOKEN=123456:abcdefghijklmnopqrstuvwxyz1234567\n")
     counts = {"people": {"owner": 1, "user": 2}, "dead_letters": 0}
     found = people_check(Store(SOUND, counts), load_config(home).config)
-    assert (found.level, found.text) == ("good", "1 owner, 2 users; on telegram by a code: hermes pairing list")
+    assert (found.level, found.text) == (
+        "good",
+        "1 owner, 2 users; on telegram strangers get a code: hermes pairing list",
+    )
     (home / "config.yaml").write_text("platforms: {telegram: {dm_policy: allowlist}}\n")
     found = people_check(Store(SOUND, counts), load_config(home).config)
     assert (found.level, found.text) == (

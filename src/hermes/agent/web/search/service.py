@@ -19,6 +19,7 @@ from hermes.agent.models.errors import retry_after_of
 from hermes.agent.web.search.base import NEEDS, Ask, Hit, Provider, Refusal
 from hermes.config import WebConfig
 from hermes.core.errors import ToolError
+from hermes.core.failures import describe_failure
 
 MOST_RESULTS = 20
 LONGEST_QUERY = 400
@@ -72,7 +73,7 @@ class WebSearch:
             raise ToolError(f"{provider.name} did not answer within {SECONDS:g} s. Try again later.") from None
         except (aiohttp.ClientError, ProxyError, OSError) as error:
             # Only the kind of error: its text may hold an address with a password.
-            raise ToolError(f"{provider.name} could not be reached ({type(error).__name__}).") from None
+            raise ToolError(f"{provider.name} could not be reached ({describe_failure(error)}).") from None
         if status != 200:
             raise ToolError(_sentence(provider, Refusal(status, headers, body[:4000].decode("utf-8", "replace"))))
         try:

@@ -41,7 +41,7 @@ class StandingVerbs:
         """``{user}``: an id, or ``platform:id``; how every account that is set up treats them."""
         user = str(args.get("user") or "").strip()
         if not user:
-            raise GatewayError("Whose? Name an id, or platform:id.")
+            raise GatewayError("Which user? Name an id, or platform:id.")
         return [asdict(one) for one in await self._db.read(self._standings, user)]
 
     def _standings(self, tx: Tx, user: str) -> list[AccessReport]:

@@ -59,7 +59,9 @@ def _name(args: Mapping[str, Any]) -> str:
             "api_server.key in the home and restart."
         )
     if _NAME.fullmatch(name) is None:
-        raise GatewayError(f"{name[:80]!r} is no name for a key: take letters, figures, '.', '_' and '-', at most 64.")
+        raise GatewayError(
+            f"{name[:80]!r} is not a valid key name: use letters, digits, '.', '_' and '-', at most 64 characters."
+        )
     return name
 
 

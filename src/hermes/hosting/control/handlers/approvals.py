@@ -79,7 +79,7 @@ class ApprovalVerbs:
         await self._db.write(_meet_owner)
         revoked = await self._approvals.revoke(grant_id, **OWNER)
         if revoked is None:
-            raise GatewayError(f"No grant {grant_id[:40]!r} stands. Look: hermes approvals grants")
+            raise GatewayError(f"There is no grant {grant_id[:40]!r}. Look: hermes approvals grants")
         return asdict(revoked)
 
 

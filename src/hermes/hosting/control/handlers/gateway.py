@@ -155,10 +155,10 @@ class _Live:
         row_id, now = str(args.get("id") or ""), self._gateway.clock.now()
         expires_at = now + self._gateway.config.delivery.answer_ttl_seconds
         if not await self._gateway.db.write(outbox.retry_dead, row_id, expires_at=expires_at, now=now):
-            raise NotFoundError(f"There is no dead letter {row_id!r}. Look: hermes send --dead")
+            raise NotFoundError(f"There is no undelivered message {row_id!r}. Look: hermes send --dead")
         row = await self._gateway.db.read(outbox.get, row_id)
         if row is None:
-            raise NotFoundError(f"There is no dead letter {row_id!r} any more.")
+            raise NotFoundError(f"There is no undelivered message {row_id!r} any more.")
         self._gateway.outbox_writer.due_target(row.target)
         return delivery_to_dict(row)
 

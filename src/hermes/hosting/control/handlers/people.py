@@ -93,7 +93,7 @@ def _everybody(tx: Tx) -> list[dict[str, Any]]:
 def _set_role(tx: Tx, name: str, role: PersonRole) -> dict[str, Any]:
     person = _find(tx, name)
     if person.id == "local" or person.id.startswith("p_local_"):
-        raise GatewayError("Whoever sits at the machine is its owner; that cannot be changed.")
+        raise GatewayError("The person at this machine is always the owner; that role cannot be changed.")
     people.set_role(tx, person.id, role.value)
     return {"id": person.id, "name": person.name, "role": role.value}
 
@@ -112,7 +112,7 @@ def _find(tx: Tx, name: str) -> Person:
     platform, _, user_id = name.partition(":")
     found = people.find(tx, platform, user_id) if user_id else people.get(tx, name)
     if found is None:
-        raise GatewayError(f"I know nobody {name[:80]!r}. Look: hermes people list")
+        raise GatewayError(f"There is nobody called {name[:80]!r}. Look: hermes people list")
     return found
 
 

@@ -87,7 +87,9 @@ class SayHandler:
                 )
                 standing = await self._follow(said, reply)
         except TimeoutError:
-            raise GatewayError(f"No end after {LONGEST_SECONDS / 3600:.0f} hours; it goes on without you.") from None
+            raise GatewayError(
+                f"No end after {LONGEST_SECONDS / 3600:.0f} hours. The turn goes on; this command stops waiting."
+            ) from None
         return {
             "event": standing.event.id if standing.event else "",
             "turn": standing.turn_id,
