@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -15,11 +16,13 @@ from typing import Any
 
 import pytest
 
+from hermes.cli.commands import COMMANDS
+from hermes.cli.support.program_name import command_name
 from hermes.hosting import paths
 from hermes.hosting.control import client as control
 from hermes.store.home import make_home
 from tests.e2e.keeping import until
-from tests.e2e.terminal import Terminal
+from tests.e2e.terminal import Terminal, patched_environ
 from tests.fakes.hostile import HOSTILE, MARKS, marks_in, raw_in
 from tests.fakes.local_models import ollama
 from tests.fakes.model import FakeModel, Refusal, Reply, calls_tools
@@ -220,6 +223,19 @@ def test_no_screen_shows_them_raw(stage: Stage, screen: str) -> None:
     if "--json" in words and done.stdout:
         for line in done.stdout.splitlines():
             json.loads(line)
+
+
+OURS = re.compile(rf"(?<![\w./~-])((?:[\w~.-]*/)*)hermes (?=(?:{'|'.join(COMMANDS)})\b(?!-))")
+SAID_BY_OTHERS = {"log", "log as JSON", "a skill", "a skill as JSON", "skills", "skills as JSON", "completion"}
+"""Screens that repeat what stands in files: there a command stays as it was written."""
+
+
+@pytest.mark.parametrize("screen", [name for name in SCREENS if name not in SAID_BY_OTHERS and "JSON" not in name])
+def test_a_screen_spells_the_program_in_one_way(stage: Stage, screen: str) -> None:
+    with patched_environ(stage.terminal.environ):
+        here = command_name()
+    done = stage.terminal.here(*SCREENS[screen][0])
+    assert {f"{folder}hermes" for folder in OURS.findall(done.stdout + done.stderr)} <= {here}
 
 
 def test_no_conversation_shows_them_raw(stage: Stage) -> None:

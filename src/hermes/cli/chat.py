@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, outside_platforms
-from hermes.cli.support.program_name import command_name
+from hermes.cli.support.program_name import as_typed, command_name
 from hermes.cli.support.screen import Screen, complain, note
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import words_of
@@ -102,7 +102,7 @@ def _collect(event: Mapping[str, Any], replies: list[str]) -> None:
         if own_note:
             note(own_note)
     elif event["kind"] == "notice":
-        note(event["text"])
+        note(as_typed(event["text"]))
 
 
 def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bool) -> int:
@@ -118,7 +118,7 @@ def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bo
         note(f"  Allow it: {command_name()} -z '/approve {asked['code']}'")
         note(f"  The answer then waits here: {command_name()} chat --session {chat}")
     if not result["approvals"]:
-        note(f"✗ {answer or result['reason'] or result['state']}")
+        complain(answer or result["reason"] or result["state"])
         note(f"  What happened: {command_name()} trace {result['turn'] or result['event']}")
     return 1
 
@@ -150,7 +150,7 @@ class TerminalChat:
                 self._answer(text)
 
     def _answer(self, text: str) -> None:
-        screen = Screen()
+        screen = Screen(is_command=text.lstrip().startswith("/"))
         try:
             if not text.lstrip().startswith("/"):
                 self._model_ready(text)

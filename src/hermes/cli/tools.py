@@ -37,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb, of_verb in add_verbs(parser, VERBS, EXAMPLES).items():
         if verb != "list":
             of_verb.add_argument("name", help="for example terminal, web or send_message")
-        of_verb.add_argument(
-            "--platform", required=verb != "list", default="", help="telegram, local, api: hermes tools list"
-        )
+        of_verb.add_argument("--platform", required=verb != "list", default="", help="such as telegram, local or api")
         of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 

@@ -32,7 +32,7 @@ def docx_of(body: bytes) -> str:
     try:
         root = ElementTree.fromstring(written)  # noqa: S314 - without a DTD there is nothing that could grow
     except ElementTree.ParseError as error:
-        raise UnreadableDocxError("The Word document is broken and cannot be read (ParseError).") from error
+        raise UnreadableDocxError("The Word document is broken and cannot be read (its XML is damaged).") from error
     text = "\n".join(_lines(root)).strip()
     if not text:
         raise UnreadableDocxError("There is no text in the Word document.")

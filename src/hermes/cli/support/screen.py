@@ -26,8 +26,10 @@ def complain(reason: object) -> None:
 class Screen:
     """Shows the events of one ``say``."""
 
-    def __init__(self, out: TextIO | None = None) -> None:
+    def __init__(self, out: TextIO | None = None, *, is_command: bool = False) -> None:
+        """``is_command``: a slash command was typed, so the reply is our own words."""
         self._out = out
+        self._is_command = is_command
         self._streamed = ""  # of the text being written now
         self._held = ""  # a carriage return at the end of a piece: the line feed may come with the next
         self._column = 0
@@ -54,8 +56,11 @@ class Screen:
             case "tool":
                 self._line(f"  {event['label']}", is_dim=True)
             case "reply":
-                self._reply(event["text"])
-            case "approval" | "notice":
+                self._reply(as_typed(event["text"]) if self._is_command else event["text"])
+            case "notice":
+                self._was_told = True
+                self._line(as_typed(event["text"]))
+            case "approval":  # it shows what would run, so nothing in it is changed
                 self._was_told = True
                 self._line(event["text"])
             case _:

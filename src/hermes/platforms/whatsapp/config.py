@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
+from hermes.core.failures import sentence
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts
 from hermes.core.setting_checks import number
@@ -127,5 +128,5 @@ def _patterns(values: Iterable[Any]) -> Iterable[re.Pattern[str]]:
             yield re.compile(str(value), re.IGNORECASE)
         except re.error as error:
             raise ConfigError(
-                f"WHATSAPP_MENTION_PATTERNS holds {value!r}, which is no regular expression: {error}."
+                f"WHATSAPP_MENTION_PATTERNS holds {value!r}, which is no regular expression: {sentence(str(error))}"
             ) from None
