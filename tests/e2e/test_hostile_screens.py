@@ -145,6 +145,8 @@ class Stage:
         home = self.terminal.home
         until(lambda: len(control.call(home, "approvals.list")) >= 1, 60)
         until(lambda: len(control.call(home, "pairing.list", {"platform": ""})["waiting"]) >= 1, 60)
+        # The answers to a file and to a failure, three codes and three announcements: nothing else is on its way.
+        until(lambda: len(self.telegram.sent) >= ALL + 8, 60)
         self.sessions = control.call(home, "sessions.list", {"key": "", "limit": 100})
         self.act(self.telegram.refuse_next, "sendMessage", 400, f"Bad Request: {HOSTILE[6]}")
         control.call(home, "send", {"target": f"telegram:{FIRST_USER}", "text": HOSTILE[7], "key": "k1"}, 20)
