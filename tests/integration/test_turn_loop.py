@@ -411,7 +411,7 @@ async def test_a_turn_that_breaks_us_ends_in_words_though_a_newer_message_interr
             await until(lambda: _are_open(gateway, 2))
         telegram.release("sendChatAction")
         await answered(telegram, "echo: and now?")
-    assert telegram.texts()[0].startswith("Something in me broke while I worked on this. Owner: `hermes trace t_")
+    assert telegram.texts()[0].startswith("Something in me broke while I worked on this. Owner: hermes trace t_")
 
 
 async def _are_open(gateway: Gateway, count: int) -> bool:
@@ -474,7 +474,7 @@ async def test_what_cancels_itself_inside_a_turn_ends_it_in_words_and_is_not_tri
             await turn_is(gateway, "failed")
         telegram.user_says("and now?")
         await answered(telegram, "echo: and now?")
-    assert telegram.texts()[0].startswith("Something in me broke while I worked on this. Owner: `hermes trace t_")
+    assert telegram.texts()[0].startswith("Something in me broke while I worked on this. Owner: hermes trace t_")
 
 
 async def test_what_was_stopped_stays_stopped_though_the_gateway_ends_before_its_tool_does(

@@ -339,11 +339,11 @@ def test_a_proxy_error_counts_as_nothing_sent() -> None:
 
 async def test_a_call_has_a_deadline(fake: FakeTelegram, adapter: TelegramAdapter) -> None:
     fake.hold("sendMessage")
-    with pytest.raises(OutcomeUnknownError, match="TimeoutError"):
+    with pytest.raises(OutcomeUnknownError, match="no answer in time"):
         await adapter._bot.call("sendMessage", {"chat_id": 7, "text": "hi"}, seconds=0.05)
     assert fake.texts() == ["hi"]
     fake.hold("getUpdates")
-    with pytest.raises(UnreachableError, match="TimeoutError"):
+    with pytest.raises(UnreachableError, match="no answer in time"):
         await adapter._bot.call("getUpdates", {}, seconds=0.05)
 
 
