@@ -127,7 +127,7 @@ async def test_a_command_that_breaks_says_so_and_what_follows_goes_on(
     async with start() as gateway:
         telegram.user_says("/version")
         telegram.user_says("hello")
-        await answered(telegram, ENGLISH.COMMAND_FAILED.replace("`", ""))
+        await answered(telegram, ENGLISH.COMMAND_BROKE.replace("`", ""))
         await answered(telegram, "echo: hello")
         states = await inbox_states(gateway)
     assert states[0][0] == "set_aside"

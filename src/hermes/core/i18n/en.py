@@ -103,7 +103,8 @@ class Texts:
     SOMEBODY_ANSWERED = "somebody"
 
     # Commands
-    COMMAND_FAILED = "That command failed. Owner: `hermes logs --level error` tells why."
+    COMMAND_FAILED = "That command failed: {reason}"
+    COMMAND_BROKE = "That command failed. Owner: `hermes logs --level error` tells why."
     UNKNOWN_COMMAND = "There is no command /{name}. /help lists them."
     UNKNOWN_COMMAND_NEAR = "There is no command /{name}. Did you mean /{nearest}? /help lists them."
     UNKNOWN_COMMAND_SKILL = "There is no command /{name}. Did you mean the skill /{nearest}? /help lists the commands."

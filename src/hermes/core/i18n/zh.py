@@ -160,7 +160,8 @@ class Chinese(Texts):
     SOMEBODY_ANSWERED = "有人"
 
     # Commands
-    COMMAND_FAILED = "这个命令没有成功。主人：`hermes logs --level error` 可以看到原因。"
+    COMMAND_FAILED = "这个命令没有成功：{reason}"
+    COMMAND_BROKE = "这个命令没有成功。主人：`hermes logs --level error` 可以看到原因。"
     UNKNOWN_COMMAND = "没有 /{name} 这个命令。/help 可以看到全部命令。"
     UNKNOWN_COMMAND_NEAR = "没有 /{name} 这个命令。你是想用 /{nearest} 吗？/help 可以看到全部命令。"
     UNKNOWN_COMMAND_SKILL = "没有 /{name} 这个命令。你是想用 /{nearest} 这个技能吗？/help 可以看到全部命令。"
