@@ -89,7 +89,7 @@ def test_all_are_answered_at_once(home: Path, capsys: pytest.CaptureFixture[str]
     "typed, words",
     [
         (["approve", "ZZZZZZ"], "No question has the code 'ZZZZZZ'"),
-        (["revoke", "gr_nobody"], "No grant 'gr_nobody' stands"),
+        (["revoke", "gr_nobody"], "There is no grant 'gr_nobody'"),
     ],
 )
 def test_what_is_not_there_is_said_with_where_to_look(

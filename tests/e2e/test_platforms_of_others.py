@@ -169,8 +169,8 @@ def test_a_broken_platform_and_a_missing_sdk_are_one_line_each_and_stop_nothing(
         assert line is not None, notes[manifest.id]
         assert Path(line[2]).parent == scratch.python.parent
     broken = [
-        "Platform carrier (raises:MANIFEST) could not be loaded: RuntimeError: no pigeons",
-        "Platform leaver (leaves:MANIFEST) could not be loaded: SystemExit: 3",
+        "Platform carrier (raises:MANIFEST) could not be loaded: no pigeons.",
+        "Platform leaver (leaves:MANIFEST) could not be loaded: it ended its own process.",
         "Platform number (number:MANIFEST) could not be loaded: it is not a Manifest.",
         "Platform thief (thief:MANIFEST) was left out: there is already a platform telegram.",
     ]

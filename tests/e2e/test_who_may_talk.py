@@ -62,7 +62,7 @@ async def _a_platform_is_tried_before_anything_runs(terminal: Terminal, telegram
     code, said = await tried(terminal, "telegram")
     assert (code, "no home channel" in said, "✓ telegram is @test_bot" in said) == (2, True, True)
     code, said = await tried(terminal, "telegram", "--to", "7")
-    assert (code, "The gateway does not run" in said) == (0, True)
+    assert (code, "The gateway is not running" in said) == (0, True)
     assert len(telegram.texts(7)) == 1
     assert (await tried(terminal, "nowhere"))[0] == 2
 

@@ -45,6 +45,13 @@ class LineFormatter(logging.Formatter):
         return self._redactor(text)
 
 
+class CleanFormatter(logging.Formatter):
+    """For a command that keeps no log: what a library warns of goes to stderr, cleaned as all else there."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
 class LogFile(RotatingFileHandler):
     """One file, readable by its owner alone. Moved or deleted by somebody else, it is opened anew."""
 

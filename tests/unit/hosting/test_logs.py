@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.secret import Redactor, Secret
-from hermes.hosting.logs import LineFormatter, Logs
+from hermes.hosting.logs import CleanFormatter, LineFormatter, Logs
 
 log = logging.getLogger("hermes.test")
 
@@ -103,3 +103,8 @@ def test_what_a_terminal_obeys_is_spelled_out_in_words_values_and_tracebacks() -
     assert 'text="\\u009b2J\\u007f\\u202eb"' in first
     assert rest[-1] == "  RuntimeError: ‹U+001B›[2J‹U+009B›1A‹U+202E›‹U+0085›ERROR forged"
     assert all(row.isprintable() for row in [first, *rest])
+
+
+def test_a_warning_without_a_log_is_cleaned_too() -> None:
+    record = logging.makeLogRecord({"msg": "Unclosed %s", "args": ("\x1b[2J",), "levelno": 30})
+    assert CleanFormatter().format(record) == "Unclosed ‹U+001B›[2J"

@@ -361,12 +361,17 @@ async def alone_gateway(home: Path, owner_name: str = "hermes command") -> Async
 
 @asynccontextmanager
 async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
+    import logging
+
     from hermes.hosting.control.handlers.access import StandingVerbs
     from hermes.hosting.control.handlers.store import StoreVerbs
+    from hermes.hosting.logs import CleanFormatter
     from hermes.services.clock import SystemClock
     from hermes.store.db import StoreLimits
     from hermes.store.open import open_database
 
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(CleanFormatter())
     config = load_config(home).config
     where = config.database_url or home / "state.db"
     if isinstance(where, Path) and not where.exists():
