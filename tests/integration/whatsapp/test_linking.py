@@ -251,7 +251,7 @@ async def test_a_link_that_the_phone_has_ended_is_not_called_linked(
     (session / "creds.json").write_text("{}")
     with Pane(tmp_path, {"HERMES_HOME": str(folder.parent), "PATH": os.environ["PATH"]}) as pane:
         pane.types(f"{sys.executable} -m hermes whatsapp; echo left with $?")
-        told = await pane.shows("Whose number" if is_ended else "Link it anew?")
+        told = await pane.shows("Whose number" if is_ended else "Link it again?")
         assert ("This device is no longer linked to WhatsApp" in told) == is_ended
         assert ("It is linked already." in told) != is_ended
         pane.presses("C-c")
