@@ -387,6 +387,6 @@ ACCIDENTS = (
     Accident("overwritten by an older copy", "Another program wrote into state.db", _copy_older),
     Accident("replaced by an empty file", "state.db was damaged (the file is empty)", _put_empty),
     Accident("deleted while it runs", "I have put it back, whole", _delete),
-    Accident(f"locked for {LOCK_SECONDS:.0f} s", "is locked by another process", _hold_lock),
-    Accident(f"disk full for {FULL_SECONDS:.0f} s", "the disk is full", _fill, needs_small_disk=True),
+    Accident(f"locked for {LOCK_SECONDS:.0f} s", "state.db is locked by python", _hold_lock),
+    Accident(f"disk full for {FULL_SECONDS:.0f} s", "is full, so state.db cannot grow", _fill, needs_small_disk=True),
 )

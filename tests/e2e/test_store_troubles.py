@@ -95,7 +95,7 @@ async def test_on_a_disk_that_is_full_the_gateway_stays_up_and_messages_wait_wit
         await store_troubles.fill_disk(ballast)
         for chat in range(3000, 3010):
             world.telegram.user_says("still there?", chat=chat)
-        await until(lambda: "the disk is full" in troubles(world), SECONDS)
+        await until(lambda: "is full, so state.db cannot grow" in troubles(world), SECONDS)
         assert world.telegram.unconfirmed > 0
         assert health(port) == {"status": "ok"}
         full_at = heartbeat.read(paths.heartbeat(str(world.gateway.home)))

@@ -38,7 +38,7 @@ from hermes.servers.app import HttpServer
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
 from hermes.services.requests.background import origin_of
-from hermes.store import inbox, outbox
+from hermes.store import home_faults, inbox, outbox
 from hermes.store.api_keys import own_key
 from hermes.store.db import Tx
 from hermes.store.home import Whose, make_home
@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 
 GOODBYE_SECONDS = 5.0
 DOORS_SECONDS = 0.5
+FAULTS_SECONDS = 2.0
 PAUSED_SECONDS = 60.0
 """After a crash loop the platforms rest this long before they are tried again."""
 
@@ -194,6 +195,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**_process(options), **await gateway.status()}
+        told["faults"] = await _faults(gateway.home, options.log_trouble())
         if http is not None and http.trouble:
             told["troubles"] = [*told["troubles"], http.trouble]
         return told
@@ -202,6 +204,17 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     verbs = {**verbs_of(gateway), **lifecycle_verbs(options), **key_verbs, "status": status}
     await stack.enter_async_context(ControlServer(options.home, verbs).listening())
     return http
+
+
+async def _faults(home: Path, log_trouble: str) -> list[str]:
+    """What is wrong with the home right now. A disk that hangs is such a fault too."""
+    try:
+        async with asyncio.timeout(FAULTS_SECONDS):
+            found = [str(fault) for fault in await asyncio.to_thread(home_faults.find_faults, home)]
+    except TimeoutError:
+        where = home_faults.shown(home)
+        found = [f"The disk of {where} has not answered for {FAULTS_SECONDS:.0f} s → look at what it does: dmesg"]
+    return [*found, *([f"{log_trouble}; lines of the log are lost"] if log_trouble else [])]
 
 
 async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Secret]:

@@ -218,7 +218,11 @@ def guarded(act: Callable[[], int]) -> int:
     except OSError as error:
         if error.errno not in _TROUBLES_OF_THE_MACHINE:
             raise  # a mistake of ours: its traceback is what a report needs
-        _complain(f"{error.filename or 'The system reports'}: {error.strerror}.")
+        from hermes.cli.support.home import home_folder
+        from hermes.store.home_faults import fault_behind
+
+        fault = fault_behind(error, home_folder())
+        _complain(str(fault) if fault else f"{error.filename or 'The system reports'}: {error.strerror}.")
         return 1
 
 

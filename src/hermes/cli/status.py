@@ -131,7 +131,7 @@ def _account(account: AccountConfig) -> str:
 
 def store_bytes(home: Path) -> int:
     """What the store takes on disk, told by its folder: a database file is never opened for this."""
-    return sum(path.stat().st_size for path in home.glob("*.db*") if path.is_file())
+    return sum(os.path.getsize(path) for path in home.glob("*.db*") if os.path.isfile(path))
 
 
 def _counts(home: Path) -> tuple[dict[str, Any] | None, str]:
@@ -142,5 +142,5 @@ def _counts(home: Path) -> tuple[dict[str, Any] | None, str]:
             return told, ""
     except NothingIsStoredError:
         return None, ""
-    except GatewayError as error:
+    except (GatewayError, OSError) as error:  # a full disk, or no rights: the first lines say it
         return None, str(error)

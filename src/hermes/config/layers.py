@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -98,12 +99,24 @@ def _read(path: Path, label: str, reader: Reader[T], good: T | None, problems: l
     try:
         found, said = reader(_bytes(path), label)
     except OSError as error:
-        hint = f"See who may read it: ls -l {path}"
-        found, said = None, [Problem("error", label, f"cannot be read: {error.strerror}.", hint)]
-    if found is None and good is not None:
-        said[-1] = replace(said[-1], hint="What it said before stays in force.")
+        found, said = None, [Problem("error", label, f"cannot be read: {error.strerror}.", _how_to_read(path))]
+        if good is not None:
+            said[-1] = replace(said[-1], hint=f"What it said before stays in force. {said[-1].hint}")
+    else:
+        if found is None and good is not None:
+            said[-1] = replace(said[-1], hint="What it said before stays in force.")
     problems.extend(said)
     return good if found is None else found
+
+
+def _how_to_read(path: Path) -> str:
+    """The command that makes a file readable for us; where its owner cannot be seen, the one that shows it."""
+    try:
+        is_ours = path.stat().st_uid == os.geteuid()
+    except OSError:
+        return f"See who may read it: ls -ld {path.parent}"
+    where = shlex.quote(str(path))
+    return f"Make it readable: {f'chmod 600 {where}' if is_ours else f'sudo chown {os.geteuid()} {where}'}"
 
 
 def _bytes(path: Path) -> bytes:

@@ -15,6 +15,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.hosting import build, heartbeat, launch, locks, paths, processes, status
 from hermes.hosting.control import client as control
+from hermes.store import home_faults
 
 READY_SECONDS = 30.0
 ASK_SECONDS = 2.0
@@ -32,9 +33,7 @@ class LifecycleResult:
 
 def start_detached(home: Path, *, replace: bool = False) -> subprocess.Popen[bytes]:
     """Start the supervisor in a session of its own: no terminal and no turn takes it along when it ends."""
-    log = paths.log(str(home))
-    paths.make_private(os.path.dirname(log))
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    output = paths.open_console(str(home))
     try:
         return subprocess.Popen(
             launch.supervisor_command(replace=replace, detached=True),
@@ -52,13 +51,15 @@ def start(home: Path, command: str) -> LifecycleResult:
     if control.is_running(home):
         return LifecycleResult(f"✓ The gateway is running already. How it is: {command} gateway status")
     log = Path(paths.log(str(home)))
-    told_before = log.stat().st_size if log.exists() else 0
+    told_before = os.path.getsize(log) if os.path.exists(log) else 0
     started = time.time()
     supervisor = start_detached(home)
     processes.wait_until(lambda: _is_ready(home, started) or supervisor.poll() is not None, READY_SECONDS)
     if supervisor.poll() is not None:
         told = (
-            _tail(log, told_before) or f"  Its log is silent: the disk may be full. See it here: {command} gateway run"
+            _tail(Path(paths.console_log(str(home))), 0)
+            or _tail(log, told_before)
+            or f"  It said nothing. See it here: {command} gateway run"
         )
         return LifecycleResult(f"✗ The gateway did not start.\n{told}", supervisor.returncode or 1)
     # It is meant to outlive us; without this the interpreter would warn that a child still runs.
@@ -167,19 +168,26 @@ def look(home: Path, command: str, platforms: Callable[[], Sequence[str]] = tupl
     """
     folder = str(home)
     heart = heartbeat.read(paths.heartbeat(folder))
-    is_held = control.is_running(home)
-    snapshot = _snapshot(home, heart) if is_held else None
+    is_held, is_hidden, snapshot = False, False, None
+    try:
+        is_held = control.is_running(home)
+        snapshot = _snapshot(home, heart) if is_held else None
+    except PermissionError:  # the faults say why, with the cure
+        is_hidden = True
     return status.Facts(
         now=time.time(),
         monotonic=time.monotonic(),
         snapshot=snapshot,
         is_held=is_held,
+        is_hidden=is_hidden,
         beat=heartbeat.read(paths.heartbeat(folder)),
         last_exit=last_exit(folder),
         booted_at=processes.booted_at(),
         command=command,
         installed=build.installed(),
         platforms=() if is_held else tuple(platforms()),
+        # One that answers tells its own; whoever asks may have other rights than it has.
+        faults=() if snapshot is not None else tuple(map(str, home_faults.find_faults(home))),
     )
 
 

@@ -73,7 +73,11 @@ def take(path: str, what: str, wait_seconds: float = 0.0, *, restart_signal: int
     told: dict[str, object] = {"pid": os.getpid(), "start": processes.start_mark(os.getpid()), "what": what}
     if restart_signal:
         told["restart_signal"] = restart_signal
-    _write(descriptor, told)
+    try:
+        _write(descriptor, told)
+    except OSError:
+        os.close(descriptor)
+        raise
     return Lock(descriptor, told)
 
 

@@ -10,6 +10,7 @@ import logging
 import os
 import queue
 import sys
+import threading
 import time
 from contextlib import AbstractContextManager, suppress
 from io import TextIOWrapper
@@ -24,6 +25,8 @@ from hermes.hosting import log_format, paths, terminal
 MOST_WAITING = 10_000
 FILE_BYTES = 10_000_000
 KEPT_FILES = 5
+
+log = logging.getLogger(__name__)
 
 _OF_EVERY_RECORD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
@@ -53,28 +56,88 @@ class CleanFormatter(logging.Formatter):
 
 
 class LogFile(RotatingFileHandler):
-    """One file, readable by its owner alone. Moved or deleted by somebody else, it is opened anew."""
+    """One file, readable by its owner alone. Moved or deleted by somebody else, it is opened anew.
+
+    A file that cannot be written is tried again with the next line; ``trouble`` says so until a line was written.
+    """
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, maxBytes=FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace")
+        super().__init__(
+            path, maxBytes=FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace", delay=True
+        )
+        self.trouble = ""
+        self._lost = 0
+        self._has_failed = False
 
     def _open(self) -> TextIOWrapper:
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        os.fchmod(descriptor, 0o600)
+        paths.make_private(os.path.dirname(self.baseFilename))
+        descriptor = os.open(self.baseFilename, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                os.write(descriptor, b"\n")  # a full disk cut the last line short
+        except OSError:
+            os.close(descriptor)
+            raise
         return TextIOWrapper(os.fdopen(descriptor, "ab"), encoding="utf-8", errors="replace", line_buffering=True)
 
-    def emit(self, record: logging.LogRecord) -> None:
-        stream = self.stream
-        if stream is not None and self._was_moved(stream):
-            stream.close()
+    def try_open(self) -> None:
+        """Open the file now rather than with the first line. Raises OSError; the next line tries again."""
+        try:
             self.stream = self._open()
+        except OSError as error:
+            self.trouble = self._trouble_of(error)
+            raise
+
+    def _trouble_of(self, error: OSError) -> str:
+        return f"{os.path.basename(self.baseFilename)} cannot be written ({error.strerror})"
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._has_failed = False
+        try:
+            stream = self.stream
+            if stream is not None and self._was_moved(stream):
+                stream.close()
+                self.stream = self._open()
+            if self.stream is None:
+                self.stream = self._open()
+            if self._lost:
+                self.stream.write(self._lost_line(record))
+        except OSError:
+            self.handleError(record)
+            return
         super().emit(record)
+        if not self._has_failed:
+            self.trouble, self._lost = "", 0
+
+    def doRollover(self) -> None:  # noqa: N802 - the name is logging's
+        """Start a new file; one that cannot be renamed grows on, which loses no line."""
+        try:
+            super().doRollover()
+        except OSError:
+            self.stream = self._open()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
         """A full disk loses lines, and nothing else; stderr still has what is worth shouting."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)  # a record that cannot be formatted: a mistake of ours
+            return
+        self._has_failed = True
+        self._lost += 1
+        self.trouble = self._trouble_of(error)
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with suppress(OSError, ValueError):  # what it still held is lost with the rest of the line
+                stream.close()
         if record.levelno >= logging.ERROR:
             with suppress(OSError, ValueError):
                 terminal.err(self.format(record))
+
+    def _lost_line(self, record: logging.LogRecord) -> str:
+        fields = {"lines": self._lost, "reason": self.trouble}
+        return log_format.line(record.created, "WARNING", "Log lines lost", fields) + "\n"
 
     def _was_moved(self, stream: TextIOWrapper) -> bool:
         try:
@@ -106,32 +169,40 @@ class _LogQueue(QueueHandler):
 class Logs(AbstractContextManager["Logs"]):
     """The log of this process, from ``open`` until the end of the ``with`` block."""
 
-    def __init__(self, handlers: list[logging.Handler], level: int) -> None:
+    def __init__(self, files: list[LogFile], others: list[logging.Handler], level: int) -> None:
         waiting: queue.Queue[logging.LogRecord] = queue.Queue(MOST_WAITING)
         self._waiting = waiting
         self._handler = _LogQueue(waiting)
-        self._listener = QueueListener(waiting, *handlers, respect_handler_level=True)
-        self._handlers = handlers
+        self._files = files
+        self._handlers = [*files, *others]
+        self._listener = QueueListener(waiting, *self._handlers, respect_handler_level=True)
         self._level = level
+        self._hooks = (threading.excepthook, sys.unraisablehook)
 
     @classmethod
     def open(cls, home: str, redactor: Redactor, *, console: bool, level: int = logging.INFO) -> Self:
-        """``console`` adds stdout. A log folder that cannot be written leaves the console, and a line that says so."""
+        """``console`` adds stdout. Files that cannot be written leave the console, and a line that says so."""
         trouble: OSError | None = None
-        handlers: list[logging.Handler] = []
-        try:
-            handlers = _files(home)
-        except OSError as error:
-            trouble = error
-        if console or trouble:
-            handlers.append(Console(sys.stdout))
-        for handler in handlers:
+        files = [LogFile(paths.log(home)), LogFile(paths.error_log(home))]
+        files[1].setLevel(logging.WARNING)
+        for file in files:
+            try:
+                file.try_open()
+            except OSError as error:
+                trouble = error
+        others: list[logging.Handler] = [Console(sys.stdout)] if console or trouble else []
+        for handler in (*files, *others):
             handler.setFormatter(LineFormatter(redactor))
-        logs = cls(handlers, level)
+        logs = cls(files, others, level)
         logs._start()
         if trouble:
-            logging.getLogger(__name__).error("Log files cannot be written", extra={"reason": str(trouble)})
+            log.error("Log files cannot be written", extra={"reason": str(trouble)})
         return logs
+
+    @property
+    def trouble(self) -> str:
+        """Why lines are lost just now; '' when none are."""
+        return next((file.trouble for file in self._files if file.trouble), "")
 
     def flush(self) -> None:
         """Wait until everything logged so far is written; at most a second."""
@@ -142,6 +213,8 @@ class Logs(AbstractContextManager["Logs"]):
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        threading.excepthook, sys.unraisablehook = self._hooks
+        logging.captureWarnings(False)
         root = logging.getLogger()
         root.removeHandler(self._handler)
         self._listener.stop()
@@ -154,14 +227,23 @@ class Logs(AbstractContextManager["Logs"]):
         root.addHandler(self._handler)
         # Every request of every client would be a line; what matters of them is logged by us.
         logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+        # What Python itself would print to stderr, in a form of its own.
+        logging.captureWarnings(True)
+        threading.excepthook = _thread_failed
+        sys.unraisablehook = _could_not_be_raised
         self._listener.start()
 
 
-def _files(home: str) -> list[logging.Handler]:
-    paths.make_private(os.path.dirname(paths.log(home)))
-    everything, errors = LogFile(paths.log(home)), LogFile(paths.error_log(home))
-    errors.setLevel(logging.WARNING)
-    return [everything, errors]
+def _thread_failed(failed: threading.ExceptHookArgs) -> None:
+    if failed.exc_type is not SystemExit and failed.exc_value is not None:
+        log.error(
+            "Thread failed", extra={"who": failed.thread.name if failed.thread else ""}, exc_info=failed.exc_value
+        )
+
+
+def _could_not_be_raised(failed: sys.UnraisableHookArgs) -> None:
+    what = failed.err_msg or "an exception that nobody could be told of"
+    log.error("Exception ignored", extra={"reason": what}, exc_info=failed.exc_value)
 
 
 def _indented(text: str) -> str:

@@ -271,7 +271,7 @@ class Parent:
         text = log_format.line(time.time(), level, words, fields)
         log_format.append(paths.log(self._settings.home), text)
         log_format.append(paths.error_log(self._settings.home), text)
-        if not self._settings.detached:  # detached, our stderr is that same log
+        if not self._settings.detached:  # the log has it, and nobody watches
             err_unbuffered(text)
 
 
@@ -285,7 +285,7 @@ def take_over(settings: Settings) -> locks.Lock | None:
     holder = locks.holder(path) if lock is None else None
     if lock is None and not settings.replace and _is_stopping(settings.home):
         who = f" (pid {holder.pid})" if holder and holder.pid else ""
-        _tell(f"The gateway{who} is stopping. This one starts as soon as it has ended.")
+        err_unbuffered(f"The gateway{who} is stopping. This one starts as soon as it has ended.")
         lock = _take(path, settings.lock_seconds)
     if lock is None:
         who = f" (pid {holder.pid})" if holder and holder.is_here() else " (in another container or account)"
@@ -321,9 +321,7 @@ def _leave_group(settings: Settings) -> None:
         return
     os.setsid()
     if stat.S_ISFIFO(os.fstat(1).st_mode):
-        log = paths.log(settings.home)
-        paths.make_private(os.path.dirname(log))
-        output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        output = paths.open_console(settings.home)
         for descriptor in (1, 2):
             os.dup2(output, descriptor)
         os.close(output)

@@ -6,6 +6,7 @@ Imported by the parent too: standard library only, and little of it.
 from __future__ import annotations
 
 import os
+import shlex
 
 ROOM_BELOW = 256  # bytes that the names of our own files add to the path of the home
 
@@ -58,6 +59,20 @@ def error_log(home: str) -> str:
     return os.path.join(home, "logs", "errors.log")
 
 
+def _how_to_write(home: str, there: str) -> str:
+    """The command that changes it; '' for a folder that is not the home, which may be the system's."""
+    if there != home:
+        return ""
+    if os.stat(there).st_uid == os.geteuid():
+        return f" → chmod 700 {shlex.quote(there)}"
+    return f" → sudo chown -R {os.geteuid()} {shlex.quote(there)}"
+
+
+def console_log(home: str) -> str:
+    """What a gateway in the background prints: its screens, and what other programs say in a form of their own."""
+    return os.path.join(home, "logs", "console.log")
+
+
 def why_unusable(home: str) -> str:
     """Half a sentence on why a home cannot be kept at this path; empty when it can. Nothing is touched."""
     there = home
@@ -66,13 +81,25 @@ def why_unusable(home: str) -> str:
     if not os.path.isdir(there):
         return f"{there} is not a folder"
     if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-        return f"{there} is not yours to write to"
+        return f"{there} is not yours to write to{_how_to_write(home, there)}"
     longest = os.pathconf(there, "PC_NAME_MAX")
     if any(len(os.fsencode(name)) > longest for name in home.split(os.sep)):
         return f"a name in it is longer than the {longest} bytes that a file system takes"
     if len(os.fsencode(home)) + ROOM_BELOW > os.pathconf(there, "PC_PATH_MAX"):
         return "it is too long to keep files below it"
     return ""
+
+
+def open_console(home: str) -> int:
+    """A descriptor for what a gateway in the background prints: a new file, the last one kept; else nowhere."""
+    path = console_log(home)
+    try:
+        make_private(os.path.dirname(path))
+        if os.path.exists(path):
+            os.replace(path, f"{path}.1")
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:  # a full disk, or no rights: the gateway runs all the same
+        return os.open(os.devnull, os.O_WRONLY)
 
 
 def make_private(folder: str) -> None:

@@ -49,20 +49,23 @@ _MARKS = {State.RUNNING: "✓", State.DEGRADED: "!", State.STALLED: "✗", State
 class Facts:
     """All that can be known from outside. ``snapshot`` None: it did not answer (or nothing runs).
 
-    ``is_held``: a lock says that a gateway is there. ``last_exit`` is what the supervisor wrote down.
-    ``installed`` is the code on the disk, ``platforms`` those that are set up while no gateway runs.
+    ``is_held``: a lock says that a gateway is there; ``is_hidden``: its locks cannot be looked at. ``last_exit`` is
+    what the supervisor wrote down. ``installed`` is the code on the disk, ``platforms`` those that are set up while no
+    gateway runs. ``faults`` are those of the home, each with its cure, if no snapshot has them.
     """
 
     now: float
     monotonic: float
     snapshot: Mapping[str, Any] | None = None
     is_held: bool = False
+    is_hidden: bool = False
     beat: Beat | None = None
     last_exit: Mapping[str, Any] | None = None
     booted_at: float = 0.0
     command: str = "hermes"
     installed: Build | None = None
     platforms: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,21 @@ def judge(facts: Facts) -> Status:
     """The one state, and the screen that tells it."""
     if facts.snapshot is not None:
         return _answering(facts, facts.snapshot)
-    if facts.is_held:
-        return _silent(facts)
-    return _absent(facts)
+    if facts.is_hidden:
+        judged = Status(State.NOT_RUNNING, ("✗ Whether the gateway runs cannot be seen from here.",))
+    else:
+        judged = _silent(facts) if facts.is_held else _absent(facts)
+    told = judged.lines[0]
+    faults = [f"  trouble    {fault}" for fault in facts.faults if not told.removesuffix(".").endswith(fault)]
+    return Status(judged.state, (told, *faults, *judged.lines[1:]))
 
 
 def troubles(snapshot: Mapping[str, Any]) -> list[str]:
     """Everything that is not as it should be, each as half a sentence; empty when all is well."""
-    found = [str(words) for words in snapshot.get("troubles", ())]
+    found = [str(words).rstrip(".") for words in snapshot.get("troubles", ())]
+    # The store tells of the same disk in its own words, which begin in the same way.
+    faults = [str(fault) for fault in snapshot.get("faults", ())]
+    found += [fault for fault in faults if not any(words.startswith(fault.partition(" → ")[0]) for words in found)]
     if reason := snapshot.get("safe_reason"):
         until = f" until {_clock(snapshot['paused_until'], '%H:%M:%S')}" if snapshot.get("paused_until") else ""
         found.insert(0, f"platforms are paused{until}, since {reason}")

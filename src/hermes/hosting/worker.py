@@ -73,6 +73,7 @@ class WorkerOptions:
     ``redactor`` hides secrets in the log: teach it each one as it becomes known. ``kept_up_by`` is "" when nobody
     starts the supervisor again. ``command`` is how `hermes` is typed here. ``reload`` is set by a hang-up signal:
     whoever serves reads the configuration again and clears it. ``build`` is the code that this process runs.
+    ``log_trouble`` says why lines of the log are lost, or ''.
     """
 
     home: Path
@@ -86,6 +87,7 @@ class WorkerOptions:
     command: str = "hermes"
     reload: asyncio.Event = field(default_factory=asyncio.Event)
     build: Build = Build("")
+    log_trouble: Callable[[], str] = lambda: ""
 
 
 Serve = Callable[[WorkerOptions, Callable[[], None]], Awaitable[int]]
@@ -112,13 +114,14 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
     os.umask(0o077)
     processes.rename_process(PROCESS_NAME)
     redactor = Redactor()
-    with Logs.open(str(arguments.home), redactor, console=not arguments.detached and not sys.stdout.isatty()):
+    has_console = not arguments.detached and not sys.stdout.isatty()
+    with Logs.open(str(arguments.home), redactor, console=has_console) as logs:
         # Children need a folder that is there, and ours may have gone since the supervisor was started.
         os.chdir(paths.working_folder(str(arguments.home)))
         if arguments.safe_reason:
             log.error("Platforms are paused", extra={"reason": arguments.safe_reason})
         try:
-            return asyncio.run(_live(arguments, load(), redactor, started_at))
+            return asyncio.run(_live(arguments, load(), redactor, started_at, logs))
         except StoreIsDownError as error:
             log.error("Store is down", extra={"reason": str(error)})
             _tell(redactor(f"✗ {error}"))
@@ -149,7 +152,9 @@ def _tell(words: str) -> None:
         terminal.err(words)
 
 
-async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, started_at: float) -> int:
+async def _live(
+    arguments: WorkerArguments, serve: Serve, redactor: Redactor, started_at: float, logs: Logs | None = None
+) -> int:
     stop = StopRequest()
     parent_pid = os.getppid() if arguments.parent_fd >= 0 else 0
     heart = Heartbeat(str(arguments.home), arguments.safe_reason, on_beat=_watchdog_feeder())
@@ -164,6 +169,7 @@ async def _live(arguments: WorkerArguments, serve: Serve, redactor: Redactor, st
         kept_up_by=who_keeps_us_up(parent_pid),
         command=arguments.command,
         build=installed(),
+        log_trouble=lambda: logs.trouble if logs is not None else "",
     )
     _listen_for_signals(options, has_parent=arguments.parent_fd >= 0)
     if arguments.parent_fd >= 0:

@@ -53,6 +53,9 @@ class Trouble:
 PASSING = frozenset({"locked", "full", "down"})
 """Troubles that last until one of the kind ``back`` is told."""
 
+REPAIRED = frozenset({"damage", "replaced", "drift"})
+"""Troubles that are over when they are told."""
+
 OnTrouble = Callable[[Trouble], None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -394,7 +395,9 @@ async def test_a_full_disk_fails_the_writes_in_words_and_passes(store: Store) ->
             *(database.write(fill, 200, f"f{number}") for number in range(4)), return_exceptions=True
         )
         assert all(isinstance(outcome, StoreIsDownError) for outcome in outcomes)
-        assert "disk is full" in str(outcomes[0])
+        assert str(outcomes[0]) == (
+            f"The disk of {store.path.parent} is full, so state.db cannot grow → free some space; nothing else is needed"
+        )
         assert await database.read(count) == 20
         await database.alone(lambda tx: tx.value("PRAGMA max_page_count = 1073741823"))
         await database.write(fill, 200, "later")
@@ -454,15 +457,57 @@ async def test_a_lock_held_by_another_process_is_told_once_and_passes(store: Sto
         await database.write(put, "a")
         async with holding_the_lock(store.path) as let_go:
             for _ in range(2):
-                with pytest.raises(StoreIsDownError, match="locked by another process"):
+                with pytest.raises(StoreIsDownError, match="state.db is locked by python"):
                     await database.write(put, "b")
             assert await database.read(count) == 1  # readers go on
             waiting = asyncio.create_task(database.write(put, "c"))
             let_go()
             await waiting
         assert await database.read(count) == 2
-    assert store.told("locked") == ["state.db is locked by another process."]
+    [told] = store.told("locked")
+    found = re.fullmatch(
+        r"state\.db is locked by python\S* \(process (\d+)\) → let it finish, or end it: kill (\d+)", told
+    )
+    assert found is not None, told
+    assert found[1] == found[2]
     assert len(store.told("back")) == 1
+
+
+async def test_works_again_is_said_only_after_rows_were_written(store: Store) -> None:
+    async with store.open() as database:
+        await database.write(put, "a")
+        async with holding_the_lock(store.path) as let_go:
+            with pytest.raises(StoreIsDownError):
+                await database.write(put, "b")
+            let_go()
+        assert await database.write(count) == 1  # takes the lock, and writes nothing
+        assert store.told("back") == []
+        with pytest.raises(LookupError):
+            await database.write(put_and_fail, "c")
+        assert store.told("back") == []
+        await database.write(put, "d")
+        assert len(store.told("back")) == 1
+
+
+def put_and_fail(tx: Tx, key: str) -> None:
+    put(tx, key)
+    raise LookupError(key)
+
+
+async def test_a_trouble_that_is_over_is_noticed_though_nobody_writes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.store.sqlite.database.TRY_AGAIN_SECONDS", 0.05)
+    async with store.open() as database:
+        async with holding_the_lock(store.path) as let_go:
+            with pytest.raises(StoreIsDownError):
+                await database.write(put, "b")
+            assert store.told("back") == []
+            let_go()
+        async with asyncio.timeout(10):
+            while not store.told("back"):  # noqa: ASYNC110 - the store tells it to a list
+                await asyncio.sleep(0.01)
+        assert await database.read(count) == 0
 
 
 async def test_writers_wait_for_a_recovery_and_are_told_when_it_takes_too_long(store: Store) -> None:

@@ -18,6 +18,7 @@ from hermes.core.durations import count, span
 from hermes.core.errors import GatewayError
 from hermes.hosting import banner, lifecycle, status
 from hermes.services.adapters.registry import find_platforms
+from hermes.store import home_faults
 from hermes.store.home import Whose, inspect_home
 
 if TYPE_CHECKING:
@@ -68,18 +69,20 @@ def home_check(home: Path) -> Finding:
         return Finding("home", "good", f"{shown}, not there yet: the first start makes it")
     free = shutil.disk_usage(home).free
     facts = f"{shown}, {_size(free)} free"
-    if not os.access(home, os.W_OK | os.X_OK):
-        return Finding("home", "trouble", f"{shown} cannot be written by you → chown or chmod it")
+    if faults := [str(fault) for fault in home_faults.find_faults(home)]:
+        return Finding("home", "trouble", faults[0], tuple(faults[1:]))
+    if free < LEAST_FREE_BYTES:
+        return Finding("home", "trouble", f"{facts}: nothing can be stored when it is full → free some space")
     if open_to_others := list(_open_to_others(home)):
         names = ", ".join(path.name for path in open_to_others[:3])
         return Finding("home", "hint", f"{facts}; others can read {names} → chmod -R go= {shown}")
-    if free < LEAST_FREE_BYTES:
-        return Finding("home", "trouble", f"{facts}: too little; nothing can be stored when it is full")
     return Finding("home", "good", f"{shown}, yours alone, {_size(free)} free")
 
 
 def _open_to_others(home: Path) -> Iterator[Path]:
     for path in (home, *home.iterdir()):
+        if path.name.endswith(".tmp"):
+            continue  # being written this moment
         if stat.S_IMODE(path.lstat().st_mode) & 0o077 and not path.is_symlink():
             yield path
 
@@ -130,6 +133,8 @@ def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
             return Store(sound, client.ask("store.counts"))
     except GatewayError as error:
         return Store(silence=str(error))
+    except OSError as error:  # no room for a lock, or no rights: the home tells why
+        return Store(silence=f"{error.strerror} ({error.filename})")
 
 
 def stores_check(store: Store, command: str = "hermes") -> Finding:

@@ -13,5 +13,8 @@ def home_folder() -> Path:
     """Where everything is kept. Raises ConfigError when nothing can be kept there."""
     home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
     if reason := paths.why_unusable(str(home)):
-        raise ConfigError(f"{home} cannot be the home folder: {reason}.\n  Set HERMES_HOME to a folder of yours.")
+        end = "" if " → " in reason else "."  # a command is typed as it stands
+        raise ConfigError(
+            f"{home} cannot be the home folder: {reason}{end}\n  Or set HERMES_HOME to a folder of yours."
+        )
     return home

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from hermes.config import Config
 from hermes.core.errors import StoreIsDownError
@@ -16,7 +17,7 @@ from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import outbox
-from hermes.store.db import PASSING, Database, Trouble
+from hermes.store.db import PASSING, REPAIRED, Database, Trouble
 from hermes.store.outbox import OutboxKind
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 AGAIN_SECONDS = 600.0
 """A trouble that comes and goes is told so often, and not each time."""
 RETRY_SECONDS = 1.0
+REPAIRED_SECONDS = 3600.0
+"""So long status tells of what was repaired when it was found; the log and the home channel keep it."""
 MOST_WAITING = 50
 
 
@@ -78,16 +81,23 @@ class Troubles:
         self._tell: Callable[[str], None] = self._untold.append
 
     def note(self, trouble: Trouble) -> None:
-        if trouble.kind == "back":
-            self.texts[:] = [text for text in self.texts if text not in self._passing]
-            self._passing.clear()
+        if trouble.kind == "back":  # it names what has passed; another store may still be in trouble
+            passed = {text for text in self._passing if text in trouble.text}
+            self.texts[:] = [text for text in self.texts if text not in passed]
+            self._passing -= passed
         else:
             self.texts.append(trouble.text)
         if trouble.kind in PASSING:
             self._passing.add(trouble.text)
+        if trouble.kind in REPAIRED:
+            asyncio.get_running_loop().call_later(REPAIRED_SECONDS, self._forget, trouble.text)
         if trouble.kind == "owner":
             self._on_owner_lost(trouble.text)
         self._tell(trouble.text)
+
+    def _forget(self, text: str) -> None:
+        with suppress(ValueError):  # told twice, and gone with the first
+            self.texts.remove(text)
 
     def tell_through(self, alerts: Alerts) -> None:
         """From now on, and of all that was noted before there was this way."""

@@ -111,7 +111,7 @@ class SqliteConnection:
             is_fresh = not schema_repair.tables(connection)
             sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
             if added := schema_repair.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
-                self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
+                self._tell_added(added)
             schema = connection.execute("PRAGMA schema_version").fetchone()[0]
             if not has_head or schema != sqlite_file.stored_schema_version(self.location):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -174,8 +174,15 @@ class SqliteConnection:
         added = schema_repair.mend(self.connection, self._steps)
         self.note_content()
         if added:
-            self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
+            self._tell_added(added)
         return bool(added)
+
+    def _tell_added(self, added: Sequence[str]) -> None:
+        """In SQLite's own words too, which operators look for in the log."""
+        for thing in added:  # "column outbox.reason"
+            reason = f"no such {thing.replace(' ', ': ', 1)}"
+            log.warning("Schema drift", extra={"path": str(self.path), "reason": reason})
+        self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
 
     # Healing and closing
 

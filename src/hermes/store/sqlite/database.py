@@ -14,7 +14,7 @@ from typing import Any
 
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.failures import sentence
-from hermes.store import migrate
+from hermes.store import home_faults, migrate
 from hermes.store.db import SQLITE, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.connection import ReaderConnection, SqliteConnection
@@ -22,6 +22,9 @@ from hermes.store.sqlite.file import Location, error_code
 
 KEEP_AFTER_SECONDS = 0.5
 """Changes of this long are written to the mirror and the transcripts' files together."""
+
+TRY_AGAIN_SECONDS = 2.0
+"""While the file cannot be written and nobody writes, so often a small write of our own finds out whether it can."""
 
 CHECK_AFTER_SECONDS = 60.0
 """A large file is checked table by table once the start is well behind it."""
@@ -170,8 +173,8 @@ class SqliteDatabase(Database):
         for _ in range(3):
             try:
                 self._make_ready()
-                self._run_group(group, may_drift=not has_mended)
-                if self._down:
+                has_written = self._run_group(group, may_drift=not has_mended)
+                if self._down and has_written and self._has_room():
                     self._say_back()
                 return None
             except _DriftError:
@@ -206,19 +209,21 @@ class SqliteDatabase(Database):
         if reason := self._file.reason_to_reopen():
             self._heal(reason)
 
-    def _run_group(self, group: list[Job[Any]], *, may_drift: bool) -> None:
+    def _run_group(self, group: list[Job[Any]], *, may_drift: bool) -> bool:
+        """Run them in one transaction. Returns whether rows were changed and committed."""
         connection = self._file.connection
         assert connection is not None  # noqa: S101 - _make_ready saw to it
         execute = connection.cursor().execute  # for COMMIT too: it ends whatever was read only in part
         tx = Tx(SQLITE, execute)
         execute("BEGIN" if group[0].kind == "read" else "BEGIN IMMEDIATE")
+        before = connection.total_changes
         if len(group) == 1:
             try:
                 group[0].run(tx)
             except BaseException as error:  # noqa: BLE001 - carried to the caller
                 self._fail_member(group[0], error, connection, may_drift)
                 execute("ROLLBACK")
-                return
+                return False
         elif not _run_plainly(group, tx):
             self._undo()
             execute("BEGIN IMMEDIATE")
@@ -230,6 +235,7 @@ class SqliteDatabase(Database):
             self._pause.at("after_commit")
         self._file.note_content()
         self._after_commit()
+        return connection.total_changes > before and any(job.error is None for job in group)
 
     def _run_each(
         self,
@@ -330,13 +336,35 @@ class SqliteDatabase(Database):
             self._down = str(told)
             kinds = {sqlite3.SQLITE_FULL: "full", sqlite3.SQLITE_BUSY: "locked"}
             self._tell(Trouble(kinds.get(error_code(error), "down"), self._down))
+            self._try_again_later()
+
+    def _try_again_later(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._loop.call_later, TRY_AGAIN_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        """Write what is there already, so that the end of a trouble is noticed though nobody has anything to store."""
+        if self._is_closed or not self._down:
+            return
+        job: Job[int] = Job("write", _write_the_same, (), {}, self._loop.create_future())
+        job.future.add_done_callback(lambda future: future.cancelled() or future.exception())  # told when it began
+        job.future.add_done_callback(lambda _: self._loop.call_later(TRY_AGAIN_SECONDS, self._try_again))
+        self._submit(job)
+
+    def _has_room(self) -> bool:
+        """Whether the disk takes more than the few pages that a full one still has inside the file."""
+        try:
+            home_faults.write_probe(self._file.path.parent)
+        except OSError:
+            return False
+        return True
 
     def _say_back(self) -> None:
         self._tell(Trouble("back", f"{self._file.name} works again. (It was: {self._down})"))
         self._down = ""
 
     def _in_words(self, error: BaseException) -> BaseException:
-        return in_words(error, self._file.name)
+        return in_words(error, self._file.path)
 
     # The readers' threads
 
@@ -437,20 +465,38 @@ def _say_if_failed(future: asyncio.Future[None]) -> None:
         log.warning("Could not write beside the store", extra={"reason": str(error)})
 
 
-def in_words(error: BaseException, name: str) -> BaseException:
-    """Put what the disk or another process did into words; a bug in a statement stays what it is."""
+def _write_the_same(tx: Tx) -> int:
+    return tx.run("UPDATE meta SET value = value WHERE key = 'version'")
+
+
+def in_words(error: BaseException, path: Path) -> BaseException:
+    """Put what the disk or another process did into words, with the cure; a bug in a statement stays what it is."""
     code = error_code(error)
+    fault: home_faults.Fault | None = None
     if code == sqlite3.SQLITE_FULL:
-        text = f"{name} cannot grow: the disk is full. Free some space; nothing else is needed."
+        fault = home_faults.disk_is_full(path.parent, f", so {path.name} cannot grow")
     elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        text = f"{name} is locked by another process."
-    elif code in sqlite_file.DOWN or code in sqlite_file.DAMAGE or isinstance(error, OSError):
-        text = f"{name} cannot be used: {sentence(str(error))}"
-    else:
+        fault = home_faults.lock_fault(path)
+    elif code in sqlite_file.DOWN or isinstance(error, OSError):
+        fault = _fault_of_file(path)
+    elif code not in sqlite_file.DAMAGE:
         return error
+    if fault is not None:
+        text = str(fault)
+    elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        text = f"{path.name} is locked by another process."
+    else:
+        text = f"{path.name} cannot be used: {sentence(str(error))}"
     down = StoreIsDownError(text)
     down.__cause__ = error
     return down
+
+
+def _fault_of_file(path: Path) -> home_faults.Fault | None:
+    """SQLite says of missing rights, and at times of a full disk, only that it cannot open or write the file."""
+    places = (path.parent, *(sqlite_file.beside(path, suffix) for suffix in sqlite_file.SUFFIXES))
+    refused = next((fault for place in places if (fault := home_faults.access_fault(place)) is not None), None)
+    return refused or home_faults.disk_fault(path.parent)
 
 
 async def open_sqlite(
