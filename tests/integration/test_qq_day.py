@@ -117,6 +117,6 @@ def test_a_day_of_4009_is_not_noticed(tmp_path: Path, caplog: pytest.LogCaptureF
     ends = [record for record in caplog.records if record.getMessage() == "Disconnected"]
     assert [getattr(record, "reason", "") for record in ends] == [DISCONNECTED] * ended
     assert all(0 < getattr(record, "reconnect_in", 0.0) < 10 for record in ends)
-    refused = [record for record in caplog.records if record.getMessage() == "Answer refused"]
+    refused = [record for record in caplog.records if "Rejected unauthorized approval click" in record.getMessage()]
     assert len(refused) == half_hours // 4 * 2, "only of those who were not asked"
     assert not [record for record in caplog.records if record.levelno > logging.WARNING]

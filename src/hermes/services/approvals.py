@@ -26,6 +26,7 @@ from hermes.store.turns.end import CardWriter, no_cards
 log = logging.getLogger(__name__)
 
 LONGEST_REASON = 1000
+LONGEST_ID = 200
 THE_OWNER = "the owner"
 
 
@@ -126,7 +127,8 @@ class Approvals:
             now=self._clock.now(),
         )
         if answered.answer is AnswerOutcome.NOT_YOURS:
-            log.warning("Answer refused", extra={"platform": platform, "user": sender_id, "approval": approval_id})
+            lane = answered.approval.lane if answered.approval is not None else ""
+            log_refused(lane, platform, sender_id, approval_id)
         if answered.answer is AnswerOutcome.TAKEN and answered.approval is not None:
             self._wake(answered.approval.lane)
             for target in targets:
@@ -187,6 +189,16 @@ class Approvals:
     async def revoke(self, grant_id: str, *, platform: str, sender_id: str) -> Grant | None:
         """End a grant. None: there is none with this id that is for this person to end."""
         return await self._db.write(_revoke, grant_id, platform, sender_id, now=self._clock.now())
+
+
+def log_refused(session_key: str, platform: str, sender_id: str, approval: str) -> None:
+    """In the words that operators look for."""
+    log.warning(
+        "Rejected unauthorized approval click for session %s (operator=%s)",
+        session_key,
+        one_line(sender_id, LONGEST_ID),
+        extra={"platform": platform, "approval": approval},
+    )
 
 
 def _may(approval: Approval, person: Person) -> bool:

@@ -395,9 +395,8 @@ async def test_a_full_disk_fails_the_writes_in_words_and_passes(store: Store) ->
             *(database.write(fill, 200, f"f{number}") for number in range(4)), return_exceptions=True
         )
         assert all(isinstance(outcome, StoreIsDownError) for outcome in outcomes)
-        assert str(outcomes[0]) == (
-            f"The disk of {store.path.parent} is full, so state.db cannot grow → free some space; nothing else is needed"
-        )
+        where = f"The disk of {store.path.parent} is full, so state.db cannot grow"
+        assert str(outcomes[0]) == f"{where} → free some space; nothing else is needed"
         assert await database.read(count) == 20
         await database.alone(lambda tx: tx.value("PRAGMA max_page_count = 1073741823"))
         await database.write(fill, 200, "later")
@@ -457,7 +456,7 @@ async def test_a_lock_held_by_another_process_is_told_once_and_passes(store: Sto
         await database.write(put, "a")
         async with holding_the_lock(store.path) as let_go:
             for _ in range(2):
-                with pytest.raises(StoreIsDownError, match="state.db is locked by python"):
+                with pytest.raises(StoreIsDownError, match=r"state\.db is locked by python"):
                     await database.write(put, "b")
             assert await database.read(count) == 1  # readers go on
             waiting = asyncio.create_task(database.write(put, "c"))

@@ -141,6 +141,7 @@ class EventJudge:
         state, reason = InboxState.ACTING, ""
         if isinstance(verdict, Refused):
             state, reason = InboxState.REFUSED, verdict.reason.value
+            self._notices.log_refused_press(press, lane)
         incoming = self._incoming(source, press.keys, lane, "press", press.sender_id, codec.dump(press), state, reason)
         return Arrival(incoming, press if state is InboxState.ACTING else None)
 

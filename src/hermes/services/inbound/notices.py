@@ -8,11 +8,14 @@ from typing import Protocol
 
 from hermes.config import Config
 from hermes.core.access import RefusalReason
+from hermes.core.approval import read_button
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import ChatKind
 from hermes.core.lane import BusyMode
 from hermes.core.messages import InboundMessage, OutboundMessage, Press
 from hermes.core.ports import Clock
+from hermes.core.text import one_line
+from hermes.services.approvals import LONGEST_ID, log_refused
 from hermes.services.inbound.answers import words_for
 from hermes.services.inbound.throttle import Throttle
 from hermes.services.outbound.rows import OutboxWriter
@@ -56,6 +59,15 @@ class Notices:
         """Show the next pairing code of this person at once: they were let in meanwhile."""
         self._codes_shown.forget((platform, sender_id))
 
+    def log_refused_press(self, press: Press, lane: str) -> None:
+        """Log a press on an approval by a stranger, once an hour for each."""
+        button = read_button(press.data)
+        platform = press.session_key.platform
+        if button is None:
+            return
+        if self._logged.is_due(((platform, press.sender_id), button.approval_id), self._clock.now()):
+            log_refused(lane, platform, press.sender_id, button.approval_id)
+
     async def say_queued(self, taken: Accepted, message: InboundMessage, mode: BusyMode) -> None:
         """Say what becomes of a message that waits for a running turn: once per turn and mode."""
         words = await self.words_for(message)
@@ -81,7 +93,9 @@ class Notices:
         who = (platform, message.sender_id)
         if self._logged.is_due((who, reason), now):
             log.warning(
-                "Unauthorized user", extra={"platform": platform, "user": message.sender_id, "reason": reason.value}
+                "Unauthorized user: %s",
+                one_line(message.sender_id, LONGEST_ID),
+                extra={"platform": platform, "reason": reason.value},
             )
         is_pairing = reason is RefusalReason.NOT_PAIRED
         answers = message.session_key.kind is ChatKind.DM and reason is not RefusalReason.DMS_DISABLED

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -28,6 +29,8 @@ from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, ChatMessage, Image, Role
 from hermes.core.ports import Adapter, FetchesFiles
 from hermes.core.text import one_line, visible
+
+log = logging.getLogger(__name__)
 
 FOLDER = "hermes-files"
 FETCH_SECONDS = 120.0
@@ -95,9 +98,11 @@ class Attachments:
             await asyncio.to_thread(_take_in, tale.ctx, path, where)
         except TimeoutError:
             _failed(tale, name, tale.words.FILE_TOO_SLOW.format(span=tale.words.span(FETCH_SECONDS)))
+            _log_not_fetched(target, attachment, f"no answer within {FETCH_SECONDS:.0f} s")
             return
         except (PlatformError, ToolError, OSError) as error:
             _failed(tale, name, visible(str(error)))
+            _log_not_fetched(target, attachment, str(error))
             return
         tale.lines.append(f"[{attachment.kind}: {where}]")
         match attachment.kind:
@@ -171,6 +176,13 @@ async def _show(path: Path, tale: _Tale) -> None:
         tale.images.append(Image(f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}"))
     else:
         tale.lines.append("(You have not seen it; the tool vision looks at it.)")
+
+
+def _log_not_fetched(target: Target, attachment: Attachment, reason: str) -> None:
+    """What the platform did not hand out; the name of a file is the person's own and stays out of the log."""
+    what = "Picture" if attachment.kind is AttachmentKind.IMAGE else "File"
+    fields = {"platform": target.platform, "kind": attachment.kind.value, "size": attachment.size, "reason": reason}
+    log.warning("%s could not be fetched", what, extra=fields)
 
 
 def _failed(tale: _Tale, name: str, reason: str) -> None:

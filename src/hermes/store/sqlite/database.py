@@ -73,6 +73,7 @@ class SqliteDatabase(Database):
         self._healing: _Healing | None = None
         self._unchecked: list[str] = []
         self._down = ""
+        self._index_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def start(self) -> None:
@@ -164,7 +165,7 @@ class SqliteDatabase(Database):
         if connection is not None:
             self._file.sidecar.committed()
             with contextlib.suppress(sqlite3.Error):  # what is not written down now is at the next start
-                self._file.sidecar.keep(sqlite_file.tx_of(connection))
+                self._file.sidecar.keep(sqlite_file.tx_of(connection), is_last=True)
         self._file.close()
 
     def _settle(self, group: list[Job[Any]]) -> None:
@@ -294,7 +295,17 @@ class SqliteDatabase(Database):
         if not self._is_closed:
             job: Job[None] = Job("read", self._file.sidecar.keep, (), {}, self._loop.create_future())
             job.future.add_done_callback(_say_if_failed)
+            job.future.add_done_callback(self._keep_index_later)
             self._submit(job)
+
+    def _keep_index_later(self, _kept: asyncio.Future[None]) -> None:
+        seconds = self._file.sidecar.index_due_in()
+        if seconds is not None and self._index_timer is None and not self._is_closed:
+            self._index_timer = self._loop.call_later(seconds + KEEP_AFTER_SECONDS, self._keep_index)
+
+    def _keep_index(self) -> None:
+        self._index_timer = None
+        self._keep_soon()
 
     # Damage
 

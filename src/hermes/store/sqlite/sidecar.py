@@ -1,7 +1,8 @@
 """Writes beside the database, shortly after each change, what would be needed without it.
 
-``mirror.jsonl`` holds who is who and where the adapters stand; ``sessions/<id>.jsonl`` the transcripts. Triggers
-that live in the writer's connection alone say what changed, so no store function has to remember it.
+``mirror.jsonl`` holds who is who and where the adapters stand; ``sessions/<id>.jsonl`` the transcripts, and
+``sessions/sessions.json`` is their index. Triggers that live in the writer's connection alone say what changed, so no
+store function has to remember it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes.store.db import Tx
+from hermes.store.session_index import SessionIndex
 from hermes.store.sqlite import schema_repair
 from hermes.store.sqlite.mirror import Mirror
 from hermes.store.sqlite.transcript_files import Journal
@@ -32,6 +34,7 @@ class SidecarWriter:
     def __init__(self, folder: Path) -> None:
         self._mirror = Mirror(folder)
         self._journal = Journal(folder / "sessions")
+        self._index = SessionIndex(folder / "sessions")
         self._lock = threading.Lock()
         self._keeping = threading.Lock()
         self._seen: set[Change] = set()
@@ -73,15 +76,20 @@ class SidecarWriter:
         self._seen.clear()
         return was_idle
 
-    def keep(self, tx: Tx) -> None:
+    def index_due_in(self) -> float | None:
+        """Seconds until ``keep`` would write the index of sessions; None when nothing of it waits."""
+        return self._index.due_in()
+
+    def keep(self, tx: Tx, *, is_last: bool = False) -> None:
         """Write down what is due. Runs in a thread of the database, over one snapshot.
 
-        What cannot be written holds up nothing else, and is tried again with the next change.
+        What cannot be written holds up nothing else, and is tried again with the next change. ``is_last``: the index
+        too, which otherwise waits until it is its time.
         """
         with self._keeping:  # two at once could write the same lines twice
-            self._keep(tx)
+            self._keep(tx, is_last=is_last)
 
-    def _keep(self, tx: Tx) -> None:
+    def _keep(self, tx: Tx, *, is_last: bool) -> None:
         with self._lock:
             due = self._unwritten = self._due | self._unwritten
             self._due = set()
@@ -94,10 +102,21 @@ class SidecarWriter:
         for what, which in sorted(change for change in due if change[0] != _MIRROR):
             try:
                 work[what](which)
+                self._index.note(tx, which)
             except OSError as error:
                 failed[what, which] = error
         self._unwritten = set(failed)
-        self._say(next(iter(failed.values()), None))
+        self._say(next(iter(failed.values()), None) or self._keep_index(tx, is_last=is_last))
+
+    def _keep_index(self, tx: Tx, *, is_last: bool) -> OSError | None:
+        seconds = self._index.due_in()
+        if seconds is None or (seconds > 0 and not is_last):
+            return None
+        try:
+            self._index.write(tx)
+        except OSError as error:
+            return error
+        return None
 
     def _keep_rows(self, tx: Tx, changed: Sequence[Change]) -> dict[Change, OSError]:
         """All changed rows in one append."""
