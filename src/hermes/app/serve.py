@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.app.lifespan import GatewayOptions, open_gateway
-from hermes.config import EMBEDDED, ApiConfig
+from hermes.config import EMBEDDED
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import pick
@@ -30,13 +30,13 @@ from hermes.hosting.control.server import ControlServer
 from hermes.hosting.restart_policy import RESTART_ASKED
 from hermes.hosting.terminal import out
 from hermes.hosting.worker import WorkerOptions, lifecycle_verbs, process_snapshot
-from hermes.servers.api import security
 from hermes.servers.api.api import make_api
 from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
-from hermes.servers.app import HttpServer
+from hermes.servers.api.port import ApiPort
 from hermes.services.events import TurnEnded, TurnEvent
 from hermes.services.gateway import Gateway
+from hermes.services.keep_running import keep_running
 from hermes.services.requests.background import origin_of
 from hermes.store import home_faults, inbox, outbox
 from hermes.store.api_keys import own_key
@@ -135,8 +135,8 @@ def _setting(options: WorkerOptions) -> GatewayOptions:
     )
 
 
-async def _greet(gateway: Gateway, options: WorkerOptions, http: HttpServer | None, *, is_new: bool) -> None:
-    api = "off" if http is None else http.trouble or banner.api_line(http.url, options.command)
+async def _greet(gateway: Gateway, options: WorkerOptions, http: ApiPort, *, is_new: bool) -> None:
+    api = "off" if not http.is_on else http.trouble or banner.api_line(http.url, options.command)
     _print([options.redactor(line) for line in await startup_report.facts(gateway, api=api, is_new=is_new)])
     seconds = gateway.clock.now() - options.started_at
     _print(banner.closing(seconds=seconds, command=options.command, is_terminal=sys.stdout.isatty()))
@@ -182,21 +182,19 @@ class _DatabaseWait:
         return True
 
 
-async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> HttpServer | None:
+async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> ApiPort:
     """Open the doors: the HTTP port, and the control socket."""
-    http: HttpServer | None = None
-    api = gateway.config.api
     keys = ApiKeys(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
-    if api.enabled:
-        app = make_api(ApiParts(gateway, lambda: _process(options)), keys)
-        http = HttpServer(app, api.host, api.port, lambda: security.why_closed(_as_bound(gateway.config.api, api)))
-        await stack.enter_async_context(http.listening())
+    http = ApiPort(gateway.watch, lambda: make_api(ApiParts(gateway, lambda: _process(options)), keys))
+    await stack.enter_async_context(http.open())
+    following = asyncio.create_task(keep_running("api port", http.follow, gateway.troubles), name="api port")
+    stack.push_async_callback(_ended, following)
     gateway.begin()  # now that it answers
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**_process(options), **await gateway.status()}
         told["faults"] = await _faults(gateway.home, options.log_trouble())
-        if http is not None and http.trouble:
+        if http.trouble:
             told["troubles"] = [*told["troubles"], http.trouble]
         return told
 
@@ -224,9 +222,9 @@ async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Sec
     return lambda: gateway.config.api.key or kept
 
 
-def _as_bound(now: ApiConfig, at_start: ApiConfig) -> ApiConfig:
-    """The keys of the moment, and the host that was configured when the port was to open."""
-    return replace(now, host=at_start.host)
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
 
 
 def _describe(gateway: Gateway) -> tuple[str, int]:

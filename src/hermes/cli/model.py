@@ -171,11 +171,12 @@ def _notes_of_server(loaded: Loaded, provider: str, model: str) -> list[str]:
 
 
 def _test(home: Path, name: str, *, as_json: bool) -> int:
-    from hermes.services.models import meant
+    from hermes.services.models import check_exists, meant
 
     loaded = load_config(home)
     default = f"{loaded.config.model.provider}/{loaded.config.model.default}"
     provider, _, model = (meant(name, loaded) if name else default).partition("/")
+    check_exists(provider, model, loaded.config)
     told = asyncio.run(tried(home, loaded, provider, model))
     if as_json:
         out_json(told)

@@ -75,7 +75,9 @@ def look(home: Path, *, can_ask: bool) -> dict[str, Any]:
             for name, account in accounts.items()
             if account.is_mentioned
         },
-        "config_problems": [str(problem) for problem in loaded.problems],
+        "config_problems": [
+            str(problem) for problem in sorted(loaded.problems, key=lambda problem: problem.level != "error")
+        ],
         "in_use_by": in_use_by,
     }
 
@@ -100,7 +102,9 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
         failed = f"; the last try failed: {overview['model_failure']}" if overview["model_failure"] else ""
         rows.append(f"model      {overview['model_configured']}{failed}")
     if problems := overview["config_problems"]:
-        rows.append(f"config     {count(len(problems), 'problem')} → {command_name()} config check")
+        rows.append(f"config     {problems[0]}")
+        if len(problems) > 1:
+            rows.append(f"{'':<10} {count(len(problems) - 1, 'more problem')} → {command_name()} config check")
     return [f"  {row}" for row in rows]
 
 

@@ -393,6 +393,12 @@ class _Builder:
                 f"is {wanted!r}, but model.provider is {provider}, so it is asked of {provider}.",
                 f"Set model.provider to {prefix} if you meant that one.",
             )
+        elif provider == EMBEDDED and wanted and wanted != KNOWN[EMBEDDED].default_model:
+            self._warn(
+                "model.default",
+                f"is {wanted!r}, but no provider of it is set up, so the built-in model answers.",
+                "Name one in model.provider, or set its key, for example OPENAI_API_KEY.",
+            )
 
     def _check_fallbacks(self, providers: Mapping[str, ProviderConfig]) -> None:
         for fallback in self._get("model", "fallbacks"):

@@ -58,14 +58,17 @@ _GUARDED = frozenset({Kind.SECRET, Kind.SECRETS, Kind.LIST, Kind.URL, Kind.TEXT,
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a value was left as an example: empty, `<…>`, `changeme` or `your-…`.
+    """Whether a value was left as an example: empty, `<…>`, `changeme`, `your-…` or `your_…`.
 
     Our `.env.example` writes whatever must be filled in as `<…>`; a test holds it to that.
     """
     bare = text.strip()
     folded = bare.casefold()
     return (
-        not bare or folded == "changeme" or folded.startswith("your-") or (bare.startswith("<") and bare.endswith(">"))
+        not bare
+        or folded in {"changeme", "change-me", "change_me", "replace-me", "replace_me"}
+        or folded.startswith(("your-", "your_"))
+        or (bare.startswith("<") and bare.endswith(">"))
     )
 
 

@@ -48,6 +48,11 @@ class ConfigWatch:
         self._stamps = self._look()
         self._loaded = load(home, environ, cwd, self._manifests)
         self._said: frozenset[Problem] = frozenset()
+        self._changed = asyncio.Event()
+
+    def next_change(self) -> asyncio.Event:
+        """Set at the next change. Whoever follows takes it before looking at ``current``, and then waits for it."""
+        return self._changed
 
     @property
     def current(self) -> Config:
@@ -115,6 +120,8 @@ class ConfigWatch:
         self._tell_new_problems()
         if loaded.config != before.config or loaded.problems != before.problems:
             self._on_change(loaded)
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
 
     def _tell_new_problems(self) -> None:
         for problem in self._loaded.problems:

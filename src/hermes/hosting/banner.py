@@ -7,7 +7,7 @@ from collections.abc import Sequence
 _BOX = (
     "┌───────────────────────────────────────────────┐",
     "│          ⚕ Hermes Gateway Starting...         │",
-    "│  Messaging platforms + cron scheduler         │",
+    "│  Messaging platforms + OpenAI-compatible API  │",
     "│  Press Ctrl+C to stop                         │",
     "└───────────────────────────────────────────────┘",
 )

@@ -113,6 +113,7 @@ class HttpServer:
     A port that another program holds stops nothing else: ``trouble`` says so, and it is tried again until it is
     free; ``bound`` is set from then on. Port 0 takes any free one; ``port`` then tells which. The same goes for a
     port that must not open (``why_closed`` is asked each time, and says why) and for a host whose name nobody resolves.
+    ``move`` and ``shut`` change where it listens meanwhile.
     """
 
     def __init__(
@@ -128,6 +129,9 @@ class HttpServer:
         self.port = port
         self._why_closed = why_closed
         self._idle_seconds = idle_seconds
+        self._runner: web.AppRunner | None = None
+        self._site: web.TCPSite | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
         self.trouble = ""
         self.bound = asyncio.Event()
 
@@ -138,7 +142,7 @@ class HttpServer:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        runner = web.AppRunner(
+        runner = self._runner = web.AppRunner(
             self._app,
             access_log=None,
             shutdown_timeout=CLOSING_SECONDS,
@@ -147,20 +151,53 @@ class HttpServer:
             logger=_unheard(),
         )
         await runner.setup()
-        tasks: list[asyncio.Task[Any]] = []
         try:
-            tasks.append(first := asyncio.create_task(self._bind(runner)))
-            await asyncio.wait({first}, timeout=None if is_address(self.host) else LOOKING_UP_SECONDS)
-            if not first.done():
-                self.trouble = f"port {self.port} is not open yet: {self.host} is being looked up, and nobody answers"
-            if not first.done() or not first.result():
-                tasks.append(asyncio.create_task(self._keep_trying(runner, first), name="http port"))
+            await self._open(runner)
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._give_up()
             await runner.cleanup()
+
+    async def move(self, host: str, port: int) -> None:
+        """Listen there instead. Requests under way are answered; idle connections to the old address are closed."""
+        await self.shut()
+        self.host, self.port = host, port
+        if self._runner is not None:
+            await self._open(self._runner)
+        if self.bound.is_set():
+            log.info("HTTP port is open", extra={"url": self.url})
+
+    async def shut(self) -> None:
+        """Listen nowhere."""
+        await self._give_up()
+        site, self._site = self._site, None
+        if site is not None:
+            log.info("HTTP port is closed", extra={"url": self.url})
+            await site.stop()
+        if self._runner is not None and self._runner.server is not None:
+            self._runner.server.pre_shutdown()
+        self.bound.clear()
+        self.trouble = ""
+
+    async def close_unless_allowed(self) -> None:
+        """Close a port that may not be open any more, for example since its key is gone; it opens when it may."""
+        reason = await self._why_closed() if self._why_closed is not None and self._site is not None else ""
+        if reason:
+            await self.move(self.host, self.port)
+
+    async def _open(self, runner: web.AppRunner) -> None:
+        self._tasks.append(first := asyncio.create_task(self._bind(runner)))
+        await asyncio.wait({first}, timeout=None if is_address(self.host) else LOOKING_UP_SECONDS)
+        if not first.done():
+            self.trouble = f"port {self.port} is not open yet: {self.host} is being looked up, and nobody answers"
+        if not first.done() or not first.result():
+            self._tasks.append(asyncio.create_task(self._keep_trying(runner, first), name="http port"))
+
+    async def _give_up(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep_trying(self, runner: web.AppRunner, first: asyncio.Task[bool]) -> None:
         log.error("HTTP port is closed", extra={"reason": self.trouble})
@@ -184,6 +221,7 @@ class HttpServer:
                 "Free it, or set API_SERVER_PORT"
             )
             return False
+        self._site = site
         self.trouble = ""
         self.port = runner.addresses[0][1]
         self.bound.set()

@@ -101,7 +101,11 @@ class Models:
         return {name: [str(key) for key in ring.states()] for name, ring in self._rings.items() if ring.has_several}
 
     def only(self, provider: str, model: str) -> Model:
-        """One model with nobody to stand in for it: what is tried when somebody asks whether it works."""
+        """One model with nobody to stand in for it: what is tried when somebody asks whether it works.
+
+        Raises ConfigError where the built-in model would answer in its place.
+        """
+        check_exists(provider, model, self._config())
         return self._one(self._config(), provider, model)
 
     def _build(self, config: Config, route: str) -> Model:
@@ -175,9 +179,17 @@ def meant(name: str, loaded: Loaded) -> str:
         return loaded.config.model_routes[name]
     route = _provider_and_model(name, loaded)
     provider, _, model = route.partition("/")
+    check_exists(provider, model, loaded.config)
+    return route
+
+
+def check_exists(provider: str, model: str, config: Config) -> None:
+    """Raise ConfigError for a provider that is not configured, and for a model that the built-in one is not."""
     if provider == EMBEDDED and model != KNOWN[EMBEDDED].default_model:
         raise ConfigError(LocalizedText(lambda words: words.MODEL_ONLY_BUILT_IN.format(model=model)))
-    return route
+    if provider != EMBEDDED and provider not in config.providers:
+        known = ", ".join(config.providers)
+        raise ConfigError(LocalizedText(lambda words: words.MODEL_NO_PROVIDER.format(provider=provider, known=known)))
 
 
 def _provider_and_model(name: str, loaded: Loaded) -> str:

@@ -264,7 +264,9 @@ class TestOddValues:
 
 
 class TestPlaceholders:
-    @pytest.mark.parametrize("value", ["<your key>", "changeme", "CHANGEME", "your-token-here", " <x> "])
+    @pytest.mark.parametrize(
+        "value", ["<your key>", "changeme", "CHANGEME", "your-token-here", "YOUR_BOT_TOKEN", "replace-me", " <x> "]
+    )
     def test_an_example_left_in_place_is_refused_in_words(self, home: Home, value: str) -> None:
         home.write(env=f"TELEGRAM_BOT_TOKEN={value}\nOPENAI_API_KEY={value}\nAPI_SERVER_KEY={value}")
         assert not home.telegram.is_ready

@@ -264,6 +264,10 @@ class Texts:
     REASONING_SET = "{level}: {meaning}. It counts from the next message on."
 
     # /sethome, /platforms, /platform, /restart
+    HOME_NOT_HERE = (
+        "The terminal cannot be home: nobody reads reminders and alerts here when it is closed. Send /sethome in a chat"
+        " of a messaging platform."
+    )
     HOME_SET = "This chat is home now: reminders and alerts come here. Chat id {chat}, as a target {target}."
     PLATFORMS_NONE = "No platforms connected. The owner sets one up: hermes gateway setup"
     PLATFORM_USAGE = "Say /platform pause NAME or /platform resume NAME. Names: {names}."

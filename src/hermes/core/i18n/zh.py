@@ -311,6 +311,7 @@ class Chinese(Texts):
     REASONING_SET = "{level}：{meaning}。从下一条消息起生效。"
 
     # /sethome, /platforms, /platform, /restart
+    HOME_NOT_HERE = "终端不能接收提醒和通知：关掉以后就没人看了。请到聊天平台的某个聊天里发 /sethome。"
     HOME_SET = "这个聊天现在是主聊天，提醒和通知都会发到这里。聊天 ID {chat}，作为目标写 {target}。"
     PLATFORMS_NONE = "还没有连接任何平台。主人可以运行：hermes gateway setup"
     PLATFORM_USAGE = "请用 /platform pause NAME 或 /platform resume NAME。可选：{names}。"

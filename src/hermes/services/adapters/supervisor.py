@@ -29,7 +29,7 @@ from hermes.core.errors import (
     StoreIsDownError,
     UnreachableError,
 )
-from hermes.core.keys import AccountKey, Target
+from hermes.core.keys import MAIN, AccountKey, Target
 from hermes.core.manifest import AccountResource, AdapterParts, Manifest
 from hermes.core.messages import Capabilities
 from hermes.core.ports import Adapter, Clock, Emit
@@ -511,14 +511,22 @@ def _cure(account: _SupervisedAccount) -> str:
         case Link.SIGNED_OUT if account.cure:
             return f"{account.cure}; then hermes gateway restart"
         case Link.SIGNED_OUT if account.manifest.sign_in is not None:
-            return f"hermes {account.key.platform} login"
+            return _sign_in(account)
         case Link.SIGNED_OUT:
             names = " and ".join(setting.env for setting in account.manifest.settings if setting.required)
             return f"check {names} in ~/.hermes/.env ({account.key}); it is read again at once"
         case Link.CONFLICT:
             return account.cure or "stop the other program that uses this account"
+        case Link.INCOMPLETE if account.config.missing and account.manifest.sign_in is not None:
+            return _sign_in(account)
         case Link.INCOMPLETE:
             _, is_told, how = account.reason.partition("Install it: ")
             return " ".join(how.split()) if is_told else f"hermes config explain platforms.{account.key.platform}"
         case _:
             return ""
+
+
+def _sign_in(account: _SupervisedAccount) -> str:
+    """The command that shows the code to scan and writes what it gives."""
+    which = "" if account.key.account == MAIN else f" --account {account.key.account}"
+    return f"hermes {account.key.platform} login{which}"

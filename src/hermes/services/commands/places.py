@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hermes.config.edit import set_value
-from hermes.core.keys import MAIN, AccountKey
+from hermes.core.keys import LOCAL, MAIN, AccountKey
 from hermes.core.people import PersonRole
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.commands.base import CommandContext, command
@@ -14,6 +14,8 @@ from hermes.services.commands.base import CommandContext, command
 @command("sethome", summary="Make this chat the place for reminders and alerts", role=PersonRole.ADMIN)
 async def sethome(ctx: CommandContext) -> str:
     key = ctx.session_key
+    if key.platform == LOCAL:
+        return ctx.words.HOME_NOT_HERE
     name = _setting(AccountKey(key.platform, key.account), "home_channel")
     change = await asyncio.to_thread(set_value, ctx.services.loaded(), name, key.chat)
     await ctx.services.read_again()
