@@ -194,6 +194,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**_process(options), **await gateway.status()}
         told["faults"] = await _faults(gateway.home, options.log_trouble())
+        told["problems"] = [str(one) for one in gateway.watch.loaded.problems if one.level == "error"]
         if http.trouble:
             told["troubles"] = [*told["troubles"], http.trouble]
         return told

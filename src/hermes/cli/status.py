@@ -18,7 +18,7 @@ from hermes.cli.support.client import (
 )
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
-from hermes.core.errors import GatewayError
+from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
 from hermes.hosting.terminal import out, out_json
@@ -52,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
         told = {"state": judged.state.value, "text": "\n".join(judged.lines), "snapshot": facts.snapshot, **overview}
         out_json(told)
     else:
-        out(as_typed("\n".join([*judged.lines, *screen(overview, has_model=facts.snapshot is not None)])))
+        known = (facts.snapshot or {}).get("problems", ())
+        shown = {**overview, "config_problems": [one for one in overview["config_problems"] if one not in known]}
+        out(as_typed("\n".join([*judged.lines, *screen(shown, has_model=facts.snapshot is not None)])))
     return judged.exit_code
 
 
@@ -93,7 +95,7 @@ def screen(overview: Mapping[str, Any], *, has_model: bool) -> list[str]:
     held = f", {count(counts['sessions'], 'session')}" if counts else ""
     rows.append(f"store      {overview['store']}{size}{held}")
     if overview["store_trouble"]:
-        rows.append(f"           cannot be opened: {overview['store_trouble']}")
+        rows.append(f"{'':<10} {overview['store_trouble']}")
     if counts and counts["dead_letters"]:
         undelivered = count(counts["dead_letters"], "message")
         rows.append(f"failed     {undelivered} could not be delivered → {command_name()} send --dead")
@@ -146,5 +148,7 @@ def _counts(home: Path) -> tuple[dict[str, Any] | None, str]:
             return told, ""
     except NothingIsStoredError:
         return None, ""
-    except (GatewayError, OSError) as error:  # a full disk, or no rights: the first lines say it
+    except GatewayError as error:
         return None, str(error)
+    except OSError:  # a full disk, or no rights: the first lines say it
+        return None, ""

@@ -187,7 +187,9 @@ def look(home: Path, command: str, platforms: Callable[[], Sequence[str]] = tupl
         installed=build.installed(),
         platforms=() if is_held else tuple(platforms()),
         # One that answers tells its own; whoever asks may have other rights than it has.
-        faults=() if snapshot is not None else tuple(map(str, home_faults.find_faults(home))),
+        faults=()
+        if snapshot is not None
+        else tuple(map(str, home_faults.find_faults(home, looks_at_lock=not is_held))),
     )
 
 

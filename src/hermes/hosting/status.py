@@ -210,6 +210,7 @@ def _details(snapshot: Mapping[str, Any]) -> list[str]:
     if waiting := snapshot.get("waiting"):  # without its store the gateway does not know
         messages, approvals = int(waiting.get("messages", 0)), int(waiting.get("approvals", 0))
         rows.append(f"waiting    {count(messages, 'message')}, {count(approvals, 'approval')}")
+    rows += [f"config     {problem}" for problem in snapshot.get("problems", ())]
     if snapshot.get("http"):
         rows.append(f"health     {snapshot['http']}")
     if not snapshot.get("kept_up_by"):

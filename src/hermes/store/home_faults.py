@@ -12,12 +12,14 @@ import os
 import re
 import shlex
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 
 PROBE_BYTES = 64 * 1024
+LOCK_SECONDS = 0.5
 _SEVERAL = 3
 """So many files that belong to somebody else are named; more are counted."""
 
@@ -45,11 +47,17 @@ class Fault:
         return f"{self.text} → {self.cure}"
 
 
-def find_faults(home: Path) -> list[Fault]:
-    """Look at the disk and at the rights of a home, as this process meets them."""
+def find_faults(home: Path, *, looks_at_lock: bool = True) -> list[Fault]:
+    """Look at the disk, the rights and the lock of a home, as this process meets them.
+
+    ``looks_at_lock``: name a process that holds on to ``state.db``. Not for whoever asks beside a gateway, which holds
+    it now and then.
+    """
     if not home.exists():
         return []
     faults = access_faults(home)
+    if looks_at_lock and (lock := lasting_lock(home / "state.db")) is not None:
+        faults.append(lock)
     folders = [home]
     logs = home / "logs"
     with contextlib.suppress(OSError):  # not there, or not to be seen: the rights tell that
@@ -234,6 +242,14 @@ def lock_fault(path: Path) -> Fault | None:
     who = ", ".join(f"{holder.name} (process {holder.pid})" for holder in holders)
     pids = " ".join(str(holder.pid) for holder in holders)
     return Fault(f"{path.name} is locked by {who}", f"let it finish, or end it: kill {pids}")
+
+
+def lasting_lock(path: Path) -> Fault | None:
+    """The same for a lock that is not gone after a moment: every write takes one."""
+    if not (first := lock_holders(path)):
+        return None
+    time.sleep(LOCK_SECONDS)
+    return lock_fault(path) if set(first) & set(lock_holders(path)) else None
 
 
 def lock_holders(path: Path) -> Sequence[LockHolder]:

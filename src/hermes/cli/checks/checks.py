@@ -44,7 +44,7 @@ class Finding:
 def examine(home: Path, command: str) -> list[Finding]:
     loaded = load_config(home)
     facts = lifecycle.look(home, command, lambda: outside_platforms(loaded.config))
-    findings = [home_check(home), config_check(loaded), *platforms_check(find_platforms().broken, facts)]
+    findings = [home_check(home, facts), config_check(loaded), *platforms_check(find_platforms().broken, facts)]
     if inspect_home(home).whose is Whose.FOREIGN:
         findings += _outside_checks(home, loaded, command, facts)
     else:
@@ -60,7 +60,7 @@ def examine(home: Path, command: str) -> list[Finding]:
 # Home and configuration
 
 
-def home_check(home: Path) -> Finding:
+def home_check(home: Path, facts: status.Facts | None = None) -> Finding:
     shown = banner.short_home(str(home), os.path.expanduser("~"))
     state = inspect_home(home)
     if state.whose is Whose.FOREIGN:
@@ -68,14 +68,15 @@ def home_check(home: Path) -> Finding:
     if not home.exists():
         return Finding("home", "good", f"{shown}, not there yet: the first start makes it")
     free = shutil.disk_usage(home).free
-    facts = f"{shown}, {_size(free)} free"
-    if faults := [str(fault) for fault in home_faults.find_faults(home)]:
+    about = f"{shown}, {_size(free)} free"
+    is_free = facts is None or not facts.is_held
+    if faults := [str(fault) for fault in home_faults.find_faults(home, looks_at_lock=is_free)]:
         return Finding("home", "trouble", faults[0], tuple(faults[1:]))
     if free < LEAST_FREE_BYTES:
-        return Finding("home", "trouble", f"{facts}: nothing can be stored when it is full → free some space")
+        return Finding("home", "trouble", f"{about}: nothing can be stored when it is full → free some space")
     if open_to_others := list(_open_to_others(home)):
         names = ", ".join(path.name for path in open_to_others[:3])
-        return Finding("home", "hint", f"{facts}; others can read {names} → chmod -R go= {shown}")
+        return Finding("home", "hint", f"{about}; others can read {names} → chmod -R go= {shown}")
     return Finding("home", "good", f"{shown}, yours alone, {_size(free)} free")
 
 

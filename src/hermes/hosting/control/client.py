@@ -145,9 +145,15 @@ def _take(told: Mapping[str, Any], answer: _CallResult, on_event: OnEvent | None
 
 def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_event: OnEvent | None) -> Any:
     """Leave the request where the gateway looks; it answers beside it. Unanswered, it is taken back."""
-    paths.make_private(paths.requests(home))
     stem = os.path.join(paths.requests(home), secrets.token_hex(8))
-    paths.write_private(f"{stem}.json", json.dumps(request))
+    try:
+        paths.make_private(paths.requests(home))
+        paths.write_private(f"{stem}.json", json.dumps(request))
+    except OSError as error:  # a full disk, as a rule
+        raise GatewayIsStalledError(
+            f"The gateway cannot be asked: its socket does not answer, and no request can be left for it in "
+            f"{paths.requests(home)} ({error.strerror}). Look: hermes doctor"
+        ) from None
     deadline = time.monotonic() + timeout
     taker, looked_at = "", 0.0
     try:
