@@ -193,7 +193,7 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
 
     async def status(_args: Mapping[str, Any], _reply: Any) -> dict[str, Any]:
         told = {**_process(options), **await gateway.status()}
-        told["faults"] = await _faults(gateway.home, options.log_trouble())
+        told["faults"] = await _faults(gateway.home, options.log_trouble)
         told["problems"] = [str(one) for one in gateway.watch.loaded.problems if one.level == "error"]
         if http.trouble:
             told["troubles"] = [*told["troubles"], http.trouble]
@@ -205,15 +205,19 @@ async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStac
     return http
 
 
-async def _faults(home: Path, log_trouble: str) -> list[str]:
+async def _faults(home: Path, log_trouble: Callable[[], str]) -> list[str]:
     """What is wrong with the home right now. A disk that hangs is such a fault too."""
+
+    def look() -> list[str]:
+        found = [str(fault) for fault in home_faults.find_faults(home)]
+        return [*found, *([f"{gap}, so the log has gaps"] if (gap := log_trouble()) else [])]
+
     try:
         async with asyncio.timeout(FAULTS_SECONDS):
-            found = [str(fault) for fault in await asyncio.to_thread(home_faults.find_faults, home)]
+            return await asyncio.to_thread(look)
     except TimeoutError:
         where = home_faults.shown(home)
-        found = [f"The disk of {where} has not answered for {FAULTS_SECONDS:.0f} s → look at what it does: dmesg"]
-    return [*found, *([f"{log_trouble}; lines of the log are lost"] if log_trouble else [])]
+        return [f"The disk of {where} has not answered for {FAULTS_SECONDS:.0f} s → look at what it does: dmesg"]
 
 
 async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Secret]:

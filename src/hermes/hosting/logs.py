@@ -102,14 +102,38 @@ class LogFile(RotatingFileHandler):
                 self.stream = self._open()
             if self.stream is None:
                 self.stream = self._open()
-            if self._lost:
-                self.stream.write(self._lost_line(record))
+            self._tell_lost()
         except OSError:
             self.handleError(record)
             return
         super().emit(record)
         if not self._has_failed:
-            self.trouble, self._lost = "", 0
+            self.trouble = ""
+
+    def works_again(self) -> bool:
+        """Whether lines can be written; one that could not be is tried again, by telling how many were lost."""
+        if not self.trouble:
+            return True
+        self.acquire()
+        try:
+            if self.stream is None:
+                self.stream = self._open()
+            self._tell_lost()
+        except OSError as error:
+            self.trouble = self._trouble_of(error)
+            return False
+        else:
+            self.trouble = ""
+            return True
+        finally:
+            self.release()
+
+    def _tell_lost(self) -> None:
+        """Write how many lines are missing here. Raises OSError."""
+        if self._lost and self.stream is not None:
+            fields = {"lines": self._lost, "reason": self.trouble}
+            self.stream.write(log_format.line(time.time(), "WARNING", "Log lines lost", fields) + "\n")
+            self._lost = 0
 
     def doRollover(self) -> None:  # noqa: N802 - the name is logging's
         """Start a new file; one that cannot be renamed grows on, which loses no line."""
@@ -134,10 +158,6 @@ class LogFile(RotatingFileHandler):
         if record.levelno >= logging.ERROR:
             with suppress(OSError, ValueError):
                 terminal.err(self.format(record))
-
-    def _lost_line(self, record: logging.LogRecord) -> str:
-        fields = {"lines": self._lost, "reason": self.trouble}
-        return log_format.line(record.created, "WARNING", "Log lines lost", fields) + "\n"
 
     def _was_moved(self, stream: TextIOWrapper) -> bool:
         try:
@@ -199,10 +219,9 @@ class Logs(AbstractContextManager["Logs"]):
             log.error("Log files cannot be written", extra={"reason": str(trouble)})
         return logs
 
-    @property
     def trouble(self) -> str:
-        """Why lines are lost just now; '' when none are."""
-        return next((file.trouble for file in self._files if file.trouble), "")
+        """Why lines are lost just now; '' when none are. Tries to write, and blocks as long as that takes."""
+        return next((file.trouble for file in self._files if not file.works_again()), "")
 
     def flush(self) -> None:
         """Wait until everything logged so far is written; at most a second."""

@@ -90,7 +90,7 @@ def judge(facts: Facts) -> Status:
     else:
         judged = _silent(facts) if facts.is_held else _absent(facts)
     told = judged.lines[0]
-    faults = [f"  trouble    {fault}" for fault in facts.faults if not told.removesuffix(".").endswith(fault)]
+    faults = [f"  trouble    {fault}" for fault in facts.faults if fault.partition(" → ")[0] not in told]
     return Status(judged.state, (told, *faults, *judged.lines[1:]))
 
 

@@ -73,7 +73,7 @@ class WorkerOptions:
     ``redactor`` hides secrets in the log: teach it each one as it becomes known. ``kept_up_by`` is "" when nobody
     starts the supervisor again. ``command`` is how `hermes` is typed here. ``reload`` is set by a hang-up signal:
     whoever serves reads the configuration again and clears it. ``build`` is the code that this process runs.
-    ``log_trouble`` says why lines of the log are lost, or ''.
+    ``log_trouble`` says why lines of the log are lost, or ''; it blocks.
     """
 
     home: Path
@@ -169,7 +169,7 @@ async def _live(
         kept_up_by=who_keeps_us_up(parent_pid),
         command=arguments.command,
         build=installed(),
-        log_trouble=lambda: logs.trouble if logs is not None else "",
+        log_trouble=lambda: logs.trouble() if logs is not None else "",
     )
     _listen_for_signals(options, has_parent=arguments.parent_fd >= 0)
     if arguments.parent_fd >= 0:

@@ -7,6 +7,8 @@ import os
 import re
 import stat
 import sys
+import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,48 @@ def test_what_a_terminal_obeys_is_spelled_out_in_words_values_and_tracebacks() -
 def test_a_warning_without_a_log_is_cleaned_too() -> None:
     record = logging.makeLogRecord({"msg": "Unclosed %s", "args": ("\x1b[2J",), "levelno": 30})
     assert CleanFormatter().format(record) == "Unclosed ‹U+001B›[2J"
+
+
+def test_lines_that_a_file_could_not_take_are_counted_and_told_when_it_can(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    everything = tmp_path / "logs" / "gateway.log"
+    everything.mkdir()  # stands where the file should be
+    with Logs.open(str(tmp_path), Redactor(), console=False) as logs:
+        log.info("Lost")
+        logs.flush()
+        assert logs.trouble() == "gateway.log cannot be written (Is a directory)"
+        everything.rmdir()
+        assert logs.trouble() == ""
+        log.info("Kept")
+    rows = [row.split(" ", 1)[1] for row in everything.read_text().splitlines()]
+    assert rows == [
+        'WARNING Log lines lost lines=2 reason="gateway.log cannot be written (Is a directory)"',
+        "INFO Kept",
+    ]
+
+
+def test_a_line_that_a_full_disk_cut_short_is_ended_before_the_next(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    everything = tmp_path / "logs" / "gateway.log"
+    everything.write_text("2026-05-01T12:00:00.000+02:00 INFO Conn")
+    with Logs.open(str(tmp_path), Redactor(), console=False):
+        log.info("Next")
+    assert everything.read_text().splitlines()[1].endswith(" INFO Next")
+
+
+def test_what_python_would_print_by_itself_is_a_line_of_the_log(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("in a thread")
+
+    with Logs.open(str(tmp_path), Redactor(), console=False):
+        thread = threading.Thread(target=fail, name="aside")
+        thread.start()
+        thread.join(10)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("old\nthing", DeprecationWarning, stacklevel=1)
+    rows = (tmp_path / "logs" / "gateway.log").read_text().splitlines()
+    told = [row.split(" ", 1)[1] for row in rows if not row.startswith("  ")]
+    assert told[0] == "ERROR Thread failed who=aside"
+    assert "DeprecationWarning: old\\nthing" in told[1]
+    assert len(told) == 2
