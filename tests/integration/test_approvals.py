@@ -237,7 +237,12 @@ async def test_a_question_nobody_answers_ends_in_a_no_and_the_turn_goes_on(
 
 @pytest.mark.parametrize("surface", ["button", "typed"])
 async def test_nobody_else_may_answer(
-    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, surface: str
+    start: Start,
+    telegram: FakeTelegram,
+    model: FakeModel,
+    tmp_path: Path,
+    surface: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with start(TELEGRAM_ALLOWED_USERS="7,8") as gateway:
         code = await ask(gateway, telegram, model)
@@ -251,10 +256,11 @@ async def test_nobody_else_may_answer(
             await answered(telegram, "There is no such question here.")
         assert [turn.state for turn in await all_turns(gateway)] == ["waiting"]
         assert dangers(tmp_path) == []
+    assert REJECTED.format(session="agent:main:telegram:dm:7", operator="8") in caplog.messages
 
 
 async def test_what_touches_the_host_is_not_the_users_to_allow_but_an_admins_from_anywhere(
-    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with start(TELEGRAM_ALLOWED_USERS="7,8") as gateway:
         await make(gateway, 7, PersonRole.USER)
@@ -269,10 +275,14 @@ async def test_what_touches_the_host_is_not_the_users_to_allow_but_an_admins_fro
         telegram.user_says(f"/approve {code_in(asked)}", chat=8, user=8, name="Bo")
         await answered(telegram, "All done.")
     assert dangers(tmp_path) == ["bang"]
+    assert not [words for words in caplog.messages if "Rejected" in words], "it was asked of the one who pressed"
+
+
+REJECTED = "Rejected unauthorized approval click for session {session} (operator={operator})"
 
 
 async def test_a_stranger_who_presses_is_refused(
-    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path
+    start: Start, telegram: FakeTelegram, model: FakeModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with start() as gateway:
         await ask(gateway, telegram, model)
@@ -280,6 +290,7 @@ async def test_a_stranger_who_presses_is_refused(
         await until(lambda: _refused(gateway))
         assert [turn.state for turn in await all_turns(gateway)] == ["waiting"]
     assert dangers(tmp_path) == []
+    assert REJECTED.format(session="agent:main:telegram:dm:7", operator="666") in caplog.messages
 
 
 async def _all_answered(gateway: Gateway) -> bool:

@@ -121,6 +121,20 @@ async def test_a_file_too_big_to_get_is_told_to_the_person_and_the_model(
     assert "could not be fetched: it has 20 MB" in user_lines(model)[-1]
 
 
+async def test_a_picture_that_the_platform_does_not_hand_out_is_told_and_logged(
+    start: Start, telegram: FakeTelegram, model: FakeModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    model.says("A pity.")
+    telegram.refuse_next("getFile", 400, "Bad Request: wrong file_id or the file is temporarily unavailable")
+    async with start():
+        telegram.user_shows(png())
+        await answered(telegram, "A pity.")
+    [record] = [record for record in caplog.records if record.message == "Picture could not be fetched"]
+    told = vars(record)
+    assert (told["platform"], told["kind"], record.levelname) == ("telegram", "image", "WARNING")
+    assert "wrong file_id" in told["reason"]
+
+
 async def test_what_is_said_in_a_voice_message_is_what_the_model_reads(
     start: Start, telegram: FakeTelegram, model: FakeModel
 ) -> None:

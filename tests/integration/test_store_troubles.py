@@ -151,7 +151,13 @@ async def test_a_file_damaged_while_the_gateway_runs_comes_back(
 @pytest.mark.parametrize("column", ["outbox.reason", "lanes.busy_mode"])
 @pytest.mark.parametrize("when", ["at start", "while running"])
 async def test_a_missing_column_is_added_and_told(
-    start: Start, telegram: FakeTelegram, planted: Planted, state: Path, column: str, when: str
+    start: Start,
+    telegram: FakeTelegram,
+    planted: Planted,
+    state: Path,
+    column: str,
+    when: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     table, name = column.split(".")
     drop = f"ALTER TABLE {table} DROP COLUMN {name}"
@@ -166,6 +172,7 @@ async def test_a_missing_column_is_added_and_told(
         assert f"state.db lacked column {column}" in await troubles(gateway)
         await home_channel_hears(telegram, "state.db lacked")
         assert planted.back(await gateway.db.read(rows_of)) == planted.count
+    assert f"no such column: {column}" in logged(caplog)
 
 
 async def test_the_file_overwritten_in_place_by_an_older_copy_is_read_anew(

@@ -39,11 +39,15 @@ class AnswerOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What became of an answer. ``wanted`` is the scope that was asked for; the approval holds the one that counts."""
+    """What became of an answer. ``wanted`` is the scope that was asked for; the approval holds the one that counts.
+
+    ``was_asked``: whoever answered is the person it was asked of.
+    """
 
     answer: AnswerOutcome
     approval: Approval | None = None
     wanted: Scope = Scope.ONCE
+    was_asked: bool = False
 
     def sentence(self, words: Texts, *, allow: bool) -> str:
         """What the person who answered is told."""
@@ -126,7 +130,9 @@ class Approvals:
             scope=scope,
             now=self._clock.now(),
         )
-        if answered.answer is AnswerOutcome.NOT_YOURS:
+        if answered.answer is AnswerOutcome.NOT_YOURS and answered.was_asked:
+            log.warning("Answer needs an admin", extra={"platform": platform, "approval": approval_id})
+        elif answered.answer is AnswerOutcome.NOT_YOURS:
             lane = answered.approval.lane if answered.approval is not None else ""
             log_refused(lane, platform, sender_id, approval_id)
         if answered.answer is AnswerOutcome.TAKEN and answered.approval is not None:
@@ -152,7 +158,7 @@ class Approvals:
         if approval is None or person is None:
             return Answered(AnswerOutcome.UNKNOWN if approval is None else AnswerOutcome.NOT_YOURS, approval), ()
         if not _may(approval, person):
-            return Answered(AnswerOutcome.NOT_YOURS, approval), ()
+            return Answered(AnswerOutcome.NOT_YOURS, approval, was_asked=person.id == approval.asked_of), ()
         reach = scope if allow and approval.subject else Scope.ONCE
         who = person.name or (THE_OWNER if platform == LOCAL else person.id)
         taken = approvals.answer(
