@@ -18,6 +18,17 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{(times + rest).lstrip('0')}"
 
 
+def time_of(name: str) -> float | None:
+    """When an id was made; None for one that was not made here."""
+    digits = name.rpartition("_")[2].rjust(16, "0")
+    if len(digits) != 16 or not set(digits) <= set(_LETTERS):
+        return None
+    milliseconds = 0
+    for digit in digits[:10]:
+        milliseconds = milliseconds << 5 | _LETTERS.index(digit)
+    return milliseconds / 1000 if 946_684_800_000 < milliseconds < 7_258_118_400_000 else None
+
+
 def new_code(length: int = 6) -> str:
     """A code that a person types, such as the one of an approval."""
     return "".join(_LETTERS[byte % 32] for byte in os.urandom(length)).upper()

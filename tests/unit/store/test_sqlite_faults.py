@@ -47,8 +47,8 @@ async def test_a_zeroed_header_brings_every_row_back(store: Store, zeroed: int) 
         assert await database.read(lambda tx: tx.value("SELECT count(*) FROM others")) == 100
         await database.write(put, "new")
     assert store.told("damage") == [
-        "state.db was damaged (file is not a database). Recovered 1100 of about 1100 rows; "
-        f"the damaged file is kept as {corrupt_files(store.path)[0]}."
+        "state.db was damaged (file is not a database). Recovered all 1,100 rows. "
+        f"The damaged file is kept as {corrupt_files(store.path)[0]}."
     ]
 
 

@@ -9,14 +9,33 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hermes.store import home, migrate
+from hermes.core.dataclasses import dataclass
+from hermes.store import home, migrate, page_map
 from hermes.store.db import StoreLimits, Trouble
-from hermes.store.sqlite import backup, recovery, schema_repair
+from hermes.store.page_map import Difference, PageMap, PageMapFile
+from hermes.store.sqlite import backup, schema_repair
 from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.file import DamagedError, Location, beside, error_code
 from hermes.store.sqlite.sidecar import SidecarWriter
 
 log = logging.getLogger(__name__)
+
+CHECKPOINT_COMMITS = 100
+CHECKPOINT_ROWS = 2000
+CHECKPOINT_BYTES = 4 * 1024 * 1024
+"""The write-ahead log is copied into the database after so many commits or changed rows, or when it grew by so much."""
+
+COMPARED_BYTES = 32 * 1024 * 1024
+"""Files up to this size are compared with the checksums of their pages at every start: 1 ms for each MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A file before it is opened, against the checksums of its pages; None where these are not at hand."""
+
+    known: PageMap | None = None
+    differences: Sequence[Difference] = ()
+    is_proof: bool = True  # that a page which differs was not written by a database program
 
 
 class ReaderConnection:
@@ -54,6 +73,10 @@ class SqliteConnection:
         self.path = location.path
         self.name = location.path.name
         self.sidecar = SidecarWriter(location.path.parent)
+        self._pages = PageMapFile(location.path)
+        self._commits = 0
+        self._changes = 0
+        self._wal_bytes = 0
         self.readers = [ReaderConnection() for _ in range(limits.readers)]
         self.has_wal = True
         self.connection: sqlite3.Connection | None = None
@@ -69,43 +92,63 @@ class SqliteConnection:
         Returns whether it was sound.
         """
         is_sound = True
-        if recovery.finished(self.path).exists():
-            kept = recovery.adopt(self.path, self._clock())
-            self._tell(Trouble("damage", f"A recovery of {self.name} was finished; the damaged file is {kept.name}."))
+        if sqlite_file.finished_recovery(self.path).exists():
+            from hermes.store.sqlite import recovery  # only where there is damage
+
+            recovery.adopt(self.path, self._clock())
+            self._pages.drop()
         try:
             if not self.path.exists() and self.location.head.exists():
                 raise DamagedError("the file is gone")
             sqlite_file.prepare(self.location)
-            self._connect_anyhow(check_whole=check_whole or not self.is_large())
+            is_checked = check_whole or not self.is_large()
+            self._connect_anyhow(self._compare(check_whole=check_whole), check_whole=is_checked)
         except (DamagedError, sqlite3.DatabaseError) as error:
             if not sqlite_file.is_damage(error):
                 raise
             is_sound = False
             self._recover(str(error), rescued)
             sqlite_file.prepare(self.location)
-            self._connect(check_whole=False)
+            self._connect(_Compared(), check_whole=False)
         self.generation += 1
         return is_sound
+
+    def _compare(self, *, check_whole: bool) -> _Compared:
+        size = self.path.stat().st_size
+        if not size or (size > COMPARED_BYTES and not check_whole):
+            return _Compared(page_map.load(self._pages.path))
+        known = page_map.load(self._pages.path)
+        if known is None or not known.is_whole:
+            return _Compared()
+        newer = page_map.pages_in_log(self.path)
+        found = page_map.compare(self.path, known, newer)
+        # After a kill the log may have been copied into the database by whoever looked into the file.
+        is_proof = known.was_closed or bool(newer)
+        return _Compared(known, found, is_proof and not page_map.was_written_by_sqlite(self.path, known, found))
 
     def is_large(self) -> bool:
         """Too large to be checked whole at every start."""
         return self.path.stat().st_size > self._limits.checked_at_open_bytes
 
-    def _connect_anyhow(self, *, check_whole: bool) -> None:
+    def _connect_anyhow(self, compared: _Compared, *, check_whole: bool) -> None:
         """Connect also to a file that has a write-ahead log and was moved to where there can be none."""
         try:
-            self._connect(check_whole=check_whole)
+            self._connect(compared, check_whole=check_whole)
         except sqlite3.OperationalError as error:
             if error_code(error) not in sqlite_file.NO_LOG_HERE or sqlite_file.is_damage(error):
                 raise
             sqlite_file.leave_log(self.location, self._limits)
-            self._connect(check_whole=check_whole)
+            self._connect(_Compared(), check_whole=check_whole)
 
-    def _connect(self, *, check_whole: bool) -> None:
+    def _connect(self, compared: _Compared, *, check_whole: bool) -> None:
         has_head = sqlite_file.is_head_current(self.location)
+        has_map = compared.known is not None and not compared.differences
+        if compared.known is not None and has_map:
+            self._pages.go_on(compared.known)
         connection = self.location.connect(self._limits)
         try:
             sqlite_file.check(connection, whole=check_whole)
+            self._judge(compared)
             sqlite_file.claim(connection)
             self._choose_journal(connection)
             is_fresh = not schema_repair.tables(connection)
@@ -113,23 +156,72 @@ class SqliteConnection:
             if added := schema_repair.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
                 self._tell_added(added)
             schema = connection.execute("PRAGMA schema_version").fetchone()[0]
-            if not has_head or schema != sqlite_file.stored_schema_version(self.location):
+            if not has_head or not has_map or schema != sqlite_file.stored_schema_version(self.location):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 connection.close()
                 sqlite_file.keep_head(self.location)
+                self._keep_map()
                 connection = self.location.connect(self._limits)
                 self._choose_journal(connection)
+            self._note_opened()
+            if self.has_wal:
+                # After each checkpoint the pages' checksums are noted, so no checkpoint may come by itself.
+                connection.execute("PRAGMA wal_autocheckpoint = 0")
             self.sidecar.watch(connection)
+            self._tell_of_recovery(connection)
             self.table_names = schema_repair.tables(connection)
         except BaseException:
             connection.close()
             raise
         for suffix in sqlite_file.SUFFIXES:
             home.narrow_one(beside(self.path, suffix))
+        self._commits, self._changes, self._wal_bytes = 0, connection.total_changes, 0
         self.connection = connection
         self.identity = sqlite_file.identity(self.path)
         self._wal = sqlite_file.identity(beside(self.path, "-wal"))
         self.note_content()
+
+    def _tell_of_recovery(self, connection: sqlite3.Connection) -> None:
+        """Tell of a recovery that has just ended, or that a kill had interrupted at its last step; once."""
+        if connection.execute("SELECT 1 FROM meta WHERE key = 'recovered'").fetchone() is None:
+            return
+        from hermes.store import losses  # only where there was damage
+        from hermes.store.sqlite import recovery
+
+        report = recovery.take_report(connection, self.path)
+        try:
+            losses.append(self.path.parent, report)
+        except OSError as error:
+            log.warning("Recovery not noted", extra={"path": str(self.path), "reason": str(error)})
+        self._tell(Trouble("damage", str(report)))
+
+    def _judge(self, compared: _Compared) -> None:
+        """Decide about pages that are not as we left them, in a file that SQLite finds sound."""
+        if not compared.differences:
+            return
+        if compared.is_proof:
+            raise DamagedError(f"page {compared.differences[0].page} is not as it was written")
+        if self.connection is None and not self.generation:
+            text = f"Another program wrote into {self.name} while Hermes was not running. I use the file as it is."
+            self._tell(Trouble("replaced", text))
+
+    def _keep_map(self) -> None:
+        """Without its map the store works as well: only a recovery would know less."""
+        try:
+            self._pages.build()
+        except OSError as error:
+            self._pages.drop()
+            log.warning("Page map not written", extra={"path": str(self._pages.path), "reason": str(error)})
+
+    def _note_opened(self) -> None:
+        if not self.has_wal:
+            self._pages.drop()  # pages then change with every commit
+        elif self._pages.is_kept:
+            try:
+                self._pages.open()
+            except OSError as error:
+                self._pages.drop()
+                log.warning("Page map not written", extra={"path": str(self._pages.path), "reason": str(error)})
 
     def _choose_journal(self, connection: sqlite3.Connection) -> None:
         """Take write-ahead logging, or do without it as network filesystems force us to: slower, equally safe."""
@@ -157,15 +249,10 @@ class SqliteConnection:
         backup.backup(connection, self.path, f"before-{number}", self._clock())
 
     def _recover(self, reason: str, rescued: Path | None) -> None:
-        was_there = self.path.exists()
-        found = recovery.rebuild(self.path, self._steps, self._clock(), rescued=rescued)
-        kept = f"; the damaged file is kept as {found.kept_as.name}" if was_there else ""
-        self._tell(
-            Trouble(
-                "damage",
-                f"{self.name} was damaged ({reason}). Recovered {found.rows} of about {found.about} rows{kept}.",
-            )
-        )
+        from hermes.store.sqlite import recovery  # only where there is damage
+
+        recovery.rebuild(self.path, self._steps, self._clock(), reason=reason, rescued=rescued)
+        self._pages.drop()
 
     def mend(self) -> bool:
         """Add what the schema lacks. Returns whether anything was added."""
@@ -185,6 +272,40 @@ class SqliteConnection:
         self._tell(Trouble("drift", f"{self.name} lacked {', '.join(added)}. I have added that."))
 
     # Healing and closing
+
+    def note_commit(self) -> None:
+        """Called after each commit."""
+        self._commits += 1
+        if self._is_checkpoint_due():
+            self.checkpoint()
+        self.note_content()
+
+    def _is_checkpoint_due(self) -> bool:
+        connection = self.connection
+        if not self.has_wal or connection is None:
+            return False
+        if self._commits >= CHECKPOINT_COMMITS or connection.total_changes - self._changes >= CHECKPOINT_ROWS:
+            return True
+        return self._commits % 8 == 0 and self._wal_size() - self._wal_bytes >= CHECKPOINT_BYTES
+
+    def _wal_size(self) -> int:
+        found = sqlite_file.look(beside(self.path, "-wal")).content
+        return found[0] if found else 0
+
+    def checkpoint(self) -> None:
+        """Copy the write-ahead log into the database, and note the checksums of the pages that this changes."""
+        assert self.connection is not None  # noqa: S101 - the caller looked
+        with contextlib.suppress(sqlite3.Error):  # tried again with the next one, as SQLite's own are
+            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        self._note_pages()
+        self._commits, self._changes = 0, self.connection.total_changes
+        self._wal_bytes = self._wal_size()
+
+    def _note_pages(self) -> None:
+        try:
+            self._pages.note_log()
+        except OSError as error:
+            log.warning("Page map not written", extra={"path": str(self._pages.path), "reason": str(error)})
 
     def is_same(self) -> bool:
         """Whether the path still names the file we have open."""
@@ -218,6 +339,7 @@ class SqliteConnection:
                 self._rescued = self._rescue()
             self.close()
             if not is_same:
+                self._pages.drop()
                 self._drop_old_journal(is_rescued=self._rescued is not None)
             if self._rescued is not None and not self.path.exists():
                 self._rescued.replace(self.path)
@@ -235,6 +357,8 @@ class SqliteConnection:
         text = f"{self.name} was replaced while in use. I work with the new file."
         if self._rescued is not None and self.connection is not None:
             try:
+                from hermes.store.sqlite import recovery  # only where a file was replaced
+
                 recovery.carry_over(self._rescued, self.connection)
             except BaseException:
                 self.close()  # nothing may be written before what was going on is there
@@ -275,5 +399,13 @@ class SqliteConnection:
         for reader in self.readers:
             reader.close()
         if self.connection is not None:
+            self._note_pages()
             self.connection.close()
             self.connection = None
+            self._close_map()
+
+    def _close_map(self) -> None:
+        try:
+            self._pages.close()
+        except OSError as error:
+            log.warning("Page map not closed", extra={"path": str(self._pages.path), "reason": str(error)})

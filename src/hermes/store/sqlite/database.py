@@ -234,7 +234,7 @@ class SqliteDatabase(Database):
         execute("COMMIT")
         if self._pause:
             self._pause.at("after_commit")
-        self._file.note_content()
+        self._file.note_commit()
         self._after_commit()
         return connection.total_changes > before and any(job.error is None for job in group)
 

@@ -106,6 +106,11 @@ def look(path: Path) -> Look:
     return Look((found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns))
 
 
+def finished_recovery(path: Path) -> Path:
+    """The name of a recovery that is complete but not yet in place."""
+    return beside(path, ".rebuilt")
+
+
 def tx_of(connection: sqlite3.Connection) -> Tx:
     """One cursor for all statements, each of which ends the one before it: none is left open with unread rows."""
     return Tx(SQLITE, connection.cursor().execute)

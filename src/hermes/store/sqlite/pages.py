@@ -1,4 +1,4 @@
-"""Reads rows straight from the pages of a SQLite file, for tables whose upper pages are gone.
+"""Reads rows straight from the pages of a SQLite file: of one table by its root, or from all pages that hold rows.
 
 Follows the published file format: table leaf pages hold cells (size, rowid, record), long records go on in
 overflow pages. Nothing here trusts what it reads: a cell that does not add up is left out.
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hermes.core.dataclasses import dataclass
+from hermes.store.page_map import TABLE_INNER, TABLE_LEAF, children
 
 Value = None | int | float | str | bytes
 
-_TABLE_LEAF = 0x0D
 _INT_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 _MOST_RECORD_BYTES = 64 * 1024 * 1024
 
@@ -31,19 +31,49 @@ class RawRow:
     values: tuple[Value, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LostRows:
+    """The rows of a page that cannot be read, or the one row there whose own bytes are gone."""
+
+    page: int
+    is_one: bool = False
+
+
 def rows(path: Path) -> Iterator[RawRow]:
     """Yield every record of every table leaf page that is not on the list of free pages."""
     with path.open("rb") as file:
-        pages = _Pages(file)
+        pages = Pages(file)
         free = pages.free()
         for number in range(2, pages.count + 1):
-            if number not in free:
-                yield from _leaf_rows(pages, number)
+            if number not in free and pages.get(number)[0] == TABLE_LEAF:
+                yield from (row for row in _leaf(pages, number) if isinstance(row, RawRow))
 
 
-class _Pages:
-    def __init__(self, file: BinaryIO) -> None:
+def table(pages: Pages, root: int) -> Iterator[RawRow | LostRows]:
+    """Yield the rows of the table with this root in their order, and where rows are lost, that they are."""
+    waiting, seen = [root], set()
+    while waiting:
+        number = waiting.pop()
+        try:
+            page = pages.get(number)
+            if number in seen or page[0] not in {TABLE_LEAF, TABLE_INNER}:
+                raise BadCellError("no page of a table")
+            below = children(page, number) if page[0] == TABLE_INNER else []
+        except (BadCellError, struct.error):
+            yield LostRows(number)
+            continue
+        seen.add(number)
+        if page[0] == TABLE_LEAF:
+            yield from _leaf(pages, number)
+        waiting += reversed(below)
+
+
+class Pages:
+    """The pages of a file. Those in ``broken`` are as good as gone."""
+
+    def __init__(self, file: BinaryIO, broken: frozenset[int] = frozenset()) -> None:
         self._file = file
+        self._broken = broken
         header = file.read(100)
         size = int.from_bytes(header[16:18], "big")
         self.size = 65536 if size == 1 else size
@@ -55,7 +85,7 @@ class _Pages:
         self.count = file.tell() // self.size
 
     def get(self, number: int) -> bytes:
-        if not 1 <= number <= self.count:
+        if not 1 <= number <= self.count or number in self._broken:
             raise BadCellError(f"there is no page {number}")
         self._file.seek((number - 1) * self.size)
         return self._file.read(self.size)
@@ -73,22 +103,21 @@ class _Pages:
         return found
 
 
-def _leaf_rows(pages: _Pages, number: int) -> Iterator[RawRow]:
+def _leaf(pages: Pages, number: int) -> Iterator[RawRow | LostRows]:
     page = pages.get(number)
-    if page[0] != _TABLE_LEAF:
-        return
     count = int.from_bytes(page[3:5], "big")
     if 8 + 2 * count > pages.usable:
+        yield LostRows(number)
         return
     for offset in struct.unpack_from(f">{count}H", page, 8):
         try:
             rowid, record = _cell(pages, page, offset)
             yield RawRow(number, rowid, tuple(_values(record)))
-        except (BadCellError, IndexError, struct.error):
-            continue
+        except (BadCellError, IndexError, struct.error, UnicodeDecodeError):
+            yield LostRows(number, is_one=True)
 
 
-def _cell(pages: _Pages, page: bytes, offset: int) -> tuple[int, bytes]:
+def _cell(pages: Pages, page: bytes, offset: int) -> tuple[int, bytes]:
     size, offset = _varint(page, offset)
     rowid, offset = _varint(page, offset)
     if size > _MOST_RECORD_BYTES:
@@ -140,7 +169,7 @@ def _value(record: bytes, kind: int, at: int) -> tuple[Value, int]:
     if end > len(record):
         raise BadCellError("value beyond the record")
     raw = record[at:end]
-    return (raw.decode("utf-8", "replace") if kind % 2 else raw), end
+    return (raw.decode("utf-8") if kind % 2 else raw), end
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

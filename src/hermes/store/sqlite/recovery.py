@@ -1,10 +1,12 @@
 # ruff: noqa: S608 - table and column names come from our own schema; values are bound
-"""Brings back what a damaged database still holds.
+"""Brings back what a damaged database still holds, and says what it does not.
 
-The damaged set is copied, never opened itself. If the copy's first page is gone, the one kept in ``<name>.head``
-takes its place. Tables are read in order, from the end, and in ever smaller ranges around what is broken; then,
-if anything was broken, page by page. What is still missing comes from the newest backup, from the mirror of
-people and cursors, and from the transcripts written as JSONL. Rows stream; nothing is held whole.
+The damaged set is copied, never opened itself. Where the map of its pages is at hand (``page_map``), every page that
+is as it was written is read, no other, and what is missing is known to the row. Without the map tables are read in
+order, from the end, and in ever smaller ranges around what is broken; then page by page, where a record is taken only
+if it has the shape of its table and what it refers to is there. Who is who and who may do what is taken from whole
+pages and from the mirror alone. What is still missing comes from the mirror, from the transcripts written as JSONL and,
+without a map, from the newest backup. Rows stream; nothing is held whole.
 
 The new file is built beside the old one and takes its name only when it is complete, so that a kill at any moment
 leaves either the damaged set or a finished recovery.
@@ -19,14 +21,25 @@ import shutil
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import field
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import home, migrate
+from hermes.store import home, migrate, page_map, row_shapes
+from hermes.store.losses import LAST_CHANGES, Loss, Report, as_json, from_json
+from hermes.store.page_recovery import Gap, KnownFile
 from hermes.store.sqlite import backup, mirror, pages, schema_repair, transcript_files, wal
-from hermes.store.sqlite.file import MAGIC, SUFFIXES, apply_migrations, beside, set_aside, transaction
+from hermes.store.sqlite.file import (
+    MAGIC,
+    SUFFIXES,
+    apply_migrations,
+    beside,
+    finished_recovery,
+    set_aside,
+    transaction,
+    tx_of,
+)
 
 log = logging.getLogger(__name__)
 
@@ -38,51 +51,78 @@ LEAST_PAGE = 512
 MOST_FAILED_READS = 4000
 """How often a damaged table is asked again around its broken pages before the page scan takes over."""
 
+_PENDING = "recovered"
+"""In ``meta`` of a recovered file: its report, until the owner was told."""
+
 
 @dataclass(slots=True)
-class Recovered:
-    """How much came back. ``about`` is an estimate: the damaged file cannot always say what it held."""
+class _Expected:
+    """What a table held before the damage, as far as that is known."""
 
     rows: int = 0
-    about: int = 0
-    kept_as: Path = field(default_factory=Path)
-    is_broken: bool = False
+    is_exact: bool = True
+    gaps: list[Gap] = field(default_factory=list)
 
 
-def rebuild(path: Path, steps: Sequence[migrate.Migration], now: float, *, rescued: Path | None = None) -> Recovered:
+@dataclass(slots=True)
+class _Salvaged:
+    """What was found so far. ``is_known``: by the checksums of its pages, so that nothing has to be guessed."""
+
+    tables: dict[str, _Expected] = field(default_factory=dict)
+    lost_changes: bool = False
+    is_known: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    def is_short(self, table: str, target: sqlite3.Connection) -> bool:
+        """Whether rows of a table may be missing that another source has."""
+        expected = self.tables.get(table)
+        if expected is None or not expected.is_exact or self.lost_changes:
+            return True
+        return _rows_in(target, table) < expected.rows
+
+
+def rebuild(
+    path: Path, steps: Sequence[migrate.Migration], now: float, *, reason: str = "", rescued: Path | None = None
+) -> None:
     """Put a new database in the place of a damaged or missing one, with every row that can be read.
 
-    ``rescued`` is a copy of the content as it was just now, if there is one. No connection to ``path`` may be
-    open in this process.
+    ``rescued`` is a copy of the content as it was just now, if there is one: then nothing is lost. No connection to
+    ``path`` may be open in this process.
     """
     new = beside(path, ".rebuilding")
     _remove(new)
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    report = Report(path.name, reason, now)
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as target:
-        apply_migrations(target, steps, path.name)
-        found = Recovered()
-        if rescued is not None:  # first: where the two disagree, it is the newer
-            found.rows += _import(rescued, target, schema_repair.tables(target))
-        if path.exists():
+        if rescued is not None:
+            apply_migrations(target, steps, path.name)
+            _import(rescued, target, [name for name in schema_repair.tables(target) if name != "meta"])
+        else:
             with _copied(path) as copy:
-                _salvage(copy, target, found)
-                found.about = max(found.about, round(found.rows * _share_cut_off(copy)))
-        _fill_gaps(path, target, found)
-    new.replace(finished(path))
-    found.kept_as = adopt(path, now)
-    found.about = max(found.about, found.rows)
-    return found
+                found = _salvage(copy, path, target, steps)
+            _fill_gaps(path, target, found)
+            report.losses, report.notes = _losses(target, found), found.notes
+        _wake_open_work(target)
+        report.rows = sum(_rows_in(target, table) for table in schema_repair.tables(target) if table != "meta")
+        with transaction(target):
+            migrate.note(tx_of(target), _PENDING, as_json(report))
+    new.replace(finished_recovery(path))
+    adopt(path, now)
 
 
-def finished(path: Path) -> Path:
-    """The name of a recovery that is complete but not yet in place."""
-    return beside(path, ".rebuilt")
+def take_report(connection: sqlite3.Connection, path: Path) -> Report:
+    """The report of a recovered file that nobody was told of yet. It is there once."""
+    (text,) = connection.execute("DELETE FROM meta WHERE key = ? RETURNING value", [_PENDING]).fetchone()
+    report = from_json(text)
+    kept = [entry for entry in path.parent.glob(f"{path.name}.corrupt.*") if not entry.name.endswith(SUFFIXES[1:])]
+    report.kept_as = max((entry.name for entry in kept), default="")
+    return report
 
 
 def adopt(path: Path, now: float) -> Path:
     """Set the damaged set aside and put the finished recovery in its place. Also ends one that was interrupted."""
     kept = set_aside(path, "corrupt", now)
-    os.rename(finished(path), path)
+    os.rename(finished_recovery(path), path)
     return kept
 
 
@@ -119,14 +159,65 @@ def _copied(path: Path) -> Iterator[Path]:
     home.make_private_folder(folder)
     try:
         copy = folder / "damaged.db"
-        for suffix in SUFFIXES[:2]:  # without -shm: SQLite makes a new one from the -wal
+        copy.touch()
+        for suffix in SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(beside(path, suffix), beside(copy, suffix))
-        wal.merge(copy)
-        _mend_header(copy, beside(path, ".head"))
         yield copy
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _salvage(copy: Path, path: Path, target: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> _Salvaged:
+    lost_changes = wal.lost_commits(copy)
+    beside(copy, "-shm").unlink(missing_ok=True)  # SQLite makes a new one from the -wal
+    newer = wal.merge(copy)
+    known = page_map.load(beside(path, page_map.SUFFIX))
+    if known is not None and known.is_whole:
+        try:
+            file = KnownFile(copy, known, newer)
+        except sqlite3.DatabaseError as error:
+            log.warning("Could not read the schema", extra={"path": str(path), "reason": str(error)})
+        else:
+            with contextlib.closing(file):
+                return _salvage_known(file, target, steps, path.name, lost_changes=lost_changes)
+    _mend_header(copy, beside(path, ".head"))
+    return _salvage_unknown(copy, target, steps, path.name, lost_changes=lost_changes)
+
+
+def _salvage_known(
+    file: KnownFile,
+    target: sqlite3.Connection,
+    steps: Sequence[migrate.Migration],
+    name: str,
+    *,
+    lost_changes: bool,
+) -> _Salvaged:
+    found = _Salvaged(lost_changes=lost_changes, is_known=True)
+    columns = {table.name: tuple(column.name for column in table.columns) for table in file.tables}
+    apply_migrations(target, _steps_of(columns, steps), name)
+    for table in file.tables:
+        wanted = schema_repair.columns(target, table.name)
+        if not wanted or table.name == "meta":
+            continue
+        rows = file.rows(table, is_checked=lost_changes)
+        # Rows of an older schema have fewer values: the columns that were added since have their defaults.
+        for count, some in groupby(rows, key=len):
+            names = [column.name for column in table.columns[:count]]
+            _insert(target, table.name, names, some)
+        found.tables[table.name] = _Expected(table.read + table.lost, table.is_exact and not lost_changes, table.gaps)
+    return found
+
+
+def _steps_of(columns: dict[str, tuple[str, ...]], steps: Sequence[migrate.Migration]) -> Sequence[migrate.Migration]:
+    """The migrations that a file with these tables has gone through; the others run when the new file is opened."""
+    for number in range(len(steps), 1, -1):
+        expected = [
+            (name, wanted) for kind, name, _, wanted in schema_repair.expected(tuple(steps[:number])) if kind == "table"
+        ]
+        if all({column.name for column in wanted} <= set(columns.get(name, ())) for name, wanted in expected):
+            return steps[:number]
+    return steps[:1] if columns else steps
 
 
 def _mend_header(copy: Path, head: Path) -> None:
@@ -166,46 +257,55 @@ def _is_readable(copy: Path) -> bool:
         return False
 
 
-def _share_cut_off(copy: Path) -> float:
-    """How many times more pages the header tells of than the file still has."""
-    with copy.open("rb") as file:
-        header = file.read(100)
-    size = int.from_bytes(header[16:18], "big") or 4096
-    told = int.from_bytes(header[28:32], "big")
-    return min(max(1.0, told * size / max(1, copy.stat().st_size)), 1000.0)
-
-
-def _salvage(copy: Path, target: sqlite3.Connection, found: Recovered) -> None:
+def _salvage_unknown(
+    copy: Path,
+    target: sqlite3.Connection,
+    steps: Sequence[migrate.Migration],
+    name: str,
+    *,
+    lost_changes: bool,
+) -> _Salvaged:
+    """Read what can be read of a file whose pages are not known by their checksums."""
+    found = _Salvaged(lost_changes=lost_changes)
+    broken: list[str] = []
     try:
         with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as source:
-            source.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            for table in set(schema_repair.tables(target)) - {"meta"}:
-                _salvage_table(source, target, table, found)
-            with contextlib.suppress(sqlite3.Error):  # the page scan then sees the file without its -wal
-                source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            columns = {
+                table: tuple(column.name for column in schema_repair.columns(source, table))
+                for table in schema_repair.tables(source)
+            }
+            apply_migrations(target, _steps_of(columns, steps), name)
+            for table in [table for table in schema_repair.tables(target) if table != "meta"]:
+                found.tables[table] = _salvage_table(source, target, table)
+                if not found.tables[table].is_exact:
+                    broken.append(table)
     except sqlite3.DatabaseError as error:
         log.warning("Could not open the damaged copy", extra={"reason": str(error)})
-        found.is_broken = True
-    if found.is_broken:
-        found.rows += _insert_raw(pages.rows(copy), target)
+        apply_migrations(target, steps, name)
+        broken = [table for table in schema_repair.tables(target) if table != "meta"]
+        found.tables = {table: _Expected(is_exact=False) for table in broken}
+    if broken:
+        _carve(copy, target, broken)
+    return found
 
 
-def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table: str, found: Recovered) -> None:
+def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> _Expected:
+    shape = schema_repair.columns(target, table)
     try:
         present = [column.name for column in schema_repair.columns(source, table)]
+        is_sound = source.execute(f"PRAGMA integrity_check('{table}')").fetchone() == ("ok",)
     except sqlite3.DatabaseError:
-        found.is_broken = True
-        return
-    names = [column.name for column in schema_repair.columns(target, table) if column.name in present]
-    if not names:
-        found.is_broken = True
-        return
-    reader = _TableReader(source, table, names)
-    kept = _insert(target, table, names, reader.rows())
+        present, is_sound = [], False
+    columns = [column for column in shape if column.name in present]
+    if not columns or (table in row_shapes.NEVER_CARVED and not is_sound):
+        return _Expected(_count(source, table), is_exact=False)
+    reader = _TableReader(source, table, [column.name for column in columns])
+    rows = reader.rows()
+    if not is_sound:
+        rows = (row for row in rows if row_shapes.fits(table, columns, row))
+    kept = _insert(target, table, [column.name for column in columns], rows)
     counted = _count(source, table)
-    found.rows += kept
-    found.about += max(kept, counted)
-    found.is_broken = found.is_broken or reader.is_broken or kept < counted
+    return _Expected(max(kept, counted), is_exact=is_sound and not reader.is_broken and kept >= counted)
 
 
 def _count(source: sqlite3.Connection, table: str) -> int:
@@ -215,6 +315,10 @@ def _count(source: sqlite3.Connection, table: str) -> int:
         with contextlib.suppress(sqlite3.DatabaseError):
             counts.append(source.execute(f"SELECT count(*) FROM {table} {how}").fetchone()[0])
     return max(counts)
+
+
+def _rows_in(target: sqlite3.Connection, table: str) -> int:
+    return int(target.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
 class _TableReader:
@@ -276,60 +380,95 @@ def _insert(target: sqlite3.Connection, table: str, names: Sequence[str], rows: 
     return target.total_changes - before
 
 
-def _insert_raw(rows: Iterable[pages.RawRow], target: sqlite3.Connection) -> int:
-    """Insert records found page by page into the one table each of them fits."""
+def _carve(copy: Path, target: sqlite3.Connection, broken: Sequence[str]) -> None:
+    """Take records found page by page, each into the one table whose shape it has, if what it refers to is there.
+
+    They wait in tables of their own until all have been found: a row may stand before the one that it refers to.
+    """
     shapes = {table: schema_repair.columns(target, table) for table in schema_repair.tables(target)}
+    wanted = [table for table in broken if table not in row_shapes.NEVER_CARVED]
 
-    def fitting() -> Iterator[tuple[str, pages.RawRow]]:
-        for row in rows:
-            fits = [table for table, shape in shapes.items() if _fits(row.values, shape)]
-            if len(fits) == 1:
-                yield fits[0], row
+    def fitting() -> Iterator[tuple[str, Sequence[object]]]:
+        for row in pages.rows(copy):
+            fits = [table for table, shape in shapes.items() if row_shapes.is_whole(table, shape, row.values)]
+            if len(fits) == 1 and fits[0] in wanted:
+                yield fits[0], row.values
 
-    count = 0
+    for table in wanted:
+        target.execute(f"CREATE TEMP TABLE carved_{table} AS SELECT * FROM main.{table} WHERE 0")
     stream = fitting()
     while batch := list(islice(stream, BATCH)):
-        by_table: dict[str, list[Sequence[object]]] = {}
-        for table, row in batch:
-            by_table.setdefault(table, []).append(row.values)
-        for table, values in by_table.items():
-            count += _insert(target, table, [column.name for column in shapes[table]], values)
-    return count
-
-
-def _fits(values: Sequence[pages.Value], shape: Sequence[schema_repair.Column]) -> bool:
-    if len(values) != len(shape):
-        return False
-    return all(_is_a(value, column) for value, column in zip(values, shape, strict=True))
-
-
-def _is_a(value: pages.Value, column: schema_repair.Column) -> bool:
-    if value is None:
-        return not column.not_null and not column.primary
-    kind = column.type.upper()
-    if "TEXT" in kind:
-        return isinstance(value, str)
-    if "INT" in kind:
-        return isinstance(value, int)
-    return isinstance(value, int | float)  # SQLite stores a whole number in a REAL column as an integer
+        with transaction(target):
+            for table, values in batch:
+                target.execute(f"INSERT INTO temp.carved_{table} VALUES ({', '.join('?' * len(values))})", values)
+    order = list(dict.fromkeys([*(table for _, _, table in row_shapes.REFERENCES), *wanted]))
+    for table in [table for table in order if table in wanted]:
+        holds = [
+            f"({column} = '' OR {column} IN (SELECT id FROM main.{other}))"
+            for name, column, other in row_shapes.REFERENCES
+            if name == table and other in shapes
+        ]
+        where = f"WHERE {' AND '.join(holds)}" if holds else ""
+        target.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM temp.carved_{table} {where}")
+        target.execute(f"DROP TABLE temp.carved_{table}")
 
 
 # The other sources
 
 
-def _fill_gaps(path: Path, target: sqlite3.Connection, found: Recovered) -> None:
-    """Take from backup, mirror and transcripts what the file itself did not give."""
+def _fill_gaps(path: Path, target: sqlite3.Connection, found: _Salvaged) -> None:
+    """Take from mirror, transcripts and backup what the file itself did not give."""
     kept = mirror.read(path.parent)
-    empty = [
-        name for name in schema_repair.tables(target) if not target.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone()
-    ]
-    wanted = [name for name in empty if name not in WORK and name not in kept.tables and name != "meta"]
+    tables = schema_repair.tables(target)
+    for table in [name for name in sorted(kept.tables) if name in tables and found.is_short(name, target)]:
+        _insert_mirrored(target, table, kept.of(table))
+    if {"sessions", "transcript"} <= set(tables) and any(
+        found.is_short(table, target) for table in ("sessions", "transcript", "revisions")
+    ):
+        transcript_files.restore(path.parent / "sessions", target)
+    if found.is_known:
+        return  # a backup is older than what is known: its rows may have been changed or deleted since
+    empty = [name for name in tables if name not in WORK and name not in kept.tables and name != "meta"]
+    wanted = [name for name in empty if found.is_short(name, target) and not _rows_in(target, name)]
     for copy in backup.newest(path)[:1] if wanted else []:
-        found.rows += _import(copy, target, wanted)
-    for table in sorted(kept.tables):
-        found.rows += _insert_mirrored(target, table, kept.of(table))
-    if "transcript" in schema_repair.tables(target):
-        found.rows += transcript_files.restore(path.parent / "sessions", target)
+        if count := _import(copy, target, wanted):
+            found.notes.append(f"{count:,} rows are as they were in the backup {copy.name}.")
+
+
+def _losses(target: sqlite3.Connection, found: _Salvaged) -> list[Loss]:
+    """What is missing now, table by table."""
+    losses = []
+    for table, expected in found.tables.items():
+        missing = max(0, expected.rows - _rows_in(target, table))
+        is_exact = expected.is_exact
+        if not missing and (is_exact or (found.lost_changes and not expected.gaps)):
+            continue
+        since = [gap.since for gap in expected.gaps]
+        until = [gap.until for gap in expected.gaps]
+        losses.append(Loss(table, missing, is_exact, _extreme(min, since), _extreme(max, until)))
+    if found.lost_changes:
+        losses.append(Loss(LAST_CHANGES, 0, is_exact=False))
+    return losses
+
+
+def _extreme(which: Any, times: Sequence[float | None]) -> float | None:
+    """None where one of them is open."""
+    known = [at for at in times if at is not None]
+    return which(known) if known and len(known) == len(times) else None
+
+
+def _wake_open_work(target: sqlite3.Connection) -> None:
+    """Make the queue again of messages and deliveries that are open and whose queue is gone: else they wait forever."""
+    have = set(schema_repair.tables(target))
+    for table, key, queue, states in (
+        ("inbox", "lane", "lanes", "'queued', 'acting', 'taken'"),
+        ("outbox", "target", "targets", "'ready', 'unknown', 'parked'"),
+    ):
+        if {table, queue} <= have:
+            target.execute(
+                f"INSERT OR IGNORE INTO {queue} (key, seq, next_at) SELECT {key}, max(seq), 0 FROM {table}"
+                f" GROUP BY {key} HAVING sum(state IN ({states}))"
+            )
 
 
 def _insert_mirrored(target: sqlite3.Connection, table: str, rows: Iterable[mirror.Row]) -> int:

@@ -153,9 +153,13 @@ def _readable_frames(database: Path, log: Path) -> int:
                 return _Log(file).readable()
 
 
-def merge(database: Path) -> None:
-    """Copy every sound frame of the log, also those behind a break, into the database; the log is then removed."""
+def merge(database: Path) -> set[int]:
+    """Copy every sound frame of the log, also those behind a break, into the database; the log is then removed.
+
+    Returns the pages that were copied.
+    """
     log = database.with_name(database.name + "-wal")
+    copied: set[int] = set()
     try:
         with log.open("rb") as source, database.open("r+b") as target:
             found = _Log(source)
@@ -167,10 +171,12 @@ def merge(database: Path) -> None:
                 before = frame.checksum
                 if frame.commit:
                     _apply(found, waiting, target)
+                    copied.update(each.page for each in waiting)
                     waiting = []
     except (OSError, ValueError):
-        return
+        return copied
     log.unlink()
+    return copied
 
 
 def _apply(log: _Log, frames: list[_Frame], target: BinaryIO) -> None:

@@ -1,0 +1,386 @@
+"""The checksum of every page of a database, and copies of the pages that lead to all others: ``<name>.pages``.
+
+SQLite notices a page whose structure is broken, and nothing else: a text in which a byte was changed looks like any
+other. With this file a page is known to hold what was written or not, and a damaged page whose rows are lost is known
+with its number of rows. Pages that only lead to other pages (page 1, the schema, the inner pages of tables) are kept
+whole, about one in a hundred, so that what lies below them can always be found.
+
+The file is a log: one batch for the whole database, then one for each checkpoint, which is when pages of the database
+change. A batch is appended before SQLite may overwrite the frames of its write-ahead log, so a page that differs from
+its checksum and has no frame there was not written by us.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import field
+from pathlib import Path
+
+from hermes.core.dataclasses import dataclass
+from hermes.store import home
+
+SUFFIX = ".pages"
+TABLE_LEAF, TABLE_INNER = 0x0D, 0x05
+
+_TREE_KINDS = {0x02: 12, 0x05: 12, 0x0A: 8, 0x0D: 8}  # of b-tree pages, with the length of their header
+_MAGIC = b"HermesPG"
+_HEAD = struct.Struct(">8sBIIIII")  # magic, kind, page size, pages of the database, entries, copies, checksum
+_ENTRY = struct.Struct(">IIBH")  # page, checksum, kind of page, cells
+_WHOLE, _CHANGES, _OPENED, _CLOSED = range(1, 5)
+_WAL_HEADER, _FRAME_HEADER = 32, 24
+_COMPACTED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PageSum:
+    checksum: int
+    kind: int  # the first byte of a b-tree page; 0 for overflow and free pages
+    cells: int
+
+
+@dataclass(slots=True)
+class PageMap:
+    """What the pages of a database were when they were last written."""
+
+    page_size: int
+    count: int = 0
+    sums: dict[int, PageSum] = field(default_factory=dict)
+    copies: dict[int, bytes] = field(default_factory=dict)
+    end: int = 0
+    """Where the last batch ends that can be read."""
+    was_closed: bool = False
+    is_whole: bool = True
+    """False when a part of the file cannot be read: then it proves nothing about pages that differ from it."""
+
+    @property
+    def size(self) -> int:
+        return len(self.sums) * _ENTRY.size + len(self.copies) * (self.page_size + 4)
+
+
+def sum_of(page: bytes | memoryview, number: int) -> PageSum:
+    """The checksum of all that counts: the gap between a page's pointers and its cells holds nothing."""
+    start = 100 if number == 1 else 0
+    header = _TREE_KINDS.get(page[start])
+    if header is None:
+        return PageSum(zlib.crc32(page), 0, 0)
+    cells, content = struct.unpack_from(">HH", page, start + 3)
+    top = start + header + 2 * cells
+    if not top <= content <= len(page):
+        return PageSum(zlib.crc32(page), page[start], cells)
+    view = memoryview(page)
+    return PageSum(zlib.crc32(view[content:], zlib.crc32(view[:top])), page[start], cells)
+
+
+def children(page: bytes, number: int) -> list[int]:
+    """The pages an inner page of a table leads to, in the order of their rows."""
+    start = 100 if number == 1 else 0
+    (cells,) = struct.unpack_from(">H", page, start + 3)
+    offsets = struct.unpack_from(f">{cells}H", page, start + 12)
+    found = [struct.unpack_from(">I", page, offset)[0] for offset in offsets]
+    return [*found, struct.unpack_from(">I", page, start + 8)[0]]
+
+
+# Writing
+
+
+class PageMapFile:
+    """Keeps the file of one database. Used by one thread at a time."""
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(database.name + SUFFIX)
+        self._database = database
+        self._wal = database.with_name(database.name + "-wal")
+        self._seen: tuple[bytes, int] = (b"", 0)  # the salts of the log, and how many of its frames are noted
+        self._schema: frozenset[int] = frozenset()
+        self._size = 0
+        self._whole_size = 0
+        self.is_kept = False
+
+    def build(self) -> None:
+        """Write the map of a database. Only while no connection of this process is open, and its log is empty."""
+        with self._database.open("rb") as file:
+            size = int.from_bytes(file.read(100)[16:18], "big")
+            size = 65536 if size == 1 else size
+            file.seek(0)
+            found = PageMap(size)
+            while len(page := file.read(size)) == size:
+                found.count += 1
+                self._take(found, found.count, page)
+        self._write(found)
+
+    def go_on(self, known: PageMap) -> None:
+        """Append to what was loaded from this file. Only before the first connect."""
+        self._schema = _schema_pages(known.copies.get(1, b""))
+        self._size = self.path.stat().st_size
+        self._whole_size = known.size
+        self._seen = (b"", 0)
+        self.is_kept = True
+        if known.end != self._size:  # a kill has cut off the last batch
+            self._write(known)
+
+    def _compact(self) -> None:
+        if (known := load(self.path)) is not None:
+            seen = self._seen
+            self._write(known)
+            self._seen = seen
+
+    def _write(self, found: PageMap) -> None:
+        data = _batch(_WHOLE, found)
+        home.write_private(self.path, data)
+        self._size = self._whole_size = len(data)
+        self._seen = (b"", 0)
+        self.is_kept = True
+
+    def open(self) -> None:
+        """Note that the database is in use: from now on others may find its log, and copy it into the database."""
+        self._append(_batch(_OPENED, PageMap(0)))
+
+    def note_log(self) -> None:
+        """Take up the frames of the write-ahead log. Raises OSError; then the map is given up, and built anew later."""
+        if not self.is_kept:
+            return
+        try:
+            found = self._changes()
+            if found is None:
+                return
+            self._append(_batch(_CHANGES, found), is_synced=True)
+            if self._size > max(_COMPACTED_BYTES, 4 * self._whole_size):
+                self._compact()
+        except OSError:
+            self.drop()
+            raise
+
+    def close(self) -> None:
+        """Note that every page is in the database, and its log gone. Only after the last connection was closed."""
+        if self.is_kept and not (self._wal.exists() and self._wal.stat().st_size):
+            self._append(_batch(_CLOSED, PageMap(0)))
+        self.is_kept = False
+
+    def drop(self) -> None:
+        self.is_kept = False
+        self.path.unlink(missing_ok=True)
+
+    def _append(self, data: bytes, *, is_synced: bool = False) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(descriptor, data)
+            if is_synced:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._size += len(data)
+
+    def _changes(self) -> PageMap | None:
+        """The pages of all frames that are committed and not noted yet."""
+        try:
+            descriptor = os.open(self._wal, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            header = os.pread(descriptor, _WAL_HEADER, 0)
+            salts, size = header[16:24], int.from_bytes(header[8:12], "big")
+            if not 512 <= size <= 65536:
+                if header:
+                    raise OSError("the write-ahead log has no header")
+                return None
+            first = self._seen[1] if self._seen[0] == salts else 0
+            frames, count, committed = _committed(descriptor, salts, size, first)
+            if not frames:
+                return None
+            found = PageMap(size, count)
+            for number in sorted(frames):
+                self._take(found, number, os.pread(descriptor, size, frames[number] + _FRAME_HEADER))
+            self._seen = (salts, committed)
+            return found
+        finally:
+            os.close(descriptor)
+
+    def _take(self, found: PageMap, number: int, page: bytes) -> None:
+        found.sums[number] = known = sum_of(page, number)
+        if number == 1:
+            self._schema = _schema_pages(page)
+        if number == 1 or number in self._schema or known.kind == TABLE_INNER:
+            found.copies[number] = page
+
+
+def _schema_pages(first: bytes) -> frozenset[int]:
+    """The pages that name the tables: all that page 1 leads to."""
+    return frozenset(children(first, 1)) if first and first[100] == TABLE_INNER else frozenset()
+
+
+def _committed(descriptor: int, salts: bytes, size: int, first: int) -> tuple[dict[int, int], int, int]:
+    """Where the last committed frame of each page stands, the pages of the database then, and the frames in all."""
+    found: dict[int, int] = {}
+    waiting: dict[int, int] = {}
+    count = committed = 0
+    number = first
+    while True:
+        offset = _WAL_HEADER + number * (size + _FRAME_HEADER)
+        header = os.pread(descriptor, 16, offset)
+        if len(header) < 16 or header[8:16] != salts:
+            return found, count, committed
+        number += 1
+        page, commit = struct.unpack_from(">II", header)
+        waiting[page] = offset
+        if commit:
+            found |= waiting
+            waiting.clear()
+            count, committed = commit, number
+
+
+def _batch(kind: int, found: PageMap) -> bytes:
+    entries = b"".join(_ENTRY.pack(number, *_values(known)) for number, known in found.sums.items())
+    copies = b"".join(number.to_bytes(4, "big") + page for number, page in found.copies.items())
+    head = (_MAGIC, kind, found.page_size, found.count, len(found.sums), len(found.copies))
+    checksum = zlib.crc32(copies, zlib.crc32(entries, zlib.crc32(_HEAD.pack(*head, 0))))
+    return _HEAD.pack(*head, checksum) + entries + copies
+
+
+def _values(known: PageSum) -> tuple[int, int, int]:
+    return known.checksum, known.kind, known.cells
+
+
+# Reading
+
+
+def load(path: Path) -> PageMap | None:
+    """Read a map back; None where there is none that can be used. A batch cut off by a kill is passed over."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    known: PageMap | None = None
+    at = 0
+    while at < len(data):
+        batch = _read_batch(data, at)
+        if batch is None:
+            if known is not None and data.find(_MAGIC, at + 1) >= 0:
+                known.is_whole = False
+            break
+        kind, found, at = batch
+        if kind == _WHOLE:
+            known = found
+        elif known is not None and kind == _CHANGES:
+            known.count = found.count
+            known.sums |= found.sums
+            known.copies |= found.copies
+        if known is not None:
+            known.was_closed, known.end = kind == _CLOSED, at
+    if known is not None:
+        _forget_beyond(known)
+    return known
+
+
+def _read_batch(data: bytes, at: int) -> tuple[int, PageMap, int] | None:
+    if len(data) - at < _HEAD.size:
+        return None
+    magic, kind, size, count, entries, copies, checksum = _HEAD.unpack_from(data, at)
+    middle = at + _HEAD.size + entries * _ENTRY.size
+    end = middle + copies * (4 + size)
+    if magic != _MAGIC or end > len(data):
+        return None
+    head = _HEAD.pack(magic, kind, size, count, entries, copies, 0)
+    if zlib.crc32(memoryview(data)[at + _HEAD.size : end], zlib.crc32(head)) != checksum:
+        return None
+    found = PageMap(size, count)
+    for number, *values in _ENTRY.iter_unpack(memoryview(data)[at + _HEAD.size : middle]):
+        found.sums[number] = PageSum(*values)
+    for start in range(middle, end, 4 + size):
+        found.copies[int.from_bytes(data[start : start + 4], "big")] = data[start + 4 : start + 4 + size]
+    return kind, found, end
+
+
+def _forget_beyond(known: PageMap) -> None:
+    """Pages that the database has given up, and copies of pages that have become something else."""
+    known.sums = {number: page for number, page in known.sums.items() if number <= known.count}
+    schema = _schema_pages(known.copies.get(1, b""))
+    known.copies = {
+        number: page
+        for number, page in known.copies.items()
+        if number in known.sums and (number == 1 or number in schema or known.sums[number].kind == TABLE_INNER)
+    }
+
+
+# Comparing
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A page that is not as it was written. ``now`` is None where the file ends before it."""
+
+    page: int
+    was: PageSum
+    now: PageSum | None
+
+
+def compare(database: Path, known: PageMap, newer: Iterable[int] = ()) -> list[Difference]:
+    """Find the pages that are not as they were written. ``newer`` pages stand in the log and are not looked at.
+
+    Only before the first connect. Free pages hold nothing, so what happened to them is no matter.
+    """
+    passed = set(newer)
+    found = []
+    first = b""
+    with database.open("rb") as file:
+        for number in range(1, known.count + 1):
+            page = file.read(known.page_size)
+            if number == 1:
+                first = page
+            was = known.sums.get(number)
+            if was is None or number in passed:
+                continue
+            now = sum_of(page, number) if len(page) == known.page_size else None
+            if now != was:
+                found.append(Difference(number, was, now))
+        free = free_pages(file.fileno(), first, known, {each.page for each in found})
+    return [each for each in found if each.page not in free]
+
+
+def free_pages(descriptor: int, first: bytes, known: PageMap, broken: set[int]) -> set[int]:
+    """The pages that the list of free pages names, as far as it can be trusted."""
+    if 1 in broken or len(first) < 100:
+        first = known.copies.get(1, bytes(100))
+    found: set[int] = set()
+    trunk = int.from_bytes(first[32:36], "big")
+    while trunk and trunk not in found and trunk not in broken:
+        found.add(trunk)
+        page = os.pread(descriptor, known.page_size, (trunk - 1) * known.page_size)
+        if len(page) < known.page_size:
+            break
+        trunk, count = struct.unpack_from(">II", page)
+        found.update(struct.unpack_from(f">{min(count, known.page_size // 4 - 2)}I", page, 8))
+    return found
+
+
+def pages_in_log(database: Path) -> set[int]:
+    """The pages that have a committed frame in the write-ahead log."""
+    try:
+        descriptor = os.open(database.with_name(database.name + "-wal"), os.O_RDONLY)
+    except FileNotFoundError:
+        return set()
+    try:
+        header = os.pread(descriptor, _WAL_HEADER, 0)
+        size = int.from_bytes(header[8:12], "big")
+        if len(header) < _WAL_HEADER or not 512 <= size <= 65536:
+            return set()
+        return set(_committed(descriptor, header[16:24], size, 0)[0])
+    finally:
+        os.close(descriptor)
+
+
+def was_written_by_sqlite(database: Path, known: PageMap, found: Iterable[Difference]) -> bool:
+    """Whether a program that knows the format has made these differences in a database that is sound.
+
+    A row that was added or deleted changes the number of cells in a table and in each of its indexes. Damage does not
+    do that and leaves both in agreement. Nor does it set another journal mode or another size in the header.
+    """
+    changed = [each for each in found if each.now is not None]
+    if any((each.was.kind, each.was.cells) != (each.now.kind, each.now.cells) for each in changed if each.now):
+        return True
+    with database.open("rb") as file:
+        header = file.read(100)
+    kept = known.copies.get(1, b"")
+    return header[18:20] != kept[18:20] or header[24:48] != kept[24:48]

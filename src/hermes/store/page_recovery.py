@@ -1,0 +1,125 @@
+"""Reads a damaged database whose pages are known by their checksums: exactly what was written, and what is missing.
+
+Pages that lead to others are put back from their copies, so every table can be followed to its last page. A page that
+is not as it was written is not read; how many rows it held is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import BinaryIO
+
+from hermes.core.dataclasses import dataclass
+from hermes.store import home, page_map
+from hermes.store.page_map import PageMap
+from hermes.store.row_shapes import Value, is_typed, time_column
+from hermes.store.sqlite import pages, schema_repair
+
+
+@dataclass(slots=True)
+class Gap:
+    """Rows that are missing between two that are there. ``rows`` is None where nobody knows how many."""
+
+    rows: int | None
+    since: float | None
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class TableRows:
+    """What was read of a table so far; complete when its rows have been read to the end."""
+
+    name: str
+    columns: Sequence[schema_repair.Column]
+    root: int
+    read: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+
+    @property
+    def is_exact(self) -> bool:
+        return all(gap.rows is not None for gap in self.gaps)
+
+    @property
+    def lost(self) -> int:
+        return sum(gap.rows or 0 for gap in self.gaps)
+
+
+class KnownFile:
+    """A copy of a damaged database, put right as far as its map allows. Close it after use."""
+
+    def __init__(self, copy: Path, known: PageMap, newer: set[int]) -> None:
+        self._known = known
+        self._newer = newer
+        broken = {each.page for each in page_map.compare(copy, known, newer)}
+        with copy.open("r+b") as file:
+            file.truncate(max(copy.stat().st_size, known.count * known.page_size))
+            for number in broken & known.copies.keys():
+                os.pwrite(file.fileno(), known.copies[number], (number - 1) * known.page_size)
+        self._file: BinaryIO = copy.open("rb")
+        self._pages = pages.Pages(self._file, frozenset(broken - known.copies.keys()))
+        try:
+            with contextlib.closing(home.read_only(copy)) as source:
+                self.tables = _tables(source)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        self._file.close()
+
+    def rows(self, table: TableRows, *, is_checked: bool) -> Iterator[list[Value]]:
+        """The rows of a table, each with as many values as were stored. Notes what is missing in ``table``.
+
+        ``is_checked``: changes are known to be lost, so that a page may be an old one of another table.
+        """
+        place = time_column(table.columns)
+        gap: Gap | None = None
+        last: float | None = None
+        for found in pages.table(self._pages, table.root):
+            row = found if isinstance(found, pages.RawRow) else None
+            values = _values(row, table.columns) if row is not None else []
+            if row is None or (is_checked and not is_typed(table.columns, values)):
+                if gap is None:
+                    gap = Gap(0, last)
+                    table.gaps.append(gap)
+                count = self._count(found) if isinstance(found, pages.LostRows) else 1
+                gap.rows = None if gap.rows is None or count is None else gap.rows + count
+                continue
+            at = values[place] if place is not None and place < len(values) else None
+            if isinstance(at, int | float):
+                last = float(at)
+                if gap is not None:
+                    gap.until = last
+            gap = None
+            table.read += 1
+            yield values
+
+    def _count(self, lost: pages.LostRows) -> int | None:
+        if lost.is_one:
+            return 1
+        was = self._known.sums.get(lost.page)
+        is_known = was is not None and was.kind == page_map.TABLE_LEAF and lost.page not in self._newer
+        return was.cells if was is not None and is_known else None
+
+
+def _tables(source: sqlite3.Connection) -> list[TableRows]:
+    roots = source.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+    return [
+        TableRows(name, schema_repair.columns(source, name), root)
+        for name, root in roots
+        if not str(name).startswith("sqlite_")
+    ]
+
+
+def _values(row: pages.RawRow, columns: Sequence[schema_repair.Column]) -> list[Value]:
+    """A column that is the rowid itself is stored as NULL."""
+    values: list[Value] = list(row.values)
+    for place, column in enumerate(columns[: len(values)]):
+        if column.primary and column.type.upper() == "INTEGER" and values[place] is None:
+            values[place] = row.rowid
+    return values
