@@ -27,7 +27,8 @@ TABLE_LEAF, TABLE_INNER = 0x0D, 0x05
 
 _TREE_KINDS = {0x02: 12, 0x05: 12, 0x0A: 8, 0x0D: 8}  # of b-tree pages, with the length of their header
 _MAGIC = b"HermesPG"
-_HEAD = struct.Struct(">8sBIIIII")  # magic, kind, page size, pages of the database, entries, copies, checksum
+_HEAD = struct.Struct(">8sBII8sIIII")
+"""Magic, kind, page size, pages of the database, salts of the log, frames of it, entries, copies, checksum."""
 _ENTRY = struct.Struct(">IIBH")  # page, checksum, kind of page, cells
 _WHOLE, _CHANGES, _OPENED, _CLOSED = range(1, 5)
 _WAL_HEADER, _FRAME_HEADER = 32, 24
@@ -47,6 +48,9 @@ class PageMap:
 
     page_size: int
     count: int = 0
+    salts: bytes = bytes(8)
+    frames: int = 0
+    """Of the write-ahead log with these salts so many frames stand in the database."""
     sums: dict[int, PageSum] = field(default_factory=dict)
     copies: dict[int, bytes] = field(default_factory=dict)
     end: int = 0
@@ -190,7 +194,7 @@ class PageMapFile:
             frames, count, committed = _committed(descriptor, salts, size, first)
             if not frames:
                 return None
-            found = PageMap(size, count)
+            found = PageMap(size, count, salts, committed)
             for number in sorted(frames):
                 self._take(found, number, os.pread(descriptor, size, frames[number] + _FRAME_HEADER))
             self._seen = (salts, committed)
@@ -234,7 +238,8 @@ def _committed(descriptor: int, salts: bytes, size: int, first: int) -> tuple[di
 def _batch(kind: int, found: PageMap) -> bytes:
     entries = b"".join(_ENTRY.pack(number, *_values(known)) for number, known in found.sums.items())
     copies = b"".join(number.to_bytes(4, "big") + page for number, page in found.copies.items())
-    head = (_MAGIC, kind, found.page_size, found.count, len(found.sums), len(found.copies))
+    log = (found.salts, found.frames)
+    head = (_MAGIC, kind, found.page_size, found.count, *log, len(found.sums), len(found.copies))
     checksum = zlib.crc32(copies, zlib.crc32(entries, zlib.crc32(_HEAD.pack(*head, 0))))
     return _HEAD.pack(*head, checksum) + entries + copies
 
@@ -264,7 +269,7 @@ def load(path: Path) -> PageMap | None:
         if kind == _WHOLE:
             known = found
         elif known is not None and kind == _CHANGES:
-            known.count = found.count
+            known.count, known.salts, known.frames = found.count, found.salts, found.frames
             known.sums |= found.sums
             known.copies |= found.copies
         if known is not None:
@@ -277,15 +282,15 @@ def load(path: Path) -> PageMap | None:
 def _read_batch(data: bytes, at: int) -> tuple[int, PageMap, int] | None:
     if len(data) - at < _HEAD.size:
         return None
-    magic, kind, size, count, entries, copies, checksum = _HEAD.unpack_from(data, at)
+    magic, kind, size, count, salts, frames, entries, copies, checksum = _HEAD.unpack_from(data, at)
     middle = at + _HEAD.size + entries * _ENTRY.size
     end = middle + copies * (4 + size)
     if magic != _MAGIC or end > len(data):
         return None
-    head = _HEAD.pack(magic, kind, size, count, entries, copies, 0)
+    head = _HEAD.pack(magic, kind, size, count, salts, frames, entries, copies, 0)
     if zlib.crc32(memoryview(data)[at + _HEAD.size : end], zlib.crc32(head)) != checksum:
         return None
-    found = PageMap(size, count)
+    found = PageMap(size, count, salts, frames)
     for number, *values in _ENTRY.iter_unpack(memoryview(data)[at + _HEAD.size : middle]):
         found.sums[number] = PageSum(*values)
     for start in range(middle, end, 4 + size):
@@ -355,8 +360,11 @@ def free_pages(descriptor: int, first: bytes, known: PageMap, broken: set[int]) 
     return found
 
 
-def pages_in_log(database: Path) -> set[int]:
-    """The pages that have a committed frame in the write-ahead log."""
+def pages_in_log(database: Path, known: PageMap) -> set[int] | None:
+    """The pages that have a committed frame in the write-ahead log.
+
+    None when the log has lost frames that are in the database already: SQLite would copy the older ones over them.
+    """
     try:
         descriptor = os.open(database.with_name(database.name + "-wal"), os.O_RDONLY)
     except FileNotFoundError:
@@ -366,7 +374,8 @@ def pages_in_log(database: Path) -> set[int]:
         size = int.from_bytes(header[8:12], "big")
         if len(header) < _WAL_HEADER or not 512 <= size <= 65536:
             return set()
-        return set(_committed(descriptor, header[16:24], size, 0)[0])
+        found, _, frames = _committed(descriptor, header[16:24], size, 0)
+        return None if known.salts == header[16:24] and frames < known.frames else set(found)
     finally:
         os.close(descriptor)
 

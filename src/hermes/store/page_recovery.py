@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - table and column names come from our own schema; values are bound
 """Reads a damaged database whose pages are known by their checksums: exactly what was written, and what is missing.
 
 Pages that lead to others are put back from their copies, so every table can be followed to its last page. A page that
@@ -6,7 +7,6 @@ is not as it was written is not read; how many rows it held is known.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.store import home, page_map
 from hermes.store.page_map import PageMap
 from hermes.store.row_shapes import Value, is_typed, time_column
-from hermes.store.sqlite import pages, schema_repair
+from hermes.store.sqlite import pages, schema_repair, wal
 
 
 @dataclass(slots=True)
@@ -52,38 +52,58 @@ class TableRows:
 class KnownFile:
     """A copy of a damaged database, put right as far as its map allows. Close it after use."""
 
-    def __init__(self, copy: Path, known: PageMap, newer: set[int]) -> None:
+    def __init__(self, copy: Path, known: PageMap) -> None:
         self._known = known
-        self._newer = newer
-        broken = {each.page for each in page_map.compare(copy, known, newer)}
+        broken = {each.page for each in page_map.compare(copy, known)}
+        good = {number: known.copies[number] for number in broken & known.copies.keys()}
+        for number, page in wal.pages(copy, broken):
+            if page_map.sum_of(page, number) == known.sums[number]:
+                good[number] = page
         with copy.open("r+b") as file:
             file.truncate(max(copy.stat().st_size, known.count * known.page_size))
-            for number in broken & known.copies.keys():
-                os.pwrite(file.fileno(), known.copies[number], (number - 1) * known.page_size)
+            for number, page in good.items():
+                os.pwrite(file.fileno(), page, (number - 1) * known.page_size)
+        self.lost_changes = wal.lost_frames(copy, salts=known.salts, frames=known.frames)
+        self._newer = wal.merge(copy, salts=known.salts, frames=known.frames)
+        self._broken = frozenset(broken - good.keys() - self._newer)
         self._file: BinaryIO = copy.open("rb")
-        self._pages = pages.Pages(self._file, frozenset(broken - known.copies.keys()))
+        self._pages = pages.Pages(self._file, self._broken)
+        self._source = home.read_only(copy)
         try:
-            with contextlib.closing(home.read_only(copy)) as source:
-                self.tables = _tables(source)
+            self.tables = _tables(self._source)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def close(self) -> None:
+        self._source.close()
         self._file.close()
 
-    def rows(self, table: TableRows, *, is_checked: bool) -> Iterator[list[Value]]:
-        """The rows of a table, each with as many values as were stored. Notes what is missing in ``table``.
+    def rows(self, table: TableRows) -> Iterator[Sequence[Value]]:
+        """The rows of a table, each with as many values as were stored. Notes what is missing in ``table``."""
+        if self._is_whole(table.root):
+            names = ", ".join(column.name for column in table.columns)
+            for values in self._source.execute(f"SELECT {names} FROM {table.name} NOT INDEXED ORDER BY rowid"):
+                table.read += 1
+                yield values
+        else:
+            yield from self._rows_around_gaps(table)
 
-        ``is_checked``: changes are known to be lost, so that a page may be an old one of another table.
-        """
+    def _is_whole(self, root: int) -> bool:
+        """Whether SQLite can read this table: no page of it is broken. Long rows may go on in any overflow page."""
+        if self.lost_changes or any(self._known.sums[number].kind == 0 for number in self._broken):
+            return False
+        return not any(number in self._broken for number in pages.leaves(self._pages, root))
+
+    def _rows_around_gaps(self, table: TableRows) -> Iterator[list[Value]]:
         place = time_column(table.columns)
         gap: Gap | None = None
         last: float | None = None
         for found in pages.table(self._pages, table.root):
             row = found if isinstance(found, pages.RawRow) else None
             values = _values(row, table.columns) if row is not None else []
-            if row is None or (is_checked and not is_typed(table.columns, values)):
+            # Where changes are lost, a page may be an old one of another table.
+            if row is None or (self.lost_changes and not is_typed(table.columns, values)):
                 if gap is None:
                     gap = Gap(0, last)
                     table.gaps.append(gap)

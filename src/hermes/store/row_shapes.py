@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - table names come from the schema itself
 """What the rows of our tables look like, so that bytes found without their table are never taken for a row.
 
 A record that was found on a page of its own says neither which table it is of nor that it is whole. It is taken only if
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
 import orjson
@@ -19,6 +21,8 @@ from hermes.store.approvals import ApprovalState
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxState
 from hermes.store.pairings import PairingState
+from hermes.store.sqlite import schema_repair
+from hermes.store.sqlite.file import DamagedError
 from hermes.store.sqlite.schema_repair import Column
 from hermes.store.turns.tool_calls import CallState
 from hermes.store.turns.turns import TurnState
@@ -49,12 +53,12 @@ def _is_json(value: Value) -> bool:
         return False
 
 
-def _is_time(value: Value) -> bool:
+def is_time(value: Value) -> bool:
     return isinstance(value, int | float) and _EARLIEST < value < _LATEST
 
 
 def _is_time_or_zero(value: Value) -> bool:
-    return value == 0 or _is_time(value)
+    return value == 0 or is_time(value)
 
 
 _ID = r"[\w.:-]{1,200}"
@@ -150,7 +154,7 @@ def _check(table: str, column: Column) -> Check:
     own = CHECKS.get(f"{table}.{column.name}")
     is_typed = _typed(column)
     if column.name.endswith("_at") and table in _OUR_TABLES:
-        own = own or _is_time
+        own = own or is_time
 
     def check(value: Value) -> bool:
         if value is None:
@@ -170,6 +174,23 @@ def _typed(column: Column) -> Check:
     if "INT" in kind:
         return lambda value: isinstance(value, int) and abs(value) < _MOST_COUNTED
     return lambda value: isinstance(value, int | float) and math.isfinite(value)  # a whole number is stored as one
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Raise DamagedError where a row cannot be read, or says of somebody what cannot be.
+
+    For a file whose pages are not known by their checksums: SQLite looks at its structure alone.
+    """
+    for table in schema_repair.tables(connection):
+        columns = schema_repair.columns(connection, table)
+        try:
+            for row in connection.execute(f"SELECT * FROM {table} NOT INDEXED"):
+                if table in NEVER_CARVED and not fits(table, columns, row):
+                    raise DamagedError(f"a row of {table} holds what was never written")
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+            raise DamagedError(f"a text of {table} cannot be read") from error
 
 
 def is_typed(columns: Sequence[Column], values: Sequence[Value]) -> bool:

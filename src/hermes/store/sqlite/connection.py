@@ -120,7 +120,9 @@ class SqliteConnection:
         known = page_map.load(self._pages.path)
         if known is None or not known.is_whole:
             return _Compared()
-        newer = page_map.pages_in_log(self.path)
+        newer = page_map.pages_in_log(self.path, known)
+        if newer is None:
+            raise DamagedError("its write-ahead log is damaged")
         found = page_map.compare(self.path, known, newer)
         # After a kill the log may have been copied into the database by whoever looked into the file.
         is_proof = known.was_closed or bool(newer)
@@ -143,15 +145,19 @@ class SqliteConnection:
     def _connect(self, compared: _Compared, *, check_whole: bool) -> None:
         has_head = sqlite_file.is_head_current(self.location)
         has_map = compared.known is not None and not compared.differences
-        if compared.known is not None and has_map:
+        if compared.known is not None:
             self._pages.go_on(compared.known)
         connection = self.location.connect(self._limits)
         try:
             sqlite_file.check(connection, whole=check_whole)
             self._judge(compared)
+            is_fresh = not schema_repair.tables(connection)
+            if check_whole and not is_fresh and not has_map:
+                from hermes.store import row_shapes  # only for a file that is new to us
+
+                row_shapes.check(connection)
             sqlite_file.claim(connection)
             self._choose_journal(connection)
-            is_fresh = not schema_repair.tables(connection)
             sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
             if added := schema_repair.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
                 self._tell_added(added)
@@ -171,6 +177,7 @@ class SqliteConnection:
             self._tell_of_recovery(connection)
             self.table_names = schema_repair.tables(connection)
         except BaseException:
+            self._note_pages()  # closing copies the log into the database
             connection.close()
             raise
         for suffix in sqlite_file.SUFFIXES:

@@ -142,6 +142,11 @@ class MirroredTables:
 
     tables: set[str] = field(default_factory=set)
     rows: dict[tuple[object, ...], Row] = field(default_factory=dict)
+    gone: set[tuple[object, ...]] = field(default_factory=set)
+
+    def deleted(self, table: str) -> list[Sequence[object]]:
+        """The keys of rows that were deleted since the file was written whole."""
+        return [key for name, *key in self.gone if name == table]
 
     def of(self, table: str) -> list[Row]:
         return [row for (name, *_), row in self.rows.items() if name == table]
@@ -178,5 +183,7 @@ def _take(kept: MirroredTables, line: dict[str, Any]) -> None:
     name = (table, *line["key"])
     if row is None:
         kept.rows.pop(name, None)
+        kept.gone.add(name)
     else:
         kept.rows[name] = dict(row)
+        kept.gone.discard(name)

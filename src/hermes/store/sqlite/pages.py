@@ -68,6 +68,22 @@ def table(pages: Pages, root: int) -> Iterator[RawRow | LostRows]:
         waiting += reversed(below)
 
 
+def leaves(pages: Pages, root: int) -> Iterator[int]:
+    """The pages that hold the rows of the table with this root; one that is broken may be anything."""
+    waiting, seen = [root], set()
+    while waiting:
+        number = waiting.pop()
+        try:
+            page = pages.get(number) if number not in seen else b"\0"
+            below = children(page, number) if page[0] == TABLE_INNER else []
+        except (BadCellError, struct.error):
+            below = []
+        seen.add(number)
+        waiting += below
+        if not below:
+            yield number
+
+
 class Pages:
     """The pages of a file. Those in ``broken`` are as good as gone."""
 

@@ -94,6 +94,8 @@ def rebuild(
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     report = Report(path.name, reason, now)
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as target:
+        target.execute("PRAGMA synchronous = OFF")  # it has no name yet: made durable as a whole, at the end
+        target.execute("PRAGMA journal_mode = MEMORY")
         if rescued is not None:
             apply_migrations(target, steps, path.name)
             _import(rescued, target, [name for name in schema_repair.tables(target) if name != "meta"])
@@ -101,11 +103,13 @@ def rebuild(
             with _copied(path) as copy:
                 found = _salvage(copy, path, target, steps)
             _fill_gaps(path, target, found)
+            _wake_open_work(target)
             report.losses, report.notes = _losses(target, found), found.notes
-        _wake_open_work(target)
         report.rows = sum(_rows_in(target, table) for table in schema_repair.tables(target) if table != "meta")
         with transaction(target):
             migrate.note(tx_of(target), _PENDING, as_json(report))
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
     new.replace(finished_recovery(path))
     adopt(path, now)
 
@@ -169,43 +173,41 @@ def _copied(path: Path) -> Iterator[Path]:
 
 
 def _salvage(copy: Path, path: Path, target: sqlite3.Connection, steps: Sequence[migrate.Migration]) -> _Salvaged:
-    lost_changes = wal.lost_commits(copy)
-    beside(copy, "-shm").unlink(missing_ok=True)  # SQLite makes a new one from the -wal
-    newer = wal.merge(copy)
     known = page_map.load(beside(path, page_map.SUFFIX))
     if known is not None and known.is_whole:
         try:
-            file = KnownFile(copy, known, newer)
+            file = KnownFile(copy, known)
         except sqlite3.DatabaseError as error:
             log.warning("Could not read the schema", extra={"path": str(path), "reason": str(error)})
         else:
             with contextlib.closing(file):
-                return _salvage_known(file, target, steps, path.name, lost_changes=lost_changes)
+                return _salvage_known(file, target, steps, path.name)
+    index = wal.index_of(copy)
+    lost_changes = wal.lost_frames(copy, salts=index.salts, frames=index.copied)
+    beside(copy, "-shm").unlink(missing_ok=True)  # SQLite makes a new one from the -wal
+    wal.merge(copy, salts=index.salts, frames=index.copied)
     _mend_header(copy, beside(path, ".head"))
     return _salvage_unknown(copy, target, steps, path.name, lost_changes=lost_changes)
 
 
 def _salvage_known(
-    file: KnownFile,
-    target: sqlite3.Connection,
-    steps: Sequence[migrate.Migration],
-    name: str,
-    *,
-    lost_changes: bool,
+    file: KnownFile, target: sqlite3.Connection, steps: Sequence[migrate.Migration], name: str
 ) -> _Salvaged:
-    found = _Salvaged(lost_changes=lost_changes, is_known=True)
+    found = _Salvaged(lost_changes=file.lost_changes, is_known=True)
     columns = {table.name: tuple(column.name for column in table.columns) for table in file.tables}
     apply_migrations(target, _steps_of(columns, steps), name)
     for table in file.tables:
         wanted = schema_repair.columns(target, table.name)
         if not wanted or table.name == "meta":
             continue
-        rows = file.rows(table, is_checked=lost_changes)
+        rows = file.rows(table)
         # Rows of an older schema have fewer values: the columns that were added since have their defaults.
         for count, some in groupby(rows, key=len):
             names = [column.name for column in table.columns[:count]]
             _insert(target, table.name, names, some)
-        found.tables[table.name] = _Expected(table.read + table.lost, table.is_exact and not lost_changes, table.gaps)
+        found.tables[table.name] = _Expected(
+            table.read + table.lost, table.is_exact and not file.lost_changes, table.gaps
+        )
     return found
 
 
@@ -369,9 +371,16 @@ class _TableReader:
 # Putting rows in
 
 
-def _insert(target: sqlite3.Connection, table: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+def _insert(
+    target: sqlite3.Connection,
+    table: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    conflict: str = "IGNORE",
+) -> int:
     """Insert what is not there yet, a batch at a time. A row that breaks a rule of the schema is left out."""
-    sql = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    sql = f"INSERT OR {conflict} INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
     before = target.total_changes
     stream = iter(rows)
     while batch := list(islice(stream, BATCH)):
@@ -421,7 +430,10 @@ def _fill_gaps(path: Path, target: sqlite3.Connection, found: _Salvaged) -> None
     kept = mirror.read(path.parent)
     tables = schema_repair.tables(target)
     for table in [name for name in sorted(kept.tables) if name in tables and found.is_short(name, target)]:
-        _insert_mirrored(target, table, kept.of(table))
+        # Where the last changes are lost, a row of the file may be older than the mirror's: a role that was taken away.
+        _insert_mirrored(target, table, kept.of(table), is_newer=found.lost_changes)
+        if found.lost_changes:
+            _delete_mirrored(target, table, kept.deleted(table))
     if {"sessions", "transcript"} <= set(tables) and any(
         found.is_short(table, target) for table in ("sessions", "transcript", "revisions")
     ):
@@ -471,14 +483,26 @@ def _wake_open_work(target: sqlite3.Connection) -> None:
             )
 
 
-def _insert_mirrored(target: sqlite3.Connection, table: str, rows: Iterable[mirror.Row]) -> int:
+def _delete_mirrored(target: sqlite3.Connection, table: str, keys: Iterable[Sequence[object]]) -> None:
+    names = [column.name for column in schema_repair.columns(target, table) if column.primary]
+    where = " AND ".join(f"{name} = ?" for name in names)
+    target.executemany(f"DELETE FROM {table} WHERE {where}", keys)
+
+
+def _insert_mirrored(
+    target: sqlite3.Connection, table: str, rows: Iterable[mirror.Row], *, is_newer: bool = False
+) -> int:
     """Lines of different ages may tell of different columns."""
     names = [column.name for column in schema_repair.columns(target, table)]
     by_columns: dict[tuple[str, ...], list[Sequence[object]]] = {}
     for row in rows:
         present = tuple(name for name in names if name in row)
         by_columns.setdefault(present, []).append([row[name] for name in present])
-    return sum(_insert(target, table, present, values) for present, values in by_columns.items() if present)
+    return sum(
+        _insert(target, table, present, values, conflict="REPLACE" if is_newer else "IGNORE")
+        for present, values in by_columns.items()
+        if present
+    )
 
 
 def _import(copy: Path, target: sqlite3.Connection, tables: Sequence[str]) -> int:

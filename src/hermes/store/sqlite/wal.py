@@ -15,7 +15,7 @@ import sqlite3
 import struct
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +32,15 @@ class _Frame:
     page: int
     commit: int  # the size of the database in pages after this commit, or 0
     checksum: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """How many frames were committed to the log with these salts, and how many of them are in the database."""
+
+    frames: int = 0
+    copied: int = 0
+    salts: bytes = b""
 
 
 class _Log:
@@ -77,6 +86,15 @@ class _Log:
                 committed = frame.number
         return committed
 
+    def sound(self) -> Iterator[tuple[_Frame, bytes]]:
+        """The frames that are as they were written, each with its page; a broken one hides none behind it."""
+        before = self.checksum
+        for frame in self.frames():
+            content = self.content(frame)
+            if self.is_sound(frame, content, before):
+                yield frame, content
+            before = frame.checksum
+
     def content(self, frame: _Frame) -> bytes:
         self._file.seek(_HEADER + (frame.number - 1) * (self.page_size + _FRAME_HEADER) + _FRAME_HEADER)
         return self._file.read(self.page_size)
@@ -104,34 +122,49 @@ def lost_commits(database: Path) -> bool:
     Only before the first connect: a connection would clear the log.
     """
     log = database.with_name(database.name + "-wal")
-    counted, salts = _counted_by_the_index(database.with_name(database.name + "-shm"))
+    index = index_of(database)
     try:
         with log.open("rb") as file:
             found = _Log(file)
             frames = list(found.frames())
     except (OSError, ValueError):
-        return counted > 0  # the log is gone, and the index says that it held something
+        return index.frames > index.copied  # the log is gone, and the index says that it held something
     if not found.has_header:
         return True
     readable = _readable_frames(database, log)
-    if salts == found.salts and counted > readable:
-        return True
+    if index.salts == found.salts and index.frames > readable:
+        return True  # were they copied already, SQLite would now copy older ones over them
     # The last frame may be a commit that was never finished; one before it was.
     return any(frame.commit and frame.number > readable for frame in frames[:-1])
 
 
-def _counted_by_the_index(shm: Path) -> tuple[int, bytes]:
-    """How many committed frames wait to be copied into the database, and the salts of their log."""
+def lost_frames(database: Path, *, salts: bytes, frames: int) -> bool:
+    """Whether committed frames are gone that are not in the database: all but the first so many of this log are not."""
+    index = index_of(database)
     try:
-        head = shm.read_bytes()[:136]
+        with database.with_name(database.name + "-wal").open("rb") as file:
+            found = _Log(file)
+            first = frames if found.salts == salts else 0
+            last = max((frame.number for frame in found.frames() if frame.commit), default=0)
+            sound = {frame.number for frame, _ in found.sound()}
+    except (OSError, ValueError):
+        return index.frames > max(index.copied, frames if index.salts == salts else 0)
+    last = max(last, index.frames if index.salts == found.salts else 0)
+    return any(number not in sound for number in range(first + 1, last + 1))
+
+
+def index_of(database: Path) -> Index:
+    """What the shared-memory index of the log says, left by a process that was killed."""
+    try:
+        head = database.with_name(database.name + "-shm").read_bytes()[:136]
     except OSError:
-        return 0, b""
+        return Index()
     if len(head) < 136 or head[:48] != head[48:96] or not head[12]:
-        return 0, b""
+        return Index()
     order = "<" if sys.byteorder == "little" else ">"
     (frames,) = struct.unpack_from(f"{order}I", head, 16)
     (copied,) = struct.unpack_from(f"{order}I", head, 96)
-    return (0 if copied >= frames else frames), head[32:40]
+    return Index(frames, min(copied, frames), head[32:40])
 
 
 def _readable_frames(database: Path, log: Path) -> int:
@@ -153,33 +186,37 @@ def _readable_frames(database: Path, log: Path) -> int:
                 return _Log(file).readable()
 
 
-def merge(database: Path) -> set[int]:
+def merge(database: Path, *, salts: bytes = b"", frames: int = 0) -> set[int]:
     """Copy every sound frame of the log, also those behind a break, into the database; the log is then removed.
 
-    Returns the pages that were copied.
+    The first ``frames`` of a log with these ``salts`` are passed over. Returns the pages that were copied.
     """
     log = database.with_name(database.name + "-wal")
     copied: set[int] = set()
     try:
         with log.open("rb") as source, database.open("r+b") as target:
             found = _Log(source)
-            before = found.checksum
-            waiting: list[_Frame] = []
-            for frame in found.frames():
-                if found.is_sound(frame, found.content(frame), before):
-                    waiting.append(frame)
-                before = frame.checksum
+            first = frames if found.salts == salts else 0
+            waiting: dict[int, bytes] = {}
+            for frame, content in found.sound():
+                if frame.number > first:
+                    waiting[frame.page] = content
                 if frame.commit:
-                    _apply(found, waiting, target)
-                    copied.update(each.page for each in waiting)
-                    waiting = []
+                    for page, data in waiting.items():
+                        target.seek((page - 1) * found.page_size)
+                        target.write(data)
+                    copied |= waiting.keys()
+                    waiting = {}
     except (OSError, ValueError):
         return copied
     log.unlink()
     return copied
 
 
-def _apply(log: _Log, frames: list[_Frame], target: BinaryIO) -> None:
-    for frame in frames:
-        target.seek((frame.page - 1) * log.page_size)
-        target.write(log.content(frame))
+def pages(database: Path, wanted: Container[int]) -> Iterator[tuple[int, bytes]]:
+    """Every sound frame of the log that holds one of these pages: its page, and what it holds."""
+    try:
+        with database.with_name(database.name + "-wal").open("rb") as source:
+            yield from ((frame.page, data) for frame, data in _Log(source).sound() if frame.page in wanted)
+    except (OSError, ValueError):
+        return
