@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from bench import figures
-from tests.chaos import api_kills, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
+from tests.chaos import api_kills, damages, duplicates, faults, pacing, reconnects, store_troubles, tool_kills
 from tests.chaos.kills import Series, kill_again_and_again
 from tests.chaos.ledger import Kill
 from tests.chaos.platform_kills import (
@@ -174,6 +174,7 @@ PARTS: dict[str, Callable[[Options], Awaitable[Told]]] = {
     "reconnects": reconnect,
     "faults": play_faults,
     "store": trouble_the_store,
+    "damages": damages.damage_again_and_again,
     "pacing": stream_at_once,
     "qq": kill_over_qq,
     "slack": kill_over_slack,

@@ -163,7 +163,7 @@ def change(tx: Tx, number: int, chance: random.Random) -> None:
         tx.run("UPDATE inbox SET state = 'answered', reason = :why WHERE id = :id", id=f"ev_{which:06}", why=f"{which}")
         tx.run("UPDATE outbox SET state = 'sent', attempts = attempts + 1 WHERE id = :id", id=f"ob_{which:06}")
         tx.run("UPDATE people SET role = :role WHERE id = :id", role=chance.choice(ROLES), id=f"p_telegram_{which}")
-        tx.run("DELETE FROM idempotency WHERE key = :key", key=f"key {which}")
+        tx.run("DELETE FROM idempotency WHERE key = :key", key=f"key {which // 20 * 20}")
 
 
 @dataclass(slots=True)

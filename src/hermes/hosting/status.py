@@ -16,6 +16,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
+from hermes.store.losses import tells_of_loss
 
 HEART_STOPPED_SECONDS = 4.0  # it beats once a second
 RESTARTED_AFTER_SECONDS = 30.0
@@ -159,7 +160,7 @@ def _answering(facts: Facts, snapshot: Mapping[str, Any]) -> Status:
     state = State.DEGRADED if found else State.RUNNING
     about = _headline(snapshot)
     if found:
-        safe = _waiting_answers(snapshot)
+        safe = "" if any(map(tells_of_loss, found)) else _waiting_answers(snapshot)
         first = f"{'; '.join(words.rstrip('.') for words in found)}.{safe}"
         return Status(state, (_first(state, first), f"  {about}", *_details(snapshot), *_about_process(facts)))
     return Status(state, (_first(state, about), *_details(snapshot), *_about_process(facts)))

@@ -21,6 +21,9 @@ NAME = "recoveries.jsonl"
 LAST_CHANGES = "*"
 """In the place of a table: changes that stood only in the write-ahead log, of whatever table."""
 
+_HERE = Path()
+_LOST = "; lost: "
+
 _TABLES = {"ev": ("inbox", "dedupe"), "t": ("turns",), "ob": ("outbox",), "ap": ("approvals",), "s": ("sessions",)}
 """Where an id with this prefix is looked for."""
 
@@ -76,7 +79,11 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        kept = f" The damaged file is kept as {self.kept_as}." if self.kept_as else ""
+        return self.text()
+
+    def text(self, folder: Path = _HERE) -> str:
+        """The sentence for the owner. ``folder`` is put in front of the name of the damaged file."""
+        kept = f" The damaged file is kept as {folder / self.kept_as}." if self.kept_as else ""
         notes = "".join(f" {note}" for note in self.notes)
         return f"{self.file} was damaged ({self.reason}). {self._outcome()}{notes}{kept}"
 
@@ -87,7 +94,12 @@ class Report:
         if all(loss.is_exact for loss in self.losses):
             rows = f"{self.rows:,} of {self.rows + sum(loss.rows for loss in self.losses):,} rows"
         *most, last = map(str, sorted(self.losses, key=lambda loss: -loss.rows))
-        return f"Recovered {rows}; lost: {', '.join(most)} and {last}." if most else f"Recovered {rows}; lost: {last}."
+        return f"Recovered {rows}{_LOST}{', '.join(most)} and {last}." if most else f"Recovered {rows}{_LOST}{last}."
+
+
+def tells_of_loss(text: str) -> bool:
+    """Whether this is the text of a report that says that rows are gone."""
+    return _LOST in text
 
 
 def clock_time(at: float | None) -> str:

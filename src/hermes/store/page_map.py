@@ -33,6 +33,7 @@ _ENTRY = struct.Struct(">IIBH")  # page, checksum, kind of page, cells
 _WHOLE, _CHANGES, _OPENED, _CLOSED = range(1, 5)
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 _COMPACTED_BYTES = 1 << 20
+_ALL = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +143,12 @@ class PageMapFile:
         """Note that the database is in use: from now on others may find its log, and copy it into the database."""
         self._append(_batch(_OPENED, PageMap(0)))
 
-    def note_log(self) -> None:
+    def note_log(self, up_to: int = _ALL) -> None:
         """Take up the frames of the write-ahead log. Raises OSError; then the map is given up, and built anew later."""
         if not self.is_kept:
             return
         try:
-            found = self._changes()
+            found = self._changes(up_to)
             if found is None:
                 return
             self._append(_batch(_CHANGES, found), is_synced=True)
@@ -177,7 +178,7 @@ class PageMapFile:
             os.close(descriptor)
         self._size += len(data)
 
-    def _changes(self) -> PageMap | None:
+    def _changes(self, up_to: int) -> PageMap | None:
         """The pages of all frames that are committed and not noted yet."""
         try:
             descriptor = os.open(self._wal, os.O_RDONLY)
@@ -191,7 +192,7 @@ class PageMapFile:
                     raise OSError("the write-ahead log has no header")
                 return None
             first = self._seen[1] if self._seen[0] == salts else 0
-            frames, count, committed = _committed(descriptor, salts, size, first)
+            frames, count, committed = _committed(descriptor, salts, size, first, up_to)
             if not frames:
                 return None
             found = PageMap(size, count, salts, committed)
@@ -215,7 +216,9 @@ def _schema_pages(first: bytes) -> frozenset[int]:
     return frozenset(children(first, 1)) if first and first[100] == TABLE_INNER else frozenset()
 
 
-def _committed(descriptor: int, salts: bytes, size: int, first: int) -> tuple[dict[int, int], int, int]:
+def _committed(
+    descriptor: int, salts: bytes, size: int, first: int, up_to: int = _ALL
+) -> tuple[dict[int, int], int, int]:
     """Where the last committed frame of each page stands, the pages of the database then, and the frames in all."""
     found: dict[int, int] = {}
     waiting: dict[int, int] = {}
@@ -224,7 +227,7 @@ def _committed(descriptor: int, salts: bytes, size: int, first: int) -> tuple[di
     while True:
         offset = _WAL_HEADER + number * (size + _FRAME_HEADER)
         header = os.pread(descriptor, 16, offset)
-        if len(header) < 16 or header[8:16] != salts:
+        if number >= up_to or len(header) < 16 or header[8:16] != salts:
             return found, count, committed
         number += 1
         page, commit = struct.unpack_from(">II", header)

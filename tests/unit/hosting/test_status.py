@@ -11,6 +11,7 @@ from hermes.core.durations import span
 from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
 from hermes.hosting.status import Facts, State, judge, outdated
+from hermes.store.losses import Loss, Report
 
 NOW = time.mktime((2026, 5, 1, 12, 0, 0, 0, 0, -1))
 STEADY = 5000.0
@@ -180,6 +181,13 @@ def test_a_pause_between_two_starts_says_when_the_next_one_is() -> None:
 def test_other_troubles_degrade_too() -> None:
     status = judge(facts(snapshot=snapshot(troubles=["port 8642 is taken"]), is_held=True))
     assert "degraded: port 8642 is taken. Nothing is lost." in status.lines[0]
+
+
+def test_a_recovery_that_lost_rows_is_not_said_to_have_lost_nothing() -> None:
+    report = str(Report("state.db", "why", NOW, "", 90, [Loss("inbox", 10)]))
+    status = judge(facts(snapshot=snapshot(troubles=[report]), is_held=True))
+    assert "Recovered 90 of 100 rows; lost: 10 rows of inbox" in status.lines[0]
+    assert "Nothing is lost" not in status.lines[0]
 
 
 def test_a_heart_that_stopped_is_stalled_and_says_where() -> None:

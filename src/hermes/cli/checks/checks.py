@@ -120,6 +120,7 @@ class Store:
     counts: Mapping[str, Any] | None = None
     silence: str = ""
     is_empty: bool = False
+    recovered: tuple[str, ...] = ()
 
 
 def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
@@ -128,21 +129,22 @@ def _ask_store(home: Path, config: Config, *, is_stalled: bool) -> Store:
         return Store(silence="the gateway that has them open does not answer")
     if not config.database_url and not (home / "state.db").exists():
         return Store(is_empty=True)
+    recovered: list[str] = []
     try:
-        with GatewayClient(home, Standalone.STORE) as client:
+        with GatewayClient(home, Standalone.STORE, recovered.append) as client:
             sound = client.ask("doctor.stores", timeout=ANSWER_SECONDS)
-            return Store(sound, client.ask("store.counts"))
+            return Store(sound, client.ask("store.counts"), recovered=tuple(recovered))
     except GatewayError as error:
-        return Store(silence=str(error))
+        return Store(silence=str(error), recovered=tuple(recovered))
     except OSError as error:  # no room for a lock, or no rights: the home tells why
-        return Store(silence=f"{error.strerror} ({error.filename})")
+        return Store(silence=f"{error.strerror} ({error.filename})", recovered=tuple(recovered))
 
 
 def stores_check(store: Store, command: str = "hermes") -> Finding:
     if store.is_empty:
         return Finding("stores", "good", "nothing stored yet")
     if store.sound is None:
-        return Finding("stores", "trouble", f"could not be checked: {store.silence}")
+        return Finding("stores", "trouble", f"could not be checked: {store.silence}", store.recovered)
     sound = store.sound
     size = f", {_size(sound['bytes'])}" if sound.get("bytes") else ""
     if not sound["is_sound"]:
@@ -151,7 +153,10 @@ def stores_check(store: Store, command: str = "hermes") -> Finding:
     copy = sound["last_backup"]
     backed_up = f"; last backup {span(time.time() - copy)} ago" if copy else ""
     letters = store.counts["dead_letters"] if store.counts else 0
-    good = Finding("stores", "good", f"{sound['name']} sound{size}{backed_up}")
+    good = Finding("stores", "good", f"{sound['name']} sound{size}{backed_up}", tuple(sound.get("recoveries", ())))
+    if store.recovered:  # just now, by this command
+        first, *more = store.recovered
+        return replace(good, level="hint", text=first, more=tuple(more))
     if letters:
         words = f"{count(letters, 'message')} could not be delivered → {command} send --dead"
         return replace(good, level="hint", text=f"{good.text}; {words}")

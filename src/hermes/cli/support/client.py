@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import queue
 import socket
+import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -81,12 +82,19 @@ class Standalone(Enum):
     CHAT = "is one too, stays open, and answers other commands meanwhile"
 
 
+def _print_recovered(text: str) -> None:
+    print(f"! {text}", file=sys.stderr)
+
+
 class GatewayClient:
     """``with Asker(home, Alone.GATEWAY) as asker: asker.ask("say", {...}, on_event)``. Closes what it opened."""
 
-    def __init__(self, home: Path, alone: Standalone) -> None:
+    def __init__(self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = _print_recovered) -> None:
+        """``on_recovered`` is given the report of a damaged file that this command has brought back."""
         self.home = home
         self._alone = alone
+        self._on_recovered = on_recovered
+        self._recoveries = 0
         self._inside: InProcessGateway | None = None
 
     @property
@@ -147,6 +155,8 @@ class GatewayClient:
         self._inside = self._open()
 
     def _open(self) -> InProcessGateway:
+        from hermes.store import losses
+
         match self._alone:
             case Standalone.STORE:
                 opened = alone_store(self.home)
@@ -155,13 +165,27 @@ class GatewayClient:
             case _:
                 opened = alone_gateway(self.home)
         inside = InProcessGateway(self.home, opened)
-        inside.start()
+        self._recoveries = len(losses.read(self.home))
+        try:
+            inside.start()
+        finally:
+            self._tell_of_recoveries()
         return inside
+
+    def _tell_of_recoveries(self) -> None:
+        """A file that was damaged is brought back by whoever opens it, so it is up to this command to say so."""
+        from hermes.store import losses
+
+        reports = losses.read(self.home)
+        for report in reports[self._recoveries :]:
+            self._on_recovered(report.text(self.home))
+        self._recoveries = len(reports)
 
     def _forget(self) -> None:
         inside, self._inside = self._inside, None
         if inside is not None:
             inside.close()
+            self._tell_of_recoveries()
 
     def __enter__(self) -> Self:
         return self
@@ -363,9 +387,10 @@ async def alone_gateway(home: Path, owner_name: str = "hermes command") -> Async
 async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
     import logging
 
+    from hermes.core.secret import Redactor
     from hermes.hosting.control.handlers.access import StandingVerbs
     from hermes.hosting.control.handlers.store import StoreVerbs
-    from hermes.hosting.logs import CleanFormatter
+    from hermes.hosting.logs import CleanFormatter, Logs
     from hermes.services.clock import SystemClock
     from hermes.store.db import StoreLimits
     from hermes.store.open import open_database
@@ -381,13 +406,14 @@ async def alone_store(home: Path) -> AsyncIterator[Mapping[str, Handler]]:
         raise GatewayIsDownError("Another process has just taken the home.")
     try:
         limits = StoreLimits(busy_seconds=LOCKED_SECONDS, connect_seconds=CONNECT_SECONDS)
-        db = await open_database(where, limits=limits)
-        try:
-            clock = SystemClock()
-            standing = StandingVerbs(home, db, clock, lambda: config).mapping()
-            yield {**StoreVerbs(home, db, clock).mapping(), **standing}
-        finally:
-            await db.close()
+        with Logs.open(str(home), Redactor(), console=False):
+            db = await open_database(where, limits=limits)
+            try:
+                clock = SystemClock()
+                standing = StandingVerbs(home, db, clock, lambda: config).mapping()
+                yield {**StoreVerbs(home, db, clock).mapping(), **standing}
+            finally:
+                await db.close()
     finally:
         lock.release()
 

@@ -13,7 +13,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.store import home, migrate, page_map
 from hermes.store.db import StoreLimits, Trouble
 from hermes.store.page_map import Difference, PageMap, PageMapFile
-from hermes.store.sqlite import backup, schema_repair
+from hermes.store.sqlite import backup, schema_repair, wal
 from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.file import DamagedError, Location, beside, error_code
 from hermes.store.sqlite.sidecar import SidecarWriter
@@ -147,6 +147,8 @@ class SqliteConnection:
         has_map = compared.known is not None and not compared.differences
         if compared.known is not None:
             self._pages.go_on(compared.known)
+            if self._wal_size():  # left by a kill: whoever closes the file next copies it into the database
+                self._note_pages(wal.last_commit(self.path))
         connection = self.location.connect(self._limits)
         try:
             sqlite_file.check(connection, whole=check_whole)
@@ -176,8 +178,9 @@ class SqliteConnection:
             self.sidecar.watch(connection)
             self._tell_of_recovery(connection)
             self.table_names = schema_repair.tables(connection)
-        except BaseException:
-            self._note_pages()  # closing copies the log into the database
+        except BaseException as error:
+            if not isinstance(error, DamagedError):  # then nothing was written, and closing copies nothing new
+                self._note_pages()
             connection.close()
             raise
         for suffix in sqlite_file.SUFFIXES:
@@ -308,9 +311,9 @@ class SqliteConnection:
         self._commits, self._changes = 0, self.connection.total_changes
         self._wal_bytes = self._wal_size()
 
-    def _note_pages(self) -> None:
+    def _note_pages(self, up_to: int | None = None) -> None:
         try:
-            self._pages.note_log()
+            self._pages.note_log() if up_to is None else self._pages.note_log(up_to)
         except OSError as error:
             log.warning("Page map not written", extra={"path": str(self._pages.path), "reason": str(error)})
 
@@ -392,8 +395,8 @@ class SqliteConnection:
 
     def _drop_old_journal(self, *, is_rescued: bool) -> None:
         """Take away the old file's -wal, which SQLite would otherwise replay into the new file."""
-        wal = beside(self.path, "-wal")
-        if self._wal is not None and sqlite_file.identity(wal) == self._wal:
+        log_file = beside(self.path, "-wal")
+        if self._wal is not None and sqlite_file.identity(log_file) == self._wal:
             for suffix in sqlite_file.SUFFIXES[1:]:
                 old = beside(self.path, suffix)
                 if is_rescued:

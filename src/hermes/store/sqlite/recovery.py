@@ -305,6 +305,8 @@ def _salvage_table(source: sqlite3.Connection, target: sqlite3.Connection, table
     rows = reader.rows()
     if not is_sound:
         rows = (row for row in rows if row_shapes.fits(table, columns, row))
+    elif table in row_shapes.NEVER_CARVED:
+        rows = (row for row in rows if row_shapes.is_possible(table, columns, row))
     kept = _insert(target, table, [column.name for column in columns], rows)
     counted = _count(source, table)
     return _Expected(max(kept, counted), is_exact=is_sound and not reader.is_broken and kept >= counted)

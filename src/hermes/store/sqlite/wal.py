@@ -138,6 +138,25 @@ def lost_commits(database: Path) -> bool:
     return any(frame.commit and frame.number > readable for frame in frames[:-1])
 
 
+def last_commit(database: Path) -> int:
+    """The number of the last frame that SQLite will read, in a log whose commits are all sound but perhaps the last."""
+    try:
+        with database.with_name(database.name + "-wal").open("rb") as file:
+            found = _Log(file)
+            frames = list(found.frames())
+            while frames and not frames[-1].commit:
+                frames.pop()
+            first = max((place for place, frame in enumerate(frames[:-1], 1) if frame.commit), default=0)
+            before = frames[first - 1].checksum if first else found.checksum
+            for frame in frames[first:]:
+                if not found.is_sound(frame, found.content(frame), before):
+                    return first
+                before = frame.checksum
+            return len(frames)
+    except (OSError, ValueError):
+        return 0
+
+
 def lost_frames(database: Path, *, salts: bytes, frames: int) -> bool:
     """Whether committed frames are gone that are not in the database: all but the first so many of this log are not."""
     index = index_of(database)

@@ -20,7 +20,7 @@ from hermes.hosting.control.handlers.imports import ImportVerbs
 from hermes.hosting.control.handlers.people import PeopleVerbs
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import Approvals
-from hermes.store import codec, inbox, outbox, stats, trace
+from hermes.store import codec, inbox, losses, outbox, stats, trace
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState
@@ -31,6 +31,9 @@ from hermes.store.trace import Latest, Life
 from hermes.store.turns.turns import TurnState
 
 MOST_LISTED = 10_000
+
+RECOVERY_SHOWN_SECONDS = 7 * 86400.0
+"""How long ``doctor`` tells of a recovery."""
 
 
 class NotFoundError(GatewayError):
@@ -70,7 +73,8 @@ class StoreVerbs:
         name = _word(args, "id")
         life = await self._db.read(trace.life_of, name)
         if life is None:
-            raise NotFoundError(f"There is no message, turn or delivery {name!r} in this home.")
+            lost = losses.of_id(await asyncio.to_thread(losses.read, self._home), name)
+            raise NotFoundError(" ".join([f"There is no message, turn or delivery {name!r} in this home.", *lost]))
         return life_to_dict(life)
 
     async def latest(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
@@ -171,7 +175,14 @@ class StoreVerbs:
             **verdict,
             "seconds": round(time.monotonic() - began, 3),
             "last_backup": newest,
+            "recoveries": await asyncio.to_thread(self._recoveries),
         }
+
+    def _recoveries(self) -> list[str]:
+        """What was recovered in the last days, the newest first."""
+        since = self._clock.now() - RECOVERY_SHOWN_SECONDS
+        reports = [report for report in losses.read(self._home) if report.at >= since]
+        return [f"{losses.clock_time(report.at)}: {report.text(self._home)}" for report in reversed(reports)]
 
     def _last_backup(self) -> float | None:
         copies = backup.newest(self._home / "state.db")
