@@ -15,9 +15,10 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import NamedTuple
 
 from hermes.core.dataclasses import dataclass
 from hermes.store import home
@@ -25,21 +26,22 @@ from hermes.store import home
 SUFFIX = ".pages"
 TABLE_LEAF, TABLE_INNER = 0x0D, 0x05
 
-_TREE_KINDS = {0x02: 12, 0x05: 12, 0x0A: 8, 0x0D: 8}  # of b-tree pages, with the length of their header
+_HEADERS = {TABLE_INNER: 12, TABLE_LEAF: 8}
+_INDEX_KINDS = frozenset({0x02, 0x0A})
 _MAGIC = b"HermesPG"
 _HEAD = struct.Struct(">8sBII8sIIII")
 """Magic, kind, page size, pages of the database, salts of the log, frames of it, entries, copies, checksum."""
 _ENTRY = struct.Struct(">IIBH")  # page, checksum, kind of page, cells
 _WHOLE, _CHANGES, _OPENED, _CLOSED = range(1, 5)
 _WAL_HEADER, _FRAME_HEADER = 32, 24
+_FRAMES_AT_ONCE = 64
 _COMPACTED_BYTES = 1 << 20
 _ALL = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class PageSum:
+class PageSum(NamedTuple):
     checksum: int
-    kind: int  # the first byte of a b-tree page; 0 for overflow and free pages
+    kind: int  # the first byte of a page of a table or an index; 0 for overflow and free pages
     cells: int
 
 
@@ -66,17 +68,23 @@ class PageMap:
 
 
 def sum_of(page: bytes | memoryview, number: int) -> PageSum:
-    """The checksum of all that counts: the gap between a page's pointers and its cells holds nothing."""
+    """The checksum of all that counts: the gap between a page's pointers and its cells holds nothing.
+
+    Pages of indexes have none. They hold no row, and SQLite's own check compares them with their tables.
+    """
     start = 100 if number == 1 else 0
-    header = _TREE_KINDS.get(page[start])
+    kind = page[start]
+    if kind in _INDEX_KINDS:
+        return PageSum(0, kind, 0)
+    header = _HEADERS.get(kind)
     if header is None:
         return PageSum(zlib.crc32(page), 0, 0)
     cells, content = struct.unpack_from(">HH", page, start + 3)
     top = start + header + 2 * cells
     if not top <= content <= len(page):
-        return PageSum(zlib.crc32(page), page[start], cells)
+        return PageSum(zlib.crc32(page), kind, cells)
     view = memoryview(page)
-    return PageSum(zlib.crc32(view[content:], zlib.crc32(view[:top])), page[start], cells)
+    return PageSum(zlib.crc32(view[content:], zlib.crc32(view[:top])), kind, cells)
 
 
 def children(page: bytes, number: int) -> list[int]:
@@ -224,31 +232,32 @@ def _committed(
     waiting: dict[int, int] = {}
     count = committed = 0
     number = first
+    step = size + _FRAME_HEADER
+    header = struct.Struct(f">II8s{step - 16}x")  # page; after a commit the pages of the database, else 0; salts
     while True:
-        offset = _WAL_HEADER + number * (size + _FRAME_HEADER)
-        header = os.pread(descriptor, 16, offset)
-        if number >= up_to or len(header) < 16 or header[8:16] != salts:
+        start = _WAL_HEADER + number * step
+        block = os.pread(descriptor, _FRAMES_AT_ONCE * step, start)  # a call for each frame would cost more
+        whole = len(block) // step * step
+        for place, (page, commit, of_frame) in enumerate(header.iter_unpack(memoryview(block)[:whole])):
+            if number >= up_to or of_frame != salts:
+                return found, count, committed
+            number += 1
+            waiting[page] = start + place * step
+            if commit:
+                found |= waiting
+                waiting.clear()
+                count, committed = commit, number
+        if len(block) < _FRAMES_AT_ONCE * step:
             return found, count, committed
-        number += 1
-        page, commit = struct.unpack_from(">II", header)
-        waiting[page] = offset
-        if commit:
-            found |= waiting
-            waiting.clear()
-            count, committed = commit, number
 
 
 def _batch(kind: int, found: PageMap) -> bytes:
-    entries = b"".join(_ENTRY.pack(number, *_values(known)) for number, known in found.sums.items())
+    entries = b"".join(_ENTRY.pack(number, *known) for number, known in found.sums.items())
     copies = b"".join(number.to_bytes(4, "big") + page for number, page in found.copies.items())
     log = (found.salts, found.frames)
     head = (_MAGIC, kind, found.page_size, found.count, *log, len(found.sums), len(found.copies))
     checksum = zlib.crc32(copies, zlib.crc32(entries, zlib.crc32(_HEAD.pack(*head, 0))))
     return _HEAD.pack(*head, checksum) + entries + copies
-
-
-def _values(known: PageSum) -> tuple[int, int, int]:
-    return known.checksum, known.kind, known.cells
 
 
 # Reading
@@ -396,3 +405,9 @@ def was_written_by_sqlite(database: Path, known: PageMap, found: Iterable[Differ
         header = file.read(100)
     kept = known.copies.get(1, b"")
     return header[18:20] != kept[18:20] or header[24:48] != kept[24:48]
+
+
+def is_of_another_file(known: PageMap, found: Sequence[Difference]) -> bool:
+    """Whether most pages hold something else that is in order: then they were not damaged, but the file replaced."""
+    in_order = [each for each in found if each.now is not None and each.now.kind and each.now.kind == each.was.kind]
+    return len(in_order) > known.count // 2

@@ -49,12 +49,19 @@ class TableRows:
         return sum(gap.rows or 0 for gap in self.gaps)
 
 
+class UnknownFileError(Exception):
+    """The map is not that of this file: an older copy, itself damaged, was put in its place."""
+
+
 class KnownFile:
     """A copy of a damaged database, put right as far as its map allows. Close it after use."""
 
     def __init__(self, copy: Path, known: PageMap) -> None:
         self._known = known
-        broken = {each.page for each in page_map.compare(copy, known)}
+        differences = page_map.compare(copy, known)
+        if page_map.is_of_another_file(known, differences):
+            raise UnknownFileError
+        broken = {each.page for each in differences}
         good = {number: known.copies[number] for number in broken & known.copies.keys()}
         for number, page in wal.pages(copy, broken):
             if page_map.sum_of(page, number) == known.sums[number]:

@@ -21,6 +21,7 @@ from hermes.core.errors import ForeignHomeError, StoreIsDownError
 from hermes.store import inbox, migrations
 from hermes.store.db import StoreLimits, Tx
 from hermes.store.open import open_database
+from hermes.store.page_map import SUFFIX
 from hermes.store.sqlite import backup
 from hermes.store.sqlite.file import beside
 from tests.unit.store.conftest import Store, count, fill, put
@@ -179,9 +180,9 @@ async def be_killed_after(store: Store, prefix: str, suffixes: tuple[str, ...]) 
     async with store.open() as database:
         for number in range(10):
             await database.write(put, f"{prefix}{number}")
-        for suffix in suffixes:
+        for suffix in (*suffixes, SUFFIX):
             shutil.copy(beside(store.path, suffix), beside(store.path, f".copy{suffix}"))
-    for suffix in suffixes:
+    for suffix in (*suffixes, SUFFIX):
         beside(store.path, f".copy{suffix}").replace(beside(store.path, suffix))
     return beside(store.path, "-wal")
 

@@ -151,7 +151,7 @@ class SqliteConnection:
                 self._note_pages(wal.last_commit(self.path))
         connection = self.location.connect(self._limits)
         try:
-            sqlite_file.check(connection, whole=check_whole)
+            sqlite_file.check(connection, whole=check_whole or bool(compared.differences))
             self._judge(compared)
             is_fresh = not schema_repair.tables(connection)
             if check_whole and not is_fresh and not has_map:

@@ -28,7 +28,7 @@ from typing import Any
 from hermes.core.dataclasses import dataclass
 from hermes.store import home, migrate, page_map, row_shapes
 from hermes.store.losses import LAST_CHANGES, Loss, Report, as_json, from_json
-from hermes.store.page_recovery import Gap, KnownFile
+from hermes.store.page_recovery import Gap, KnownFile, UnknownFileError
 from hermes.store.sqlite import backup, mirror, pages, schema_repair, transcript_files, wal
 from hermes.store.sqlite.file import (
     MAGIC,
@@ -177,8 +177,8 @@ def _salvage(copy: Path, path: Path, target: sqlite3.Connection, steps: Sequence
     if known is not None and known.is_whole:
         try:
             file = KnownFile(copy, known)
-        except sqlite3.DatabaseError as error:
-            log.warning("Could not read the schema", extra={"path": str(path), "reason": str(error)})
+        except (sqlite3.DatabaseError, UnknownFileError) as error:
+            log.warning("Page map not used", extra={"path": str(path), "reason": str(error)})
         else:
             with contextlib.closing(file):
                 return _salvage_known(file, target, steps, path.name)
