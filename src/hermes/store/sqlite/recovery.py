@@ -195,7 +195,8 @@ def _salvage_known(
 ) -> _Salvaged:
     found = _Salvaged(lost_changes=file.lost_changes, is_known=True)
     columns = {table.name: tuple(column.name for column in table.columns) for table in file.tables}
-    apply_migrations(target, _steps_of(columns, steps), name)
+    noted = {row[0]: row[1] for table in file.tables if table.name == "meta" for row in file.rows(table)}
+    apply_migrations(target, _steps_of(noted.get("version"), columns, steps), name)
     for table in file.tables:
         wanted = schema_repair.columns(target, table.name)
         if not wanted or table.name == "meta":
@@ -211,8 +212,22 @@ def _salvage_known(
     return found
 
 
-def _steps_of(columns: dict[str, tuple[str, ...]], steps: Sequence[migrate.Migration]) -> Sequence[migrate.Migration]:
-    """The migrations that a file with these tables has gone through; the others run when the new file is opened."""
+def _noted_version(source: sqlite3.Connection) -> object:
+    with contextlib.suppress(sqlite3.DatabaseError):  # damaged: the tables themselves tell
+        found = source.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        return found[0] if found else None
+    return None
+
+
+def _steps_of(
+    version: object, columns: dict[str, tuple[str, ...]], steps: Sequence[migrate.Migration]
+) -> Sequence[migrate.Migration]:
+    """The migrations that a file has gone through; the others run when the new file is opened.
+
+    Where the file does not tell its version, it is the newest whose tables and columns are all there.
+    """
+    if isinstance(version, str) and version.isdecimal() and 0 < int(version) <= steps[-1].number:
+        return [step for step in steps if step.number <= int(version)]
     for number in range(len(steps), 1, -1):
         expected = [
             (name, wanted) for kind, name, _, wanted in schema_repair.expected(tuple(steps[:number])) if kind == "table"
@@ -276,7 +291,7 @@ def _salvage_unknown(
                 table: tuple(column.name for column in schema_repair.columns(source, table))
                 for table in schema_repair.tables(source)
             }
-            apply_migrations(target, _steps_of(columns, steps), name)
+            apply_migrations(target, _steps_of(_noted_version(source), columns, steps), name)
             for table in [table for table in schema_repair.tables(target) if table != "meta"]:
                 found.tables[table] = _salvage_table(source, target, table)
                 if not found.tables[table].is_exact:
