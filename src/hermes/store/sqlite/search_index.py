@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.store.sqlite.file import APPLICATION_ID
+from hermes.store.sqlite.file import APPLICATION_ID, DOWN, error_code, is_damage
 
 FILE = "search.db"
 VERSION = 1
@@ -49,11 +49,19 @@ class IndexHit:
 
 
 def open_index(folder: Path) -> sqlite3.Connection:
-    """Open the index of this home, made anew where it is missing, damaged or of another version."""
+    """Open the index of this home, made anew where it is missing, damaged or of another version.
+
+    Raises GatewayError for one that is in use or cannot be read now: it is as good as it was.
+    """
     path = folder / FILE
     try:
         return _opened(path)
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        code = error_code(error)
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            raise GatewayError(f"{FILE} is locked by another process. Nothing is searched until it ends.") from error
+        if code in DOWN and not is_damage(error):
+            raise GatewayError(f"{FILE} cannot be used: {error}.") from error
         _remove(path)
         return _opened(path)
 
