@@ -119,6 +119,7 @@ class FakeDiscord(Site):
         self.sessions: dict[str, Session] = {}
         # What happened
         self.identified: list[Json] = []
+        self.compression = ""  # as the newest connection asked for it
         self.resumed: list[Json] = []
         self.frames: list[Json] = []
         self.closed_with: list[int | None] = []
@@ -452,6 +453,7 @@ class FakeDiscord(Site):
     async def _websocket(self, request: web.BaseRequest) -> web.StreamResponse:
         assert request.query["v"] == "10"
         assert request.query["encoding"] == "json"
+        self.compression = request.query.get("compress", "")
         response = web.WebSocketResponse(timeout=0.5)
         await response.prepare(request)
         socket = Socket(response)

@@ -11,7 +11,7 @@ from dataclasses import field
 from hermes.cli.commands import COMMANDS
 from hermes.cli.main import load, parser_of
 from hermes.core.dataclasses import dataclass
-from hermes.hosting.terminal import out
+from hermes.hosting.terminal import err, out
 
 EXAMPLES = """\
   hermes completion bash >> ~/.bashrc
@@ -73,12 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.values:
         for value, about in values(args.values[0], "".join(args.values[1:2])):
-            print(f"{value}\t{about}" if about else value)
+            out(f"{value}\t{about}" if about else value)
         return 0
     if not args.shell:
         from hermes.cli.support.program_name import command_name
 
-        print(f"✗ Say which shell: {command_name()} completion {'|'.join(SHELLS)}", file=sys.stderr)
+        err(f"✗ Say which shell: {command_name()} completion {'|'.join(SHELLS)}")
         return USAGE_ERROR
     words = {name: words_of(parser_of(name, load(name))) for name in COMMANDS}
     out({"bash": bash, "zsh": zsh, "fish": fish}[args.shell](words), end="")

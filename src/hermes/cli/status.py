@@ -18,7 +18,7 @@ from hermes.cli.support.client import (
 )
 from hermes.cli.support.program_name import as_typed, command_name
 from hermes.core.durations import count
-from hermes.core.errors import GatewayError, StoreIsDownError
+from hermes.core.errors import GatewayError
 from hermes.core.keys import AccountKey
 from hermes.core.secret import Secret
 from hermes.hosting.terminal import out, out_json

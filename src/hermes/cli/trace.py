@@ -60,7 +60,10 @@ def run(args: argparse.Namespace) -> int:
 def _list(limit: int, *, as_json: bool) -> int:
     with GatewayClient(home_folder(), Standalone.STORE) as client:
         told = client.ask("trace.list", {"limit": limit})
-    print(json.dumps(told, ensure_ascii=False) if as_json else "\n".join(latest(told)))
+    if as_json:
+        out_json(told)
+    else:
+        out_lines(latest(told))
     return 0
 
 

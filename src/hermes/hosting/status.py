@@ -101,6 +101,8 @@ def troubles(snapshot: Mapping[str, Any]) -> list[str]:
     # The store tells of the same disk in its own words, which begin in the same way.
     faults = [str(fault) for fault in snapshot.get("faults", ())]
     found += [fault for fault in faults if not any(words.startswith(fault.partition(" → ")[0]) for words in found)]
+    if failure := (snapshot.get("model") or {}).get("failure"):
+        found.append(f"the built-in model cannot answer: {failure.rstrip('.')}")
     if reason := snapshot.get("safe_reason"):
         until = f" until {_clock(snapshot['paused_until'], '%H:%M:%S')}" if snapshot.get("paused_until") else ""
         found.insert(0, f"platforms are paused{until}, since {reason}")

@@ -97,19 +97,16 @@ class Gateway:
                 await self.supervisor.recall_today()
         return {
             "platforms": [state for state in self.supervisor.status() if _is_outside(state["account"])],
-            "model": self.models.status(),
+            "model": {**self.models.status(), "failure": self._model_failure()},
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
-            "troubles": [*self.troubles[-5:], *self._model_troubles()],
+            "troubles": list(self.troubles[-5:]),
             "safe_reason": self.supervisor.paused_because,
         }
 
-    def _model_troubles(self) -> list[str]:
+    def _model_failure(self) -> str:
         """Why the built-in model cannot answer, where it is the one that should."""
-        reason = self.fetcher.progress.reason
-        if self.config.model.provider != EMBEDDED or not reason:
-            return []
-        return [f"the built-in model cannot answer: {reason.rstrip('.')}"]
+        return self.fetcher.progress.reason if self.config.model.provider == EMBEDDED else ""
 
 
 def _is_outside(account: str) -> bool:

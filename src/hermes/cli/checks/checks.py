@@ -255,7 +255,9 @@ def _embedded_check(home: Path, command: str) -> Finding:
     if find_installed(fetcher.folder) or find_installed(None):
         if reason := fetcher.check():
             return Finding("model", "trouble", f"built-in, and it cannot answer. {reason}")
-        return Finding("model", "good", f"built-in, installed. English small talk only; for a better model: {command} setup")
+        return Finding(
+            "model", "good", f"built-in, installed. English small talk only; for a better model: {command} setup"
+        )
     if reason := fetcher.last_failure():
         return Finding("model", "trouble", f"built-in, and it could not be fetched. {reason} → {command} -z hello")
     return Finding(

@@ -24,6 +24,7 @@ from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import note
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.core.keys import LOCAL
+from hermes.hosting.terminal import err
 from hermes.hosting import heartbeat, lifecycle, locks, paths, processes
 from hermes.hosting.control import client as control
 from hermes.hosting.control.client import GatewayIsDownError, GatewayIsStalledError, OnEvent
@@ -82,14 +83,14 @@ class Standalone(Enum):
     CHAT = "is one too, stays open, and answers other commands meanwhile"
 
 
-def _print_recovered(text: str) -> None:
-    print(f"! {text}", file=sys.stderr)
+def _show_recovered(text: str) -> None:
+    err(f"! {text}")
 
 
 class GatewayClient:
     """``with Asker(home, Alone.GATEWAY) as asker: asker.ask("say", {...}, on_event)``. Closes what it opened."""
 
-    def __init__(self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = _print_recovered) -> None:
+    def __init__(self, home: Path, alone: Standalone, on_recovered: Callable[[str], None] = _show_recovered) -> None:
         """``on_recovered`` is given the report of a damaged file that this command has brought back."""
         self.home = home
         self._alone = alone

@@ -234,9 +234,9 @@ class Wizard:
             ask.say(wrap(f"{manifest.title} needs a package that is not installed yet ({module})."))
         if not self._flags.installs and not (ask is not None and ask.yes("Install it now?", default=True)):
             raise ConfigError(f"{missing_package(manifest, ImportError(name=module))}\n  Nothing was written.")
-        print("  Installing …", flush=True)
+        out("  Installing …", flush=True)
         install(manifest)
-        print("✓ Installed")
+        out("✓ Installed")
 
     # The account
 

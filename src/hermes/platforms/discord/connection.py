@@ -33,6 +33,11 @@ from hermes.platforms.discord.api import BorrowingClient
 from hermes.platforms.discord.cursors import Session
 from hermes.platforms.shared.http_errors import BROKEN
 
+try:  # from Python 3.14 on, discord.py asks for zstd in place of zlib
+    from compression.zstd import ZstdError  # type: ignore[import-not-found]
+except ImportError:
+    ZstdError = zlib.error
+
 log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 20.0
@@ -203,7 +208,7 @@ class Gateway:
             raise wire.farewell(closed.code) from None
         except _BrokenError:
             raise UnreachableError("The connection to Discord broke.") from None
-        except (*BROKEN, zlib.error) as error:
+        except (*BROKEN, zlib.error, ZstdError) as error:
             raise UnreachableError(f"Discord's gateway cannot be reached ({describe_failure(error)})") from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:  # a frame of the protocol's own that is none
             raise UnreachableError(f"Discord's gateway speaks another language ({describe_failure(error)})") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections import deque
 from contextlib import ExitStack
 
@@ -109,7 +110,7 @@ async def test_aiohttp_is_inside_as_reading_in_one_piece_needs_it() -> None:
         content.feed_data(piece)
     pieces, wait = inside(content)
     assert pieces == deque([b"a", b"b", b"c"])
-    assert asyncio.iscoroutinefunction(wait)
+    assert inspect.iscoroutinefunction(wait)
     assert await read_all(content) == b"abc"
     assert not pieces
 

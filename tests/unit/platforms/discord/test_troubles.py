@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import random
 import threading
 import zlib
@@ -70,14 +71,30 @@ async def test_a_new_session_asks_for_what_is_needed_and_for_nobodys_names(inbox
     assert discord.frames[0] == {"op": 1, "d": None}, "a heartbeat comes first"
 
 
+def packed(frame: bytes, compression: str) -> tuple[bytes, ...]:
+    """As Discord sends it: zlib in pieces, zstd (asked for from Python 3.14 on) in one."""
+    if compression == "zlib-stream":
+        packer = zlib.compressobj()
+        whole = packer.compress(frame) + packer.flush(zlib.Z_SYNC_FLUSH)
+        return whole[:20], whole[20:]
+    assert compression == "zstd-stream"
+    packer = importlib.import_module("compression.zstd").ZstdCompressor()
+    return (packer.compress(frame) + packer.flush(packer.FLUSH_BLOCK),)
+
+
+async def test_frame_that_cannot_be_unpacked_ends_the_connection_and_not_the_adapter(inbox: Inbox) -> None:
+    async with connected(inbox) as (discord, _, _):
+        discord.deliver_raw(b"no compression at all" + b"\x00\x00\xff\xff")
+        with pytest.raises(UnreachableError):
+            await inbox.until(1)
+
+
 async def test_what_is_heard_through_compression_is_the_same(inbox: Inbox) -> None:
     async with connected(inbox) as (discord, _, _):
-        packer = zlib.compressobj()
         message = discord._live(discord._message("900000007", {"id": "7", "username": "ana"}, "squeezed"))
         frame = orjson.dumps({"op": 0, "t": "MESSAGE_CREATE", "s": 99, "d": message})
-        packed = packer.compress(frame) + packer.flush(zlib.Z_SYNC_FLUSH)
-        discord.deliver_raw(packed[:20])
-        discord.deliver_raw(packed[20:])
+        for piece in packed(frame, discord.compression):
+            discord.deliver_raw(piece)
         assert (await inbox.message()).text == "squeezed"
 
 
