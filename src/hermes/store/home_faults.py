@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
+from hermes.store.home import marker
 
 PROBE_BYTES = 64 * 1024
 LOCK_SECONDS = 0.5
@@ -31,7 +32,7 @@ _ONLY_READ = frozenset({".env", "config.yaml", "gateway.json", "SOUL.md"})
 
 _NAMES = re.compile(
     r"\.env|config\.yaml|gateway\.json|SOUL\.md|\.hermes-home|mirror\.jsonl|\w+\.key|\w+\.db(-wal|-shm|\.head)?"
-    r"|logs|run|sessions|backups|models|spool|skills|workspaces"
+    r"|logs|run|sessions|backups|models|spool|skills|workspaces|checkpoints|outputs|whatsapp|history"
 )
 """What is ours directly in a home; whatever else a person keeps there is theirs."""
 
@@ -53,8 +54,8 @@ def find_faults(home: Path, *, looks_at_lock: bool = True) -> list[Fault]:
     ``looks_at_lock``: name a process that holds on to ``state.db``. Not for whoever asks beside a gateway, which holds
     it now and then.
     """
-    if not home.exists():
-        return []
+    if marker(home) is None:
+        return []  # not there yet, or another program's: nothing is written there, not even for a moment
     faults = access_faults(home)
     if looks_at_lock and (lock := lasting_lock(home / "state.db")) is not None:
         faults.append(lock)
