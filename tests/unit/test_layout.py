@@ -33,7 +33,8 @@ def modules() -> dict[str, ast.Module]:
 
 def imports_of(name: str) -> set[str]:
     """What a module imports of ours, inside functions and for type checking too."""
-    known, found = modules(), set()
+    known = modules()
+    found: set[str] = set()
     for node in ast.walk(known[name]):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)

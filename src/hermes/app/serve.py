@@ -227,11 +227,6 @@ async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Sec
     return lambda: gateway.config.api.key or kept
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait({task})
-
-
 def _describe(gateway: Gateway) -> tuple[str, int]:
     running = gateway.lanes.running()
     return (f"turn {running[0][1]}" if running else "", len(running))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import queue
 import socket
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -24,10 +23,10 @@ from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import note
 from hermes.core.errors import ForeignHomeError, GatewayError
 from hermes.core.keys import LOCAL
-from hermes.hosting.terminal import err
 from hermes.hosting import heartbeat, lifecycle, locks, paths, processes
 from hermes.hosting.control import client as control
 from hermes.hosting.control.client import GatewayIsDownError, GatewayIsStalledError, OnEvent
+from hermes.hosting.terminal import err
 
 if TYPE_CHECKING:
     import asyncio
