@@ -95,7 +95,7 @@ class Newcomer:
             capture_output=True,
             text=True,
             check=False,
-            timeout=28,
+            timeout=100,
         )
 
     @contextmanager

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(300)  # each makes an environment with pip: seconds, and minutes on a busy machine
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -70,7 +71,7 @@ class Clone:
 
     def run(self, **environ: str) -> tuple[int, str, str]:
         process = self.start(**environ)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=200)
         return process.returncode, out, err
 
     def installed(self) -> str:
@@ -91,7 +92,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     clone = Clone(tmp_path_factory.mktemp("fresh"))
     clone.publish("1.0")
     both = [clone.start(), clone.start()]
-    said = [process.communicate(timeout=28) for process in both]
+    said = [process.communicate(timeout=200) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     assert all(out.startswith("hermes ") for out, _ in said)
     assert sorted("Installing once: 1 packages" in err for _, err in said) == [False, True], said
@@ -209,7 +210,7 @@ def test_tests_run_on_the_python_that_is_named_in_an_environment_of_its_own(tmp_
     (tools / f"python{version}").symlink_to(sys.executable)
     command = [str(bare.root / "scripts" / "test"), "--python", version, "tests/unit"]
     environ = {**bare.environ, "PATH": f"{tools}:/usr/bin:/bin", "HERMES_PYTHON": "/no/such/python"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=200)
     assert "No module named pytest" in done.stderr  # its environment has the one package that is pinned here
     assert next((bare.root / f".venv-{version}" / "lib").glob(f"python{version}/site-packages/tinything.py")).is_file()
     assert not (bare.root / ".venv").exists()

@@ -76,6 +76,7 @@ async def test_there_may_be_nothing_to_ask_again_and_what_runs_is_not_disturbed(
         assert (await ask(telegram, "/retry")).startswith("I'm still at work here.")
         model.release()
         await turn_is(gateway, "done")
+        await telegram.wait_for(lambda: telegram.sent[-1].text.endswith("slow"), SECONDS)  # else it answers "/undo"
         await ask(telegram, "/undo")
         assert (await ask(telegram, "/retry")).startswith("There is nothing here to ask again.")
 
