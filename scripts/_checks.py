@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,7 @@ SUITES = {"fast": [UNIT], "all": [BESIDE, ALONE], "second": [SECOND]}
 class Told:
     """What the last lines tell beside the verdict."""
 
-    skips: list[str] = field(default_factory=list)
+    skips: Counter[str] = field(default_factory=Counter)  # by their reason
     second_tries: list[str] = field(default_factory=list)
 
 
@@ -71,11 +72,12 @@ def main(which: str) -> int:
     for suite in SUITES[which]:
         if not run_suite(suite, told):
             failed.append(suite.name)
-    tell("Skipped", told.skips)
+    tell("Skipped", told.skips.total(), [f"{count:>4}  {reason}" for reason, count in told.skips.most_common()])
     if told.second_tries:
-        tell("Failed at first and tried again alone (each is worth a look)", told.second_tries)
+        again = "Failed at first and tried again alone (each is worth a look)"
+        tell(again, len(told.second_tries), told.second_tries)
     verdict = f"✗ Failed: {', '.join(failed)}" if failed else "✓ All green"
-    print(f"{verdict} on Python {version} in {time.monotonic() - started:.0f} s, {len(told.skips)} skipped.")
+    print(f"{verdict} on Python {version} in {time.monotonic() - started:.0f} s, {told.skips.total()} skipped.")
     return 1 if failed else 0
 
 
@@ -103,7 +105,7 @@ def run_suite(suite: Suite, told: Told) -> bool:
         print(f"\n— {suite.name}", flush=True)
         code = run_pytest(*suite.options, *memory, *PLAIN_TRACES, f"--junitxml={report}", *folders)
         if report.exists():
-            told.skips += read_reasons(report, "skipped")
+            told.skips.update(reason for _, reason in read_outcomes(report, "skipped"))
         if code == FAILED_TESTS and (unlucky := read_failures(report)):
             print(f"\n— {suite.name}: those that failed, alone", flush=True)
             told.second_tries += unlucky
@@ -117,14 +119,15 @@ def run_pytest(*arguments: str) -> int:
 
 def read_failures(report: Path) -> Sequence[str]:
     """What failed, if it is so little that it may be the machine's fault; else nothing."""
-    found = [*read_reasons(report, "failure"), *read_reasons(report, "error")]
-    return found if len(found) <= MOST_TRIED_AGAIN else []
+    outcomes = [*read_outcomes(report, "failure"), *read_outcomes(report, "error")]
+    return [f"{test}: {reason}" for test, reason in outcomes] if len(outcomes) <= MOST_TRIED_AGAIN else []
 
 
-def read_reasons(report: Path, outcome: str) -> Sequence[str]:
+def read_outcomes(report: Path, outcome: str) -> Sequence[tuple[str, str]]:
+    """The tests that ended so, each with the first line of its reason."""
     cases = ET.parse(report).iter("testcase")  # noqa: S314 - written by our own pytest a moment ago
     return [
-        f"{case.get('classname')}::{case.get('name')}: {first_line(reason.get('message'))}"
+        (f"{case.get('classname')}::{case.get('name')}", first_line(reason.get("message")))
         for case in cases
         for reason in case.findall(outcome)
     ]
@@ -134,8 +137,8 @@ def first_line(message: str | None) -> str:
     return (message or "").partition("\n")[0]
 
 
-def tell(title: str, lines: Sequence[str]) -> None:
-    print(f"\n{title}: {len(lines)}")
+def tell(title: str, count: int, lines: Sequence[str]) -> None:
+    print(f"\n{title}: {count}")
     for line in lines:
         print(f"  {line}")
 

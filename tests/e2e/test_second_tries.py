@@ -48,3 +48,14 @@ def test_a_few_that_failed_are_tried_again_alone_and_told(tmp_path: Path, text: 
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
     )
     assert run.stdout.splitlines()[-1] == verdict, run.stdout + run.stderr
+
+
+def test_skips_are_counted_by_their_reason_in_the_last_lines(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    skips = "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_it(n):\n    pytest.skip('no git here')\n"
+    (tmp_path / "test_these.py").write_text(skips)
+    script = RUN.format(scripts=str(ROOT / "scripts"), folder=str(tmp_path)) + "print(dict(told.skips))\n"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert run.stdout.splitlines()[-1] == "{'no git here': 3}", run.stdout + run.stderr
