@@ -14,15 +14,17 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hermes.core.errors import ForeignHomeError, StoreIsDownError
-from hermes.store import inbox, migrations
+from hermes.store import inbox, migrations, page_map
 from hermes.store.db import StoreLimits, Tx
 from hermes.store.open import open_database
 from hermes.store.page_map import SUFFIX
 from hermes.store.sqlite import backup
+from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.file import beside
 from tests.unit.store.conftest import Store, count, fill, put
 
@@ -679,3 +681,50 @@ async def test_a_file_of_the_first_release_that_lost_an_index_is_brought_up_to_d
     now = await open_database(path)
     assert await now.read(inbox.waiting_count) == 0
     await now.close()
+
+
+async def test_a_file_that_was_only_touched_is_not_checked_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.plant(100)
+    async with store.open() as database:
+        await database.write(put, "a")
+        looked = watch_checks(monkeypatch)
+        for number in range(20):
+            os.utime(store.path, (number, number))
+            await database.write(put, f"b{number}")
+        assert await database.read(count) == 121
+    assert looked == ["compared"]
+
+
+async def test_a_file_damaged_after_it_was_touched_is_noticed_a_little_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.plant(100)
+    async with store.open() as database:
+        os.utime(store.path, (1, 1))
+        await database.write(put, "a")
+        overwrite(store.path, store.path.read_bytes().index(b"50 xxx"), b"4")
+        await database.write(put, "b")
+        assert store.told("damage") == []
+        monkeypatch.setattr("hermes.store.sqlite.connection.TOUCHED_SECONDS", 0.0)
+        await database.write(put, "c")
+        assert len(store.told("damage")) == 1
+        assert await database.read(count) == 103
+
+
+def watch_checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to all of a file from now on."""
+    looked: list[str] = []
+    compare, check = page_map.compare, sqlite_file.check
+
+    def compared(*args: Any) -> Any:
+        looked.append("compared")
+        return compare(*args)
+
+    def checked(connection: sqlite3.Connection, *, whole: bool) -> None:
+        if whole:
+            looked.append("checked")
+        check(connection, whole=whole)
+
+    monkeypatch.setattr(page_map, "compare", compared)
+    monkeypatch.setattr(sqlite_file, "check", checked)
+    return looked

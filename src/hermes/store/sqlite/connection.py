@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +25,10 @@ CHECKPOINT_COMMITS = 100
 CHECKPOINT_ROWS = 2000
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 """The write-ahead log is copied into the database after so many commits or changed rows, or when it grew by so much."""
+
+TOUCHED = "another program wrote into it"
+TOUCHED_SECONDS = 60.0
+"""A file whose time was changed and nothing else is not compared again for so long, however often that happens."""
 
 COMPARED_BYTES = 32 * 1024 * 1024
 """Files up to this size are compared with the checksums of their pages at every start: 1 ms for each MB."""
@@ -74,6 +79,8 @@ class SqliteConnection:
         self.name = location.path.name
         self.sidecar = SidecarWriter(location.path.parent)
         self._pages = PageMapFile(location.path)
+        self._touched_at = -TOUCHED_SECONDS
+        self._is_touched = False
         self._commits = 0
         self._changes = 0
         self._wal_bytes = 0
@@ -86,9 +93,10 @@ class SqliteConnection:
 
     # Opening
 
-    def open(self, *, check_whole: bool = False, rescued: Path | None = None) -> bool:
+    def open(self, *, check_whole: bool = False, rescued: Path | None = None, is_only_touched: bool = False) -> bool:
         """Open the file, recovering it first if it must be. No connection of ours may be open.
 
+        ``is_only_touched``: only its time has changed, so that it is sound if its pages are as they were written.
         Returns whether it was sound.
         """
         is_sound = True
@@ -101,8 +109,11 @@ class SqliteConnection:
             if not self.path.exists() and self.location.head.exists():
                 raise DamagedError("the file is gone")
             sqlite_file.prepare(self.location)
-            is_checked = check_whole or not self.is_large()
-            self._connect_anyhow(self._compare(check_whole=check_whole), check_whole=is_checked)
+            compared = self._compare(check_whole=check_whole and not is_only_touched)
+            is_as_left = is_only_touched and compared.known is not None and not compared.differences
+            self._touched_at = time.monotonic() if is_as_left else -TOUCHED_SECONDS
+            is_checked = (check_whole or not self.is_large()) and not is_as_left
+            self._connect_anyhow(compared, check_whole=is_checked)
         except (DamagedError, sqlite3.DatabaseError) as error:
             if not sqlite_file.is_damage(error):
                 raise
@@ -336,15 +347,20 @@ class SqliteConnection:
         found = sqlite_file.look(self.path)
         if found.identity != self.identity:
             return "the file is another one"
-        return "another program wrote into it" if self.has_wal and found.content != self._content else ""
+        if not self.has_wal or (found.content == self._content and not self._is_touched):
+            return ""
+        if time.monotonic() - self._touched_at >= TOUCHED_SECONDS or _size(found.content) != _size(self._content):
+            return TOUCHED
+        self._is_touched, self._content = True, found.content
+        return ""
 
-    def heal(self) -> None:
+    def heal(self, *, is_only_touched: bool = False) -> None:
         """Close every handle and open the file again, whatever it is now; recover it if it is not sound."""
         with contextlib.ExitStack() as stack:
             for reader in self.readers:
                 stack.enter_context(reader.lock)
             is_same = self.identity is None or self.is_same()
-            was_touched = is_same and self.connection is not None and self.was_touched()
+            was_touched = is_same and self.connection is not None and (self._is_touched or self.was_touched())
             if not is_same and self.connection is not None:
                 self._rescued = self._rescue()
             self.close()
@@ -355,7 +371,10 @@ class SqliteConnection:
                 self._rescued.replace(self.path)
                 self._rescued, is_same = None, True
                 self._tell(Trouble("replaced", f"{self.name} was deleted while in use. I have put it back, whole."))
-            is_sound = self.open(check_whole=True, rescued=self._rescued)
+            self._is_touched = False
+            is_sound = self.open(
+                check_whole=True, rescued=self._rescued, is_only_touched=is_only_touched and was_touched
+            )
             if is_sound and (self._rescued is not None or not is_same):
                 self._go_on_in_new_file()
             elif is_sound and was_touched:
@@ -419,3 +438,7 @@ class SqliteConnection:
             self._pages.close()
         except OSError as error:
             log.warning("Page map not closed", extra={"path": str(self._pages.path), "reason": str(error)})
+
+
+def _size(content: tuple[int, int] | None) -> int:
+    return content[0] if content else 0

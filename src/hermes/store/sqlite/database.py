@@ -17,7 +17,7 @@ from hermes.core.failures import sentence
 from hermes.store import home_faults, migrate
 from hermes.store.db import SQLITE, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 from hermes.store.sqlite import file as sqlite_file
-from hermes.store.sqlite.connection import ReaderConnection, SqliteConnection
+from hermes.store.sqlite.connection import TOUCHED, ReaderConnection, SqliteConnection
 from hermes.store.sqlite.file import Location, error_code
 
 KEEP_AFTER_SECONDS = 0.5
@@ -313,7 +313,7 @@ class SqliteDatabase(Database):
         """Have the file opened anew, recovered if need be; raises StoreIsDownError when that takes too long."""
         if not self._down:
             log.warning("Opening the store again", extra={"path": str(self._file.path), "reason": reason})
-        self._healing = _Healing(self._file)
+        self._healing = _Healing(self._file, is_only_touched=reason == TOUCHED)
         self._await_healing(self._limits.heal_wait_seconds)
 
     def _await_healing(self, seconds: float) -> None:
@@ -325,6 +325,9 @@ class SqliteDatabase(Database):
         self._healing = None
         if healing.error is not None:
             raise healing.error
+        if healing.is_only_touched and self._file.is_large():
+            with contextlib.suppress(RuntimeError):  # the loop is closed: there is nothing left to check
+                self._loop.call_soon_threadsafe(self._loop.call_later, CHECK_AFTER_SECONDS, self._check_soon, None)
 
     def _answer_heal(self, asked: _Heal) -> None:
         try:
@@ -430,15 +433,16 @@ class SqliteDatabase(Database):
 class _Healing:
     """A recovery under way in a thread of its own, so that the writer can say how long it will wait."""
 
-    def __init__(self, file: SqliteConnection) -> None:
+    def __init__(self, file: SqliteConnection, *, is_only_touched: bool) -> None:
         self.error: GatewayError | sqlite3.Error | OSError | None = None
         self._file = file
+        self.is_only_touched = is_only_touched
         self._thread = threading.Thread(target=self._run, name="store-recovery", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._file.heal()
+            self._file.heal(is_only_touched=self.is_only_touched)
         except (GatewayError, sqlite3.Error, OSError) as error:
             self.error = error
         except Exception as error:
