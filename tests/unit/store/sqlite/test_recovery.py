@@ -17,7 +17,7 @@ from hermes.store.losses import Loss, Report
 from hermes.store.open import open_database
 from hermes.store.page_map import SUFFIX
 from tests.unit.store.conftest import Store, count, fill, put
-from tests.unit.store.test_sqlite_faults import PAGE, overwrite
+from tests.unit.store.test_sqlite_faults import PAGE, overwrite, watch_checks
 
 PEOPLE = 200
 
@@ -233,3 +233,28 @@ async def test_a_checkpoint_keeps_the_map_of_pages_current(store: Store) -> None
     async with store.open() as database:
         assert await database.read(count) == 3250
     assert store.troubles == []
+
+
+async def test_a_map_left_by_a_store_that_was_deleted_is_not_that_of_the_next(home: Home) -> None:
+    for entry in home.folder.iterdir():
+        if entry.is_file() and not entry.name.endswith(SUFFIX):
+            entry.unlink()
+    database = await home.open()
+    await database.write(live)
+    await database.close()
+    assert len((await home.everything())["people"]) == PEOPLE
+    assert home.told == []
+
+
+async def test_a_large_file_is_compared_only_if_it_changed_since_it_was_closed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.store.sqlite.connection.COMPARED_BYTES", 0)
+    looked = watch_checks(monkeypatch)
+    before = await home.everything()
+    assert "compared" not in looked
+    overwrite(home.path, place_of(home.path, b"hello there"), b"j")
+    after = await home.everything()
+    assert "compared" in looked
+    assert set(after["inbox"]) < set(before["inbox"])
+    assert home.told[-1].kind == "damage"
