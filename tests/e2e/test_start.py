@@ -20,10 +20,10 @@ UNTIL_THE_DOORS_ARE_OPEN = """
 import asyncio, json, sys
 from pathlib import Path
 import hermes.app.serve
-from hermes.app.lifespan import Setting, open_gateway
+from hermes.app.lifespan import GatewayOptions, open_gateway
 
 async def main(folder):
-    async with open_gateway(Setting(folder / "home", {}, folder, doors_first=True)):
+    async with open_gateway(GatewayOptions(folder / "home", {}, folder, doors_first=True)):
         print(json.dumps(sorted(sys.modules)))
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -50,7 +50,9 @@ CLASSES_FOR_OTHERS = {
     "core/dataclasses.py": "a docstring",
     "hosting/control/server.py": "a field of the answer, by which the client raises the same error",
     "servers/api/content.py": "the type of a JSON value",
-    "services/inbound/intake.py": "kept with the raw event, for whoever mends the adapter",
+    "agent/models/embedded/child.py": "an error without a text; the gateway puts it into a sentence",
+    "services/inbound/actions.py": "kept for hermes trace; the chat gets a sentence",
+    "services/inbound/judge.py": "kept with the raw event, for whoever mends the adapter",
     "services/turns/runner.py": "kept for hermes trace; the API and the chat show a sentence",
 }
 """Where the name of a class goes into a text that is not for people."""

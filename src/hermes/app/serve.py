@@ -76,7 +76,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         if options.safe_reason:
             patience = max(0.0, _resume_at(options) - time.time())
             asyncio.get_running_loop().call_later(patience, _resume, gateway, options)
-        reloading = asyncio.create_task(_reload_when_asked(gateway, options), name="reload")
+        reloading = asyncio.create_task(_reload_on_request(gateway, options), name="reload")
         stack.callback(reloading.cancel)
         code = await options.stop.wait()
         await say_goodbye(gateway)
@@ -99,7 +99,7 @@ def _resume(gateway: Gateway, options: WorkerOptions) -> None:
     log.info("Platforms resumed", extra={"after_seconds": PAUSED_SECONDS})
 
 
-async def _reload_when_asked(gateway: Gateway, options: WorkerOptions) -> None:
+async def _reload_on_request(gateway: Gateway, options: WorkerOptions) -> None:
     """A hang-up signal reads the configuration again, as it does with other servers."""
     while await options.reload.wait():
         options.reload.clear()
@@ -216,7 +216,7 @@ async def _faults(home: Path, log_trouble: Callable[[], str]) -> list[str]:
         async with asyncio.timeout(FAULTS_SECONDS):
             return await asyncio.to_thread(look)
     except TimeoutError:
-        where = home_faults.shown(home)
+        where = home_faults.display_path(home)
         return [f"The disk of {where} has not answered for {FAULTS_SECONDS:.0f} s → look at what it does: dmesg"]
 
 

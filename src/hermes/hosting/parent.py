@@ -304,11 +304,11 @@ def _take(path: str, wait_seconds: float) -> locks.Lock | None:
 def _is_stopping(home: str) -> bool:
     """Whether the gateway that holds the lock is about to end, or has just ended."""
 
-    def is_told() -> bool:
+    def is_signalled() -> bool:
         holder, seen = locks.holder(paths.parent_lock(home)), heartbeat.read(paths.heartbeat(home))
         return holder is None or holder.is_stopping or (seen is not None and seen.doing == heartbeat.STOPPING)
 
-    return processes.wait_until(is_told, NOTICE_SECONDS)
+    return processes.wait_until(is_signalled, NOTICE_SECONDS)
 
 
 def _leave_group(settings: Settings) -> None:

@@ -95,7 +95,7 @@ def write_probe(folder: Path) -> None:
 
 def fault_of_disk(error: OSError, folder: Path) -> Fault | None:
     """Say what an error tells of the disk below a folder; None when it is about something else."""
-    where = shown(folder)
+    where = display_path(folder)
     match error.errno:
         case errno.ENOSPC:
             return disk_is_full(folder)
@@ -110,7 +110,7 @@ def fault_of_disk(error: OSError, folder: Path) -> Fault | None:
 
 
 def disk_is_full(folder: Path, consequence: str = "") -> Fault:
-    text = f"The disk of {shown(folder)} is full{consequence}"
+    text = f"The disk of {display_path(folder)} is full{consequence}"
     if _has_room(folder):
         return Fault(f"{text} (it has room and takes no more files)", "delete some files; nothing else is needed")
     return Fault(text, "free some space; nothing else is needed")
@@ -142,7 +142,7 @@ def access_faults(home: Path) -> list[Fault]:
     ours = [fault for path in refused if path not in foreign and (fault := access_fault(path)) is not None]
     if not foreign:
         return ours
-    names = ", ".join(shown(path) for path in foreign[:_SEVERAL])
+    names = ", ".join(display_path(path) for path in foreign[:_SEVERAL])
     more = f" and {len(foreign) - _SEVERAL} more" if len(foreign) > _SEVERAL else ""
     verb = "belongs" if len(foreign) == 1 else "belong"
     text = f"{names}{more} {verb} to {_user(_owner(foreign[0]))} and cannot be used by {_user(os.geteuid())}"
@@ -156,13 +156,15 @@ def access_fault(path: Path) -> Fault | None:
     if not os.path.lexists(path) or _is_usable(path):
         return None
     if _owner(path) != os.geteuid():
-        text = f"{shown(path)} belongs to {_user(_owner(path))} and cannot be used by {_user(os.geteuid())}"
+        text = f"{display_path(path)} belongs to {_user(_owner(path))} and cannot be used by {_user(os.geteuid())}"
         return Fault(text, f"sudo chown {'-R ' if path.is_dir() else ''}{_user(os.geteuid())} {typed(path)}")
     mode = stat.S_IMODE(path.stat().st_mode)
     if path.is_dir():
-        return Fault(f"{shown(path)} cannot be entered or written (its mode is {mode:03o})", f"chmod 700 {typed(path)}")
+        return Fault(
+            f"{display_path(path)} cannot be entered or written (its mode is {mode:03o})", f"chmod 700 {typed(path)}"
+        )
     what = "read" if path.name in _ONLY_READ else "read and written"
-    return Fault(f"{shown(path)} cannot be {what} (its mode is {mode:03o})", f"chmod 600 {typed(path)}")
+    return Fault(f"{display_path(path)} cannot be {what} (its mode is {mode:03o})", f"chmod 600 {typed(path)}")
 
 
 def fault_behind(error: OSError, home: Path) -> Fault | None:
@@ -291,7 +293,7 @@ def _process_name(pid: int) -> str:
 # Paths
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """``~/.hermes/state.db`` rather than the whole path."""
     above = os.path.expanduser("~")
     text = str(path)
@@ -300,5 +302,5 @@ def shown(path: Path) -> str:
 
 def typed(path: Path) -> str:
     """A path as a shell takes it: short where that needs no quotes, since a quoted ~ is no home."""
-    short = shown(path)
+    short = display_path(path)
     return short if shlex.quote(short.removeprefix("~")) == short.removeprefix("~") else shlex.quote(str(path))

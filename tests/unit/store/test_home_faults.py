@@ -51,7 +51,7 @@ def test_a_home_that_is_not_there_yet_has_no_fault(tmp_path: Path) -> None:
 )
 def test_what_the_disk_refuses_is_named_with_its_cure(home: Path, number: int, words: str) -> None:
     fault = home_faults.fault_of_disk(OSError(number, os.strerror(number)), home)
-    assert str(fault).startswith(f"The disk of {home_faults.shown(home)} {words}")
+    assert str(fault).startswith(f"The disk of {home_faults.display_path(home)} {words}")
 
 
 def test_an_error_that_is_no_fault_of_the_disk_stays_what_it_is(home: Path) -> None:

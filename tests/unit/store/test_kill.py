@@ -13,7 +13,7 @@ from tests.unit.store.conftest import Store, count
 
 WRITER = """
 import asyncio, sys
-from hermes.store.db import open_database
+from hermes.store.open import open_database
 
 def put(tx, key):
     tx.run("INSERT INTO notes (key, text) VALUES (:key, '')", key=key)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from hermes.core.errors import RejectedError
+from hermes.core.failures import sentence
 from hermes.core.messages import Attachment
 from hermes.platforms.shared.files import CHUNK_BYTES, opened, save
 
@@ -46,7 +47,7 @@ def _opened(found: Path, name: str, within: Path) -> IO[bytes]:
     except FileNotFoundError:
         raise RejectedError(f"{name} was fetched, and is gone again.") from None
     except (OSError, RuntimeError) as error:  # before Python 3.13 a loop of links is a RuntimeError
-        raise RejectedError(f"{name} was fetched, and cannot be read: {error}.") from None
+        raise RejectedError(f"{name} was fetched, and cannot be read: {sentence(str(error))}") from None
     raise RejectedError(f"{name} lies where the bridge has no business, so it was not taken.")
 
 

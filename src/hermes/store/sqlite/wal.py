@@ -35,7 +35,7 @@ class _Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class WalIndex:
     """How many frames were committed to the log with these salts, and how many of them are in the database."""
 
     frames: int = 0
@@ -172,18 +172,18 @@ def lost_frames(database: Path, *, salts: bytes, frames: int) -> bool:
     return any(number not in sound for number in range(first + 1, last + 1))
 
 
-def index_of(database: Path) -> Index:
+def index_of(database: Path) -> WalIndex:
     """What the shared-memory index of the log says, left by a process that was killed."""
     try:
         head = database.with_name(database.name + "-shm").read_bytes()[:136]
     except OSError:
-        return Index()
+        return WalIndex()
     if len(head) < 136 or head[:48] != head[48:96] or not head[12]:
-        return Index()
+        return WalIndex()
     order = "<" if sys.byteorder == "little" else ">"
     (frames,) = struct.unpack_from(f"{order}I", head, 16)
     (copied,) = struct.unpack_from(f"{order}I", head, 96)
-    return Index(frames, min(copied, frames), head[32:40])
+    return WalIndex(frames, min(copied, frames), head[32:40])
 
 
 def _readable_frames(database: Path, log: Path) -> int:
