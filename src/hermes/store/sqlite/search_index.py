@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
+from hermes.core.failures import sentence
 from hermes.store.sqlite.file import APPLICATION_ID, DOWN, error_code, is_damage
 
 FILE = "search.db"
@@ -61,7 +62,7 @@ def open_index(folder: Path) -> sqlite3.Connection:
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             raise GatewayError(f"{FILE} is locked by another process. Nothing is searched until it ends.") from error
         if code in DOWN and not is_damage(error):
-            raise GatewayError(f"{FILE} cannot be used: {error}.") from error
+            raise GatewayError(f"{FILE} cannot be used: {sentence(str(error))}") from error
         _remove(path)
         return _opened(path)
 

@@ -235,7 +235,7 @@ ITS_ADAPTER = """
 import slow_pager
 slow_pager.begun.set()
 slow_pager.gate.wait(100)
-from tests.unit.services.test_supervisor import Brief as Pager
+from tests.unit.services.adapters.test_supervisor import Brief as Pager
 """
 
 
