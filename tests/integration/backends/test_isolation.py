@@ -15,6 +15,7 @@ import pytest
 from hermes.agent.backends import bubblewrap, landlock
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
+from tests.fakes.programs import needs
 from tests.integration.backends.conftest import SECRET, House, patience, processes_of, running, until_running
 
 SANDBOXES = ("bubblewrap", "landlock")
@@ -51,6 +52,7 @@ async def test_there_is_a_place_for_temporary_files(sandbox: House) -> None:
     assert "ok" in await sandbox.sh(ana, 'f=$(mktemp) && echo ok > "$f" && cat "$f"; sort <(echo a)')
 
 
+@needs("python3")
 async def test_code_runs_in_the_sandbox_too(sandbox: House) -> None:
     closed = str(sandbox.home / ".env")
     code = f"print(open('x', 'w').write('ab'))\ntry:\n    open({closed!r})\nexcept OSError:\n    print('no')"
@@ -161,6 +163,7 @@ attempt("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\\0{abstract}
 """
 
 
+@needs("python3")
 async def test_there_is_no_network_unless_the_owner_grants_it(sandbox: House, tmp_path: Path) -> None:
     ana = sandbox.person()
     abstract = f"hermes-test-{os.getpid()}"

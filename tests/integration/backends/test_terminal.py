@@ -9,6 +9,7 @@ import pytest
 
 from hermes.core.errors import ToolError
 from hermes.core.people import PersonRole
+from tests.fakes.programs import needs
 from tests.integration.backends.conftest import House, patience, processes_of, running, until_running
 
 OWNER = PersonRole.OWNER
@@ -153,6 +154,7 @@ async def test_what_cannot_run_is_told(house: House, arguments: dict[str, object
         await house.call(house.person(role=OWNER), "terminal", **arguments)
 
 
+@needs("python3")
 async def test_code_runs_where_commands_run(house: House) -> None:
     ana = house.person(role=OWNER)
     output = await house.call(ana, "execute_code", code="import os\nprint(os.getcwd())\nprint('ü' * 3)")
@@ -161,6 +163,7 @@ async def test_code_runs_where_commands_run(house: House) -> None:
         await house.call(ana, "execute_code", code="")
 
 
+@needs("python3")
 async def test_code_and_commands_see_the_same_scrubbed_environment(house: House) -> None:
     house.environ |= {
         "OPENAI_API_KEY": "sk-abcdef",
