@@ -203,18 +203,19 @@ class SqliteConnection:
         self.note_content()
 
     def _tell_of_recovery(self, connection: sqlite3.Connection) -> None:
-        """Tell of a recovery that has just ended, or that a kill had interrupted at its last step; once."""
+        """Tell of a recovery that has just ended, or that a kill had interrupted at its last step."""
         if connection.execute("SELECT 1 FROM meta WHERE key = 'recovered'").fetchone() is None:
             return
         from hermes.store import losses  # only where there was damage
         from hermes.store.sqlite import recovery
 
-        report = recovery.take_report(connection, self.path)
+        report = recovery.untold_report(connection, self.path)
         try:
             losses.append(self.path.parent, report)
         except OSError as error:
             log.warning("Recovery not noted", extra={"path": str(self.path), "reason": str(error)})
         self._tell(Trouble("damage", str(report)))
+        recovery.forget_report(connection)
 
     def _judge(self, compared: _Compared) -> None:
         """Decide about pages that are not as we left them, in a file that SQLite finds sound."""

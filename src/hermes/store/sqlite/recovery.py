@@ -114,13 +114,17 @@ def rebuild(
     adopt(path, now)
 
 
-def take_report(connection: sqlite3.Connection, path: Path) -> Report:
-    """The report of a recovered file that nobody was told of yet. It is there once."""
-    (text,) = connection.execute("DELETE FROM meta WHERE key = ? RETURNING value", [_PENDING]).fetchone()
+def untold_report(connection: sqlite3.Connection, path: Path) -> Report:
+    """The report of a recovered file that nobody was told of yet."""
+    (text,) = connection.execute("SELECT value FROM meta WHERE key = ?", [_PENDING]).fetchone()
     report = from_json(text)
     kept = [entry for entry in path.parent.glob(f"{path.name}.corrupt.*") if not entry.name.endswith(SUFFIXES[1:])]
     report.kept_as = max((entry.name for entry in kept), default="")
     return report
+
+
+def forget_report(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM meta WHERE key = ?", [_PENDING])
 
 
 def adopt(path: Path, now: float) -> Path:
@@ -198,14 +202,14 @@ def _salvage_known(
     noted = {row[0]: row[1] for table in file.tables if table.name == "meta" for row in file.rows(table)}
     apply_migrations(target, _steps_of(noted.get("version"), columns, steps), name)
     for table in file.tables:
-        wanted = schema_repair.columns(target, table.name)
+        wanted = {column.name for column in schema_repair.columns(target, table.name)}
         if not wanted or table.name == "meta":
             continue
-        rows = file.rows(table)
         # Rows of an older schema have fewer values: the columns that were added since have their defaults.
-        for count, some in groupby(rows, key=len):
-            names = [column.name for column in table.columns[:count]]
-            _insert(target, table.name, names, some)
+        for count, some in groupby(file.rows(table), key=len):
+            places = [place for place, column in enumerate(table.columns[:count]) if column.name in wanted]
+            names = [table.columns[place].name for place in places]
+            _insert(target, table.name, names, ([row[place] for place in places] for row in some))
         found.tables[table.name] = _Expected(
             table.read + table.lost, table.is_exact and not file.lost_changes, table.gaps
         )

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store import losses, migrations
+from hermes.store import losses, migrate, migrations
 from hermes.store.db import Database, Trouble, Tx
 from hermes.store.ids import new_id
 from hermes.store.losses import Loss, Report
 from hermes.store.open import open_database
 from hermes.store.page_map import SUFFIX
+from hermes.store.sqlite import recovery
 from tests.unit.store.conftest import Store, count, fill, put
 from tests.unit.store.test_sqlite_faults import PAGE, overwrite, watch_checks
 
@@ -258,3 +259,25 @@ async def test_a_large_file_is_compared_only_if_it_changed_since_it_was_closed(
     assert "compared" in looked
     assert set(after["inbox"]) < set(before["inbox"])
     assert home.told[-1].kind == "damage"
+
+
+async def test_a_column_that_another_program_added_does_not_stop_a_recovery(home: Home) -> None:
+    with contextlib.closing(sqlite3.connect(home.path)) as file, file:
+        file.execute("ALTER TABLE people ADD COLUMN shoe_size TEXT")
+    before = await home.everything()
+    overwrite(home.path, (home.root_of("cursors") - 1) * PAGE, b"\xa5" * PAGE)
+    after = await home.everything()
+    assert home.told[-1].kind == "damage"
+    assert [row[:5] for row in after["people"]] == [row[:5] for row in before["people"]]
+
+
+async def test_a_recovery_that_was_killed_at_its_last_step_is_told_at_the_next_start(home: Home) -> None:
+    overwrite(home.path, place_of(home.path, b"hello there"), b"j")
+    recovery.rebuild(home.path, migrate.load("hermes.store.migrations"), 1_780_000_000.0, reason="why")
+    home.path.rename(home.path.with_name("state.db.rebuilt"))
+    await home.everything()
+    assert [trouble.text.partition(";")[0] for trouble in home.told if trouble.kind == "damage"] == [
+        f"state.db was damaged (why). Recovered {home.report.rows} of {2 * PEOPLE} rows"
+    ]
+    await home.everything()
+    assert len(losses.read(home.folder)) == 1
