@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, InboundMessage, OutboundMessage, Role
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store import codec, inbox, outbox, people
 from hermes.store.db import Tx
 from hermes.store.home import make_home

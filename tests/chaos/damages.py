@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import StoreIsDownError
-from hermes.store import losses, row_shapes
 from hermes.store.db import Database, StoreLimits, Trouble, Tx
-from hermes.store.losses import LAST_CHANGES, Report
 from hermes.store.open import open_database
-from hermes.store.page_map import SUFFIX
-from hermes.store.sqlite import mirror
+from hermes.store.sqlite import losses, mirror, row_shapes
+from hermes.store.sqlite.losses import LAST_CHANGES, Report
 from hermes.store.sqlite.mirror import MIRRORED
+from hermes.store.sqlite.page_map import SUFFIX
 from tests.chaos.telling import Options, Row, Told
 
 PAGE = 4096

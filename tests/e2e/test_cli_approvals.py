@@ -10,7 +10,7 @@ import pytest
 
 from hermes.cli.main import main
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store import inbox, people
 from hermes.store.approvals import Question
 from hermes.store.db import Tx

@@ -7,7 +7,7 @@ import time
 
 from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store.db import Tx
 
 DONE = "danger.txt"

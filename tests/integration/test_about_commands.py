@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes.clock import FakeClock
 from tests.fakes.model import FakeModel, Reply
 from tests.fakes.telegram import FakeTelegram

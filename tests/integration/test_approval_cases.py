@@ -18,7 +18,7 @@ from pathlib import Path
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.servers.api import approvals as api
 from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.hosting.control.handlers.gateway import verbs_of
 from hermes.services.gateway import Gateway
 from hermes.store import grants

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.core.markdown.streaming import CURSOR
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.presenter import PresenterTiming

@@ -12,7 +12,7 @@ import pytest
 import hermes
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import InboundMessage, Press
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.inbound.actions import RETRY_SECONDS, Actions
 from hermes.services.inbound.notices import Notices
 from hermes.store import inbox

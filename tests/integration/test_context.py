@@ -10,7 +10,7 @@ import pytest
 
 from hermes.agent.prompt import DEFAULT_PERSONA
 from hermes.core.messages import ChatMessage, Role
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store.db import Tx
 from hermes.store.sessions import transcripts
 from tests.fakes.clock import FakeClock

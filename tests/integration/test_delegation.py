@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import outbox
 from hermes.store.turns.turns import Turn

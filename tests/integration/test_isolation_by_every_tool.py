@@ -18,7 +18,7 @@ import pytest
 from hermes.agent.backends import bubblewrap, landlock
 from hermes.agent.toolkit.toolbox import tools_of
 from hermes.app.tools import COMMANDS, TOOLS
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.commands.base import collect
 from hermes.services.gateway import Gateway
 from hermes.store.db import Tx

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.core.turn import INTERRUPTED_BY_RESTART
 from hermes.store import approvals, inbox, people
 from hermes.store.db import Database, Tx

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.app.serve import say_goodbye
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import people
 from tests.fakes.model import FakeModel

@@ -13,7 +13,7 @@ import pytest
 
 from hermes.agent.toolkit.toolbox import ToolContext
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store import approvals, inbox, people
 from hermes.store.db import Tx
 from hermes.store.turns import steps, tool_calls, turns

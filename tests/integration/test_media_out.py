@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.services.outbound.presenter import PresenterTiming
 from hermes.services.outbound.spool import Spool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes.telegram import FakeTelegram
 from tests.integration.conftest import USER, Start
 from tests.integration.test_about_commands import configure

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from tests.fakes.model import FakeModel, Json, Refusal, Reply
 from tests.fakes.telegram import FakeTelegram

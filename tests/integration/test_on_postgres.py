@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.contract.store.servers import PostgresForTests
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram

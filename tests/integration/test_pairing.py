@@ -12,7 +12,7 @@ from hermes.core import pairing as rules
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.messages import Button
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import people
 from hermes.store.db import Tx

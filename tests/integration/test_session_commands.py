@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes.agent.skills.library import INDEX_HEAD
 from hermes.core.messages import Role
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.backends import bubblewrap, landlock
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store import approvals
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.telegram import FakeTelegram

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes.model import FakeModel, calls_tools
 from tests.fakes.pdf import pdf
 from tests.fakes.proxy import FakeHttpProxy

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import outbox, people
 from hermes.store.db import Tx

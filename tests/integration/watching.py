@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from hermes.core.messages import ChatMessage, Role
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.gateway import Gateway
 from hermes.store import codec, outbox, people
 from hermes.store.db import Tx

@@ -23,11 +23,11 @@ import hermes
 from hermes.cli.commands import COMMANDS
 from hermes.cli.main import load, main, parser_of
 from hermes.cli.support.program_name import command_name
-from hermes.core import failures
 from hermes.core.durations import count
-from hermes.core.failures import describe_failure, sentence
+from hermes.core.i18n import failures
 from hermes.core.i18n.catalogue import CHINESE, ENGLISH
 from hermes.core.i18n.en import Texts
+from hermes.core.i18n.failures import describe_failure, sentence
 
 SOURCE = Path(hermes.__file__).parent
 ROOT = SOURCE.parents[1]

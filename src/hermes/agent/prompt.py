@@ -12,8 +12,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.messages import ChatMessage, InboundMessage, Role, ToolCall
-from hermes.core.people import PersonRole, at_least
 from hermes.core.requests import AgentRequest, TurnOptions
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.store import codec
 from hermes.store.inbox import InboxRow

@@ -11,13 +11,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from hermes.agent.backends.process_groups import kill_group
 from hermes.agent.backends.terminals import end_leftovers
 from hermes.app.wiring import GatewayOptions, StartupContext, Wiring
 from hermes.core.errors import GatewayError, StoreIsDownError
 from hermes.hosting import locks, paths
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
-from hermes.services.processes import kill_group
 from hermes.store import claims
 from hermes.store.db import Database, Tx
 from hermes.store.home import make_home

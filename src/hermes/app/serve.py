@@ -39,7 +39,7 @@ from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
 from hermes.services.requests.background import origin_of
 from hermes.store import home_faults, inbox, outbox
-from hermes.store.api_keys import own_key
+from hermes.store.api.api_keys import own_key
 from hermes.store.db import Tx
 from hermes.store.home import Whose, make_home
 from hermes.store.turns import turns

@@ -18,8 +18,8 @@ from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL, SessionKey, Target
 from hermes.core.messages import OutboundMessage
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor
 from hermes.services.http import ProxyRules, make_session
 from hermes.services.outbound.alerts import home_channels

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(home: Path, *, as_json: bool) -> int:
     """Works without a gateway: the key is a setting, or a file of the home, made here if it is not there yet."""
-    from hermes.store.api_keys import own_key
+    from hermes.store.api.api_keys import own_key
     from hermes.store.home import make_home
 
     refuse_foreign(home)

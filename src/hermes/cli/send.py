@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.support.client import NOT_RUNNING, GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
 from hermes.cli.support.screen import complain
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.text import one_line
 from hermes.hosting.control.client import GatewayIsDownError
 from hermes.hosting.terminal import err, out, out_json, out_lines

@@ -15,7 +15,7 @@ from hermes.config.trees import Items, Leaf, Table, Tree, read_yaml
 from hermes.config.values import Key, Kind, looks_unfilled, parse
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 EVERYBODY = "*"
 

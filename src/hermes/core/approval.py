@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.people import PersonRole
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, may
 
 ALLOW, DENY = "allow", "deny"
 ALL = "all"

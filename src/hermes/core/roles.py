@@ -1,10 +1,22 @@
-"""What a role may do. One table, asked everywhere: in chats, by the API and on the command line."""
+"""Define roles, from the most to the least trusted, and what each may do: one table for chats, API and CLI."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from hermes.core.people import PersonRole, at_least
+
+class PersonRole(StrEnum):
+    OWNER = "owner"
+    ADMIN = "admin"
+    USER = "user"
+    GUEST = "guest"
+
+
+_RANK = {PersonRole.OWNER: 3, PersonRole.ADMIN: 2, PersonRole.USER: 1, PersonRole.GUEST: 0}
+
+
+def at_least(role: PersonRole, needed: PersonRole) -> bool:
+    return _RANK[role] >= _RANK[needed]
 
 
 class Action(StrEnum):

@@ -17,7 +17,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.durations import count, span
 from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
-from hermes.store.losses import tells_of_loss
+from hermes.store.sqlite.losses import tells_of_loss
 
 HEART_STOPPED_SECONDS = 4.0  # it beats once a second
 RESTARTED_AFTER_SECONDS = 30.0

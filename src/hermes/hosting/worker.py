@@ -18,7 +18,7 @@ from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError, ForeignHomeError, StoreIsDownError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.secret import Redactor
 from hermes.hosting import paths, processes, sd_notify, terminal
 from hermes.hosting.build import Build, installed

@@ -10,9 +10,8 @@ from hermes.core.approval import Scope, may_answer, was_written_after
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, may
 from hermes.core.text import one_line, storable
 from hermes.store import approvals, grants, outbox, people
 from hermes.store.approvals import Approval, ApprovalState

@@ -13,9 +13,8 @@ from hermes.core.i18n.en import Texts
 from hermes.core.keys import Target
 from hermes.core.messages import OutboundMessage, Press
 from hermes.core.pairing import read_button as read_pairing_button
-from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, AnswersPresses
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, may
 from hermes.services.approvals import AnswerOutcome, Approvals
 from hermes.services.inbound.answers import Answers, words_for
 from hermes.services.people.pairing import Pairings

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.people import PersonRole
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, may
 from hermes.store.db import Tx
 
 

@@ -25,7 +25,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import IntDumper
 
 from hermes.core.errors import ConfigError, ForeignHomeError, OutcomeOfCommitUnknownError, StoreIsDownError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.store import migrate
 from hermes.store.db import POSTGRES, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 

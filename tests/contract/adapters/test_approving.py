@@ -12,7 +12,7 @@ import pytest
 
 from hermes.core.approval import button_data, read_button
 from hermes.core.messages import Button, OutboundMessage, Press
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.approvals import Answered, AnswerOutcome, Approvals
 from hermes.services.clock import SystemClock
 from hermes.store import approvals, people

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hermes.store import api_keys, idempotency
-from hermes.store.api_keys import ApiKey, hash_of, new_token, own_key
+from hermes.store.api import api_keys, idempotency
+from hermes.store.api.api_keys import ApiKey, hash_of, new_token, own_key
+from hermes.store.api.idempotency import KEPT_SECONDS, StoredAnswer
 from hermes.store.db import Database
-from hermes.store.idempotency import KEPT_SECONDS, StoredAnswer
 
 PHONE = ApiKey("phone", hash_of("one"), "user", "…one", 10.0)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store import approvals, grants, people
 from hermes.store.db import Database
 from hermes.store.grants import Grant

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from hermes.store import migrate, responses
+from hermes.store import migrate
+from hermes.store.api import responses
+from hermes.store.api.responses import Damaged, NewResponse, StoredResponse
 from hermes.store.db import Database, Tx
-from hermes.store.responses import Damaged, NewResponse, StoredResponse
 
 
 @pytest.fixture

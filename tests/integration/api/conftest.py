@@ -20,7 +20,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.servers.api import chat
 from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError

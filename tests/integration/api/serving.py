@@ -16,7 +16,7 @@ from hermes.servers.api.auth import ApiKeys
 from hermes.servers.api.context import ApiParts
 from hermes.servers.app import HttpServer
 from hermes.services.gateway import Gateway
-from hermes.store.api_keys import own_key
+from hermes.store.api.api_keys import own_key
 from tests.integration.api.conftest import Api
 from tests.integration.conftest import Start
 

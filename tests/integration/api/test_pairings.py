@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes.core import pairing as rules
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.servers.api import models, pairings
 from hermes.servers.api.context import Caller
 from hermes.store import people

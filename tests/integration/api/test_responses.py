@@ -10,12 +10,12 @@ import aiohttp
 import orjson
 import pytest
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.servers.api.context import Caller
 from hermes.servers.api.responses import routes
 from hermes.servers.api.responses.finalizer import Retention
 from hermes.store import people
-from hermes.store import responses as store
+from hermes.store.api import responses as store
 from hermes.store.db import Tx
 from hermes.store.open import open_database
 from hermes.store.sessions import transcripts

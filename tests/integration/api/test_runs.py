@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.servers.api import runs
 from hermes.servers.api.context import Caller
 from tests.fakes.clock import FakeClock

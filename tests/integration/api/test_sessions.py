@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.servers.api import runs, sessions
 from hermes.servers.api.context import Caller
 from tests.fakes.model import FakeModel, calls_tools

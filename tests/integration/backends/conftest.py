@@ -18,7 +18,7 @@ from hermes.agent.tools import execute_code, process, terminal
 from hermes.config import Config, load
 from hermes.config.schema import TerminalConfig
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.clock import SystemClock
 from hermes.store.db import Database
 from hermes.store.open import open_database

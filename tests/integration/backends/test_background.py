@@ -14,7 +14,7 @@ from hermes.agent.backends.process_groups import birth_of
 from hermes.agent.backends.terminals import KEPT_SECONDS, MOST_RUNNING, Terminals, end_leftovers
 from hermes.agent.toolkit.toolbox import Parts, ToolContext
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store import processes
 from hermes.store.processes import Process
 from tests.fakes.clock import FakeClock

@@ -16,7 +16,7 @@ import pytest
 from hermes.agent.backends import docker
 from hermes.config.schema import OthersTerminal, OwnerTerminal
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes import containers
 from tests.fakes.containers import IMAGE, RealPodman
 from tests.integration.backends.conftest import SECRET, House, patience, running, until_running

@@ -14,7 +14,7 @@ import pytest
 
 from hermes.agent.backends import bubblewrap, landlock
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import SECRET, House, patience, processes_of, running, until_running
 

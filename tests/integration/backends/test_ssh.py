@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from hermes.config.schema import OwnerTerminal
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes import sshd
 from tests.fakes.sshd import RealSshd
 from tests.integration.backends.conftest import House, patience, running, until_running

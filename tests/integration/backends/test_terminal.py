@@ -8,7 +8,7 @@ import time
 import pytest
 
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes.programs import needs
 from tests.integration.backends.conftest import House, patience, processes_of, running, until_running
 

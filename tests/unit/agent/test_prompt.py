@@ -21,7 +21,7 @@ from hermes.agent.prompt import (
 )
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from tests.fakes.model import complaint_about
 
 SCENE = Scene(SessionKey.parse("agent:main:telegram:dm:7"))

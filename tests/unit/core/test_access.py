@@ -18,7 +18,7 @@ from hermes.core.access import (
     judge,
 )
 from hermes.core.keys import ChatKind
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 ANA, BEN = "5550142", "5550188"
 FAMILY = "-100200"

@@ -19,7 +19,7 @@ from hermes.core.approval import (
     read_deny,
     was_written_after,
 )
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store.ids import new_id
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.people import PersonRole, at_least
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, at_least, may
 
 ROLES = st.sampled_from(list(PersonRole))
 ACTIONS = st.sampled_from(list(Action))

@@ -11,7 +11,7 @@ from hermes.core.durations import span
 from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
 from hermes.hosting.status import Facts, State, judge, outdated
-from hermes.store.losses import Loss, Report
+from hermes.store.sqlite.losses import Loss, Report
 
 NOW = time.mktime((2026, 5, 1, 12, 0, 0, 0, 0, -1))
 STEADY = 5000.0

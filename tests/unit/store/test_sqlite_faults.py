@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 
 from hermes.core.errors import ForeignHomeError, StoreIsDownError
-from hermes.store import inbox, migrations, page_map
+from hermes.store import inbox, migrations
 from hermes.store.db import StoreLimits, Tx
 from hermes.store.open import open_database
-from hermes.store.page_map import SUFFIX
-from hermes.store.sqlite import backup
+from hermes.store.sqlite import backup, page_map
 from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.file import beside
+from hermes.store.sqlite.page_map import SUFFIX
 from tests.unit.store.conftest import Store, count, fill, put
 
 PAGE = 4096

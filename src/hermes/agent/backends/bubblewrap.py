@@ -12,8 +12,8 @@ from hermes.agent.backends.child import ChildProcess, Launch
 from hermes.agent.backends.environment import at_home_in
 from hermes.agent.backends.lease import leased
 from hermes.agent.backends.output import Output
-from hermes.core.failures import describe_failure
 from hermes.core.i18n.en import Texts
+from hermes.core.i18n.failures import describe_failure
 
 PROBE_SECONDS = 5.0
 # New namespaces for users, processes, IPC, names and the network; no privilege inside; gone when we are gone.

@@ -15,7 +15,7 @@ from hermes.agent.backends.output import Output
 from hermes.agent.backends.process_groups import is_alive, signal_group
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import assert_never
 from hermes.agent.backends.base import BackendName
 from hermes.config.schema import OthersTerminal, OwnerTerminal, TerminalConfig
 from hermes.core.dataclasses import dataclass
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from hermes.config import Config
 from hermes.config.schema import TerminalConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError, ToolError
-from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Clock
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import storable
 from hermes.store import processes
 from hermes.store.db import Database

@@ -15,7 +15,7 @@ from hermes.agent.models.errors import ErrorDetails, ProviderError, parse_error,
 from hermes.agent.models.sse import LineTooLongError
 from hermes.agent.models.stream_timeouts import ConcurrentStreams, Expired, Watchdog, hold_back, read_all
 from hermes.core.errors import ModelErrorKind as Kind
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from hermes.core.secret import Redactor, Secret

@@ -22,8 +22,8 @@ from hermes.agent.skills.parse import FILE_NAME, Skill, SkillError, Variable, re
 from hermes.agent.skills.reserved import is_reserved
 from hermes.config.schema import SkillsConfig
 from hermes.core.dataclasses import dataclass
-from hermes.core.failures import sentence
-from hermes.core.people import PersonRole, at_least
+from hermes.core.i18n.failures import sentence
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.secret import Secret
 from hermes.core.slash_command import nearest
 from hermes.core.text import one_line, storable

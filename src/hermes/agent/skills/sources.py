@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from hermes.agent.skills.parse import FILE_NAME, SkillError, same_name
 from hermes.agent.skills.scan import RefusedError, ScanFinding, bad_path, is_left_out, kind_of
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.text import one_line
 
 GIT_SECONDS = 90.0

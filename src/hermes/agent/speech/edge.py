@@ -23,7 +23,7 @@ from yarl import URL
 from hermes.agent.speech.http import MOST_BYTES, UNREACHED, OpenSession
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import TextUnit
 from hermes.core.text import split
 

@@ -12,7 +12,7 @@ import orjson
 from python_socks import ProxyError
 
 from hermes.core.errors import ToolError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.secret import Secret
 from hermes.core.text import one_line
 

@@ -29,7 +29,7 @@ from hermes.core.i18n.catalogue import CATALOGUE, ENGLISH
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Image, Json, ToolSpec
-from hermes.core.people import PersonRole, at_least
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.store.db import Tx

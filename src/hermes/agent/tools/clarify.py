@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
 from hermes.core.errors import ToolError
 from hermes.core.lane import DOORS
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 MOST_CHOICES = 6
 QUESTION_CHARACTERS = 2000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.agent.toolkit.search import best_matches, line_of
 from hermes.agent.toolkit.toolbox import Tool, Toolbox, ToolContext, tool
 from hermes.agent.toolkit.toolsets import FINDING
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 
 @tool(toolset=FINDING, role=PersonRole.GUEST)

@@ -9,7 +9,7 @@ from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import SkillError
 from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 Action = Literal["create", "edit", "write_file", "delete", "restore"]
 

@@ -14,7 +14,7 @@ from hermes.agent.workspace.files import place_of
 from hermes.core.errors import ToolError
 from hermes.core.keys import LOCAL
 from hermes.core.messages import AttachmentKind
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store.db import Tx
 
 FOLDER = "voice-memos"

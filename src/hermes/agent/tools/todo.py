@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.agent.todos import Item, TodoLists, checked, merged, short_form
 from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store.db import Tx
 
 

@@ -10,7 +10,7 @@ from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.untrusted import framed
 from hermes.agent.workspace.files import read_inside
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 LONGEST_QUESTION = 4000
 TYPES = ("image/", "application/octet-stream", "binary/octet-stream")

@@ -7,7 +7,7 @@ from hermes.agent.web.reader import TYPES, DocumentReader, Readable
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 # Below the toolbox's own limit, so that the end of the frame is never cut off.
 PIECE_BYTES = 40_000

@@ -6,7 +6,7 @@ import io
 import zipfile
 from xml.etree import ElementTree
 
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 
 MOST_BYTES = 50_000_000
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

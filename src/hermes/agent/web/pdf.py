@@ -8,7 +8,7 @@ import logging
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 
 MOST_PAGES = 1000
 MOST_CHARACTERS = 2_000_000

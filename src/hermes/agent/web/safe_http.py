@@ -25,7 +25,7 @@ from hermes.agent.models.errors import retry_after_of
 from hermes.config import WebConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.url_policy import NO_HOSTS, AllowedHosts, IpAddress, WebAddress, check_answers, read_url
 
 MOST_REDIRECTS = 5

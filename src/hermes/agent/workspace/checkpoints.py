@@ -20,8 +20,8 @@ from hermes.agent.workspace.files import File, NoFileError, place_of, refuse_unw
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
-from hermes.core.failures import describe_failure
 from hermes.core.i18n.catalogue import LocalizedText
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.ports import Clock
 from hermes.store import checkpoints as rows
 from hermes.store.checkpoints import ABSENT, Checkpoint

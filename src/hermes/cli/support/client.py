@@ -155,7 +155,7 @@ class GatewayClient:
         self._inside = self._open()
 
     def _open(self) -> InProcessGateway:
-        from hermes.store import losses
+        from hermes.store.sqlite import losses
 
         match self._alone:
             case Standalone.STORE:
@@ -174,7 +174,7 @@ class GatewayClient:
 
     def _tell_of_recoveries(self) -> None:
         """A file that was damaged is brought back by whoever opens it, so it is up to this command to say so."""
-        from hermes.store import losses
+        from hermes.store.sqlite import losses
 
         reports = losses.read(self.home)
         for report in reports[self._recoveries :]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 
 if TYPE_CHECKING:
     from hermes.config import Config, Loaded, ProviderConfig

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from hermes.cli.support.program_name import as_typed, command_name
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.hosting.terminal import DIM, err, write
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from hermes.core.errors import GatewayError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.hosting import paths, processes
 from hermes.hosting.control.client import short_address
 

@@ -13,7 +13,7 @@ import aiohttp
 
 from hermes.core.cursor import of_identity
 from hermes.core.errors import RejectedError, UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, Cursor, Json, OutboundMessage, Receipt
 from hermes.core.ports import Alive, CommandHint, Emit

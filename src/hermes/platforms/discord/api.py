@@ -15,7 +15,7 @@ from discord.http import HTTPClient, Ratelimit, Route
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RateLimitedError, RejectedError, UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.buckets import SHORT_SECONDS, Bucket

@@ -25,7 +25,7 @@ from yarl import URL
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RateLimitedError, UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
 from hermes.platforms.discord import wire

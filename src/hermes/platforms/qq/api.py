@@ -14,7 +14,7 @@ import orjson
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Redactor, Secret
 from hermes.platforms.qq import media, wire

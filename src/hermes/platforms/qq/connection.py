@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 
 from hermes.core.errors import UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.platforms.qq import session, wire
 from hermes.platforms.qq.session import End

@@ -11,7 +11,7 @@ from typing import Self
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RateLimitedError, UnreachableError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.messages import Cursor, Json
 
 GROUP_AND_C2C = 1 << 25

@@ -21,7 +21,7 @@ from hermes.core.errors import (
     UnreachableError,
     WindowClosedError,
 )
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.messages import REPEAT_MARK, InboundEvent, Json, OutboundMessage, read, unreadable
 from hermes.core.text import storable
 from hermes.platforms.qq import markdown

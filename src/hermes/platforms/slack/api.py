@@ -16,7 +16,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError, UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms.shared import files

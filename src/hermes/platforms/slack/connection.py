@@ -12,7 +12,7 @@ import orjson
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConflictError, PlatformError, RateLimitedError, UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.ports import Alive
 from hermes.platforms.shared.http_errors import BROKEN

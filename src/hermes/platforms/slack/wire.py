@@ -18,7 +18,7 @@ from hermes.core.errors import (
     RejectedError,
     UnreachableError,
 )
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.messages import (
     REPEAT_MARK,
     Button,

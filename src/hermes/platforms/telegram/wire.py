@@ -26,7 +26,7 @@ from hermes.core.errors import (
     RejectedError,
     UnreachableError,
 )
-from hermes.core.failures import describe_failure, sentence
+from hermes.core.i18n.failures import describe_failure, sentence
 from hermes.core.keys import Target
 from hermes.core.messages import (
     REPEAT_MARK,

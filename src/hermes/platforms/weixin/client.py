@@ -13,7 +13,7 @@ import orjson
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import OutcomeUnknownError, RejectedError, UnreachableError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms.shared import files

@@ -14,7 +14,7 @@ import orjson
 from hermes import __version__
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import CredentialsError, PlatformError, RejectedError, UnreachableError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.messages import REPEAT_MARK, Json, OutboundMessage
 from hermes.core.text import storable
 from hermes.platforms.weixin.config import LOGIN

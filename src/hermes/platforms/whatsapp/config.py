@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.keys import MAIN
 from hermes.core.manifest import AdapterParts
 from hermes.core.setting_checks import number

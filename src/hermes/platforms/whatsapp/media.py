@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from hermes.core.errors import RejectedError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.messages import Attachment
 from hermes.platforms.shared.files import CHUNK_BYTES, opened, save
 

@@ -20,7 +20,7 @@ from hermes.core.text import storable
 from hermes.servers.api import parse
 from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.run_events import run_id_of
+from hermes.servers.api.streams.run_events import run_id_of
 from hermes.servers.api.transcripts import trimmed
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.approvals import Answered, AnswerOutcome

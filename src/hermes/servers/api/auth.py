@@ -10,13 +10,13 @@ from collections.abc import Callable
 from aiohttp import web
 
 from hermes.core.errors import StoreIsDownError
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Secret
 from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError
-from hermes.store import api_keys
-from hermes.store.api_keys import DEFAULT_NAME, hash_of
+from hermes.store.api import api_keys
+from hermes.store.api.api_keys import DEFAULT_NAME, hash_of
 from hermes.store.db import Database
 
 FRESH_SECONDS = 1.0

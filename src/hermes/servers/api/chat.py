@@ -17,14 +17,14 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.servers.api import parse, response_format, results
-from hermes.servers.api.chat_stream import ChunkWriter
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.context import CALLER, ApiParts, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request
 from hermes.servers.api.shutdown import OpenRequests
-from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
-from hermes.servers.api.talks import check_answers, has_transcript
-from hermes.servers.api.turn_stream import KEEP_ALIVE_SECONDS, follow
+from hermes.servers.api.streams.chat_stream import ChunkWriter
+from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS, follow
+from hermes.servers.api.transcripts import check_answers, has_transcript
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import RequestHandle
 

@@ -9,8 +9,7 @@ from aiohttp import web
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.people import PersonRole
-from hermes.core.roles import Action, may
+from hermes.core.roles import Action, PersonRole, may
 from hermes.servers.api.errors import bad_request
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM

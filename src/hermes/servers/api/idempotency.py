@@ -18,10 +18,10 @@ from hermes.core.errors import StoreIsDownError
 from hermes.core.ports import Clock
 from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError, bad_request
-from hermes.servers.api.sse import RECORDING
-from hermes.store import idempotency
+from hermes.servers.api.streams.sse import RECORDING
+from hermes.store.api import idempotency
+from hermes.store.api.idempotency import StoredAnswer
 from hermes.store.db import Database
-from hermes.store.idempotency import StoredAnswer
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.core.messages import Json, ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.core.text import one_line

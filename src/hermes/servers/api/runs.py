@@ -26,11 +26,10 @@ from hermes.servers.api import approvals, parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, LONGEST_NAME, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.run_events import RUN, SNAPSHOT, RunEvent, RunFeed, RunFeeds, run_id_of
-from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
-from hermes.servers.api.talks import check_answers, has_transcript
-from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, message_to_dict
-from hermes.servers.api.turn_stream import KEEP_ALIVE_SECONDS
+from hermes.servers.api.streams.run_events import RUN, SNAPSHOT, RunEvent, RunFeed, RunFeeds, run_id_of
+from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.streams.turn_stream import KEEP_ALIVE_SECONDS
+from hermes.servers.api.transcripts import LONGEST_TEXT, answer_of, check_answers, has_transcript, message_to_dict
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM, RequestState

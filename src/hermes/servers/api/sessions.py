@@ -27,12 +27,11 @@ from hermes.servers.api import parse, results
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.run_events import run_id_of
 from hermes.servers.api.runs import Run, RunReader, feeds_of, read_request
 from hermes.servers.api.shutdown import OpenRequests
-from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
-from hermes.servers.api.talks import check_answers
-from hermes.servers.api.transcripts import message_to_dict
+from hermes.servers.api.streams.run_events import run_id_of
+from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.transcripts import check_answers, message_to_dict
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.requests.requests import PLATFORM
 from hermes.store import codec, inbox

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import hermes
 from hermes.core.dataclasses import dataclass
-from hermes.core.failures import describe_failure, sentence
+from hermes.core.i18n.failures import describe_failure, sentence
 from hermes.core.manifest import Manifest, Setting
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import hermes
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
-from hermes.core.people import PersonRole, at_least
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, SlashCommand, command
 from hermes.services.commands.busy import meaning

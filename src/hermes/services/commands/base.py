@@ -17,8 +17,8 @@ from hermes.core.i18n.catalogue import localize
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.core.messages import InboundMessage, OutboundMessage
-from hermes.core.people import PersonRole, at_least
 from hermes.core.ports import Clock
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.slash_command import nearest, read_command
 from hermes.services.approvals import Approvals
 from hermes.services.inbound.answers import Answers, words_for

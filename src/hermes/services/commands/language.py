@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import AUTO, LANGUAGES
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.commands.base import CommandContext, command
 from hermes.store import people
 

@@ -15,8 +15,8 @@ from hermes.core.errors import PlatformError, StoreIsDownError
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import AccountKey, ChatKind, SessionKey, Target
-from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, CommandHint, SetsCommands
+from hermes.core.roles import PersonRole
 from hermes.services.commands.about import grouped
 from hermes.services.commands.base import SlashCommand
 from hermes.store import people

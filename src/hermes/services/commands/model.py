@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.config import Config
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.people import PersonRole, at_least
+from hermes.core.roles import PersonRole, at_least
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.models import is_there, meant, ready, route_of
 from hermes.store import chat_settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.people import PersonRole, at_least
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.slash_command import nearest
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command

@@ -6,7 +6,7 @@ import asyncio
 
 from hermes.config.edit import set_value
 from hermes.core.keys import LOCAL, MAIN, AccountKey
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.adapters.supervisor import Supervisor
 from hermes.services.commands.base import CommandContext, command
 

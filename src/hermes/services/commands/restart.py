@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.restart import RestartRequest
 

@@ -12,7 +12,7 @@ from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import Skill, same_name
 from hermes.agent.skills.render import listed, missing_lines, view
 from hermes.core.i18n.en import Texts
-from hermes.core.people import PersonRole, at_least
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 

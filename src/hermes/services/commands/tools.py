@@ -6,7 +6,7 @@ from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.toolkit.toolsets import FINDING, GROUPS
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.services.commands.base import CommandContext, command
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, tzinfo
 
 from hermes.core.i18n.en import Texts
-from hermes.core.people import PersonRole, at_least
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.services.time_zone import zone_of

@@ -17,8 +17,8 @@ from hermes.core.i18n.languages import guess
 from hermes.core.keys import LOCAL, AccountKey
 from hermes.core.lane import ONE_MODE, BusyMode
 from hermes.core.messages import Cursor, InboundEvent, InboundMessage, Press
-from hermes.core.people import PersonRole
 from hermes.core.ports import Adapter, Clock, Emit
+from hermes.core.roles import PersonRole
 from hermes.services.inbound.actions import Actions
 from hermes.services.inbound.judge import Arrival, BatchSource, EventJudge
 from hermes.services.inbound.notices import Notices

@@ -12,8 +12,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE
 from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Press, Unreadable
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor
 from hermes.core.slash_command import read_command
 from hermes.core.text import storable

@@ -24,7 +24,7 @@ from hermes.core.keys import Target
 from hermes.core.lane import DOORS
 from hermes.core.media import WantedFile
 from hermes.core.messages import Attachment, AttachmentKind, Capabilities, ChatMessage, OutboundMessage, Role
-from hermes.core.people import PersonRole, at_least
+from hermes.core.roles import PersonRole, at_least
 from hermes.core.text import length, one_line, visible
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.spool import Spool, TooBigError

@@ -16,8 +16,8 @@ from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import guess, pick
 from hermes.core.keys import LOCAL, Target
 from hermes.core.messages import Button, InboundMessage, OutboundMessage
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
+from hermes.core.roles import PersonRole
 from hermes.core.text import one_line
 from hermes.services.approvals import THE_OWNER
 from hermes.services.news import StrangerKnocked

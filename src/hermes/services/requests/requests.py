@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import field, replace
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Protocol
 
+from hermes.agent.backends.process_groups import birth_of
 from hermes.agent.prompt import PromptBuilder
 from hermes.agent.toolkit.toolbox import Toolbox, ToolContext
 from hermes.config import Config
@@ -14,16 +15,15 @@ from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey, Target
 from hermes.core.messages import ChatMessage, Role, Usage
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock, Model
 from hermes.core.requests import TurnOptions
+from hermes.core.roles import PersonRole
 from hermes.core.text import one_line
 from hermes.services.events import EventBus
 from hermes.services.outbound.approval_cards import ApprovalCards
 from hermes.services.outbound.media import Media
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.outbound.voice_reply import VoiceReply
-from hermes.services.processes import birth_of
 from hermes.services.turns.attachments import Attachments
 from hermes.services.turns.compression import FinishedTurn
 from hermes.services.turns.stop import TurnControl

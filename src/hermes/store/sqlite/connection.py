@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import home, migrate, page_map
+from hermes.store import home, migrate
 from hermes.store.db import StoreLimits, Trouble
-from hermes.store.page_map import Difference, PageMap, PageMapFile
-from hermes.store.sqlite import backup, schema_repair, wal
+from hermes.store.sqlite import backup, page_map, schema_repair, wal
 from hermes.store.sqlite import file as sqlite_file
 from hermes.store.sqlite.file import DamagedError, Location, beside, error_code
+from hermes.store.sqlite.page_map import Difference, PageMap, PageMapFile
 from hermes.store.sqlite.sidecar import SidecarWriter
 
 log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class SqliteConnection:
             self._judge(compared)
             is_fresh = not schema_repair.tables(connection)
             if check_whole and not is_fresh and not has_map:
-                from hermes.store import row_shapes  # only for a file that is new to us
+                from hermes.store.sqlite import row_shapes  # only for a file that is new to us
 
                 row_shapes.check(connection)
             sqlite_file.claim(connection)
@@ -206,8 +206,10 @@ class SqliteConnection:
         """Tell of a recovery that has just ended, or that a kill had interrupted at its last step."""
         if connection.execute("SELECT 1 FROM meta WHERE key = 'recovered'").fetchone() is None:
             return
-        from hermes.store import losses  # only where there was damage
-        from hermes.store.sqlite import recovery
+        from hermes.store.sqlite import (
+            losses,  # only where there was damage
+            recovery,
+        )
 
         report = recovery.untold_report(connection, self.path)
         try:

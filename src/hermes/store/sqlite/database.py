@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.errors import GatewayError, StoreIsDownError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.store import home_faults, migrate
 from hermes.store.db import SQLITE, Database, Job, OnTrouble, Pause, StoreLimits, Trouble, Tx
 from hermes.store.sqlite import file as sqlite_file

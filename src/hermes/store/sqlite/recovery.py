@@ -26,10 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import home, migrate, page_map, row_shapes
-from hermes.store.losses import LAST_CHANGES, Loss, Report, as_json, from_json
-from hermes.store.page_recovery import Gap, KnownFile, UnknownFileError
-from hermes.store.sqlite import backup, mirror, pages, schema_repair, transcript_files, wal
+from hermes.store import home, migrate
+from hermes.store.sqlite import backup, mirror, page_map, pages, row_shapes, schema_repair, transcript_files, wal
 from hermes.store.sqlite.file import (
     MAGIC,
     SUFFIXES,
@@ -40,6 +38,8 @@ from hermes.store.sqlite.file import (
     transaction,
     tx_of,
 )
+from hermes.store.sqlite.losses import LAST_CHANGES, Loss, Report, as_json, from_json
+from hermes.store.sqlite.page_recovery import Gap, KnownFile, UnknownFileError
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
-from hermes.core.failures import sentence
+from hermes.core.i18n.failures import sentence
 from hermes.store.sqlite.file import APPLICATION_ID, DOWN, error_code, is_damage
 
 FILE = "search.db"

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hermes.store.db import Tx
-from hermes.store.session_index import SessionIndex
 from hermes.store.sqlite import schema_repair
 from hermes.store.sqlite.mirror import Mirror
+from hermes.store.sqlite.session_index import SessionIndex
 from hermes.store.sqlite.transcript_files import Journal
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Attachment, ChatMessage
-from hermes.core.people import PersonRole
 from hermes.core.requests import TurnOptions
+from hermes.core.roles import PersonRole
 from hermes.store import inbox, people
 from hermes.store.db import Tx
 from hermes.store.inbox import InboxRow, InboxState

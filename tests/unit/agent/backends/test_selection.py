@@ -9,7 +9,7 @@ import pytest
 from hermes.agent.backends.base import BackendName
 from hermes.agent.backends.selection import Availability, choose
 from hermes.config.schema import OthersTerminal, OwnerTerminal, TerminalConfig
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 ALL = Availability()
 NOTHING = Availability("no bwrap here", "no Landlock here", "no docker here", "no ssh here")

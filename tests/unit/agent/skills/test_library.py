@@ -11,7 +11,7 @@ import pytest
 from hermes.agent.skills import SkillError, SkillLibrary
 from hermes.agent.skills.library import INDEX_CHARACTERS, INDEX_HEAD
 from hermes.config import SkillsConfig
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor
 from tests.unit.agent.skills.samples import GOOD, write_skill
 

@@ -17,7 +17,7 @@ from hermes.agent.tools import read_file, search_files
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import CHINESE
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor, Secret
 from tests.fakes import tools as fake_tools
 

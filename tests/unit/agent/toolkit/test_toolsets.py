@@ -16,7 +16,7 @@ from hermes.config.schema import Config, ModelConfig, ToolChoice, WebConfig
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Role, ToolCall
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 CONFIG = Config(home=Path("/nowhere"), model=ModelConfig("m", "p"), providers={})
 TELEGRAM = SessionKey.parse("agent:main:telegram:dm:7")

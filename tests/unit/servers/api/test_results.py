@@ -8,7 +8,7 @@ from hermes.core.messages import ToolCall, Usage
 from hermes.core.requests import TurnResult
 from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
-from hermes.servers.api.progress import ToolProgress, label
+from hermes.servers.api.streams.progress import ToolProgress, label
 from hermes.services.events import ApprovalRequested, ToolEnded, ToolStarted
 
 CALL = ToolCall("c1", "weather", '{"city":"Oslo"}')

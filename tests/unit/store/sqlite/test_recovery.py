@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes.store import losses, migrate, migrations
+from hermes.store import migrate, migrations
 from hermes.store.db import Database, Trouble, Tx
 from hermes.store.ids import new_id
-from hermes.store.losses import Loss, Report
 from hermes.store.open import open_database
-from hermes.store.page_map import SUFFIX
-from hermes.store.sqlite import recovery
+from hermes.store.sqlite import losses, recovery
+from hermes.store.sqlite.losses import Loss, Report
+from hermes.store.sqlite.page_map import SUFFIX
 from tests.unit.store.conftest import Store, count, fill, put
 from tests.unit.store.test_sqlite_faults import PAGE, overwrite, watch_checks
 

@@ -19,7 +19,7 @@ from hermes.agent.models.errors import retry_after_of
 from hermes.agent.web.search.base import NEEDS, Ask, Hit, Provider, Refusal
 from hermes.config import WebConfig
 from hermes.core.errors import ToolError
-from hermes.core.failures import describe_failure
+from hermes.core.i18n.failures import describe_failure
 
 MOST_RESULTS = 20
 LONGEST_QUERY = 400

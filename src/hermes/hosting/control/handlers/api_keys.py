@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hermes.core.errors import GatewayError
-from hermes.core.people import PersonRole
 from hermes.core.ports import Clock
+from hermes.core.roles import PersonRole
 from hermes.core.secret import Secret
 from hermes.hosting.control.server import Handler, Reply
-from hermes.store import api_keys
-from hermes.store.api_keys import DEFAULT_NAME, ApiKey, hash_of, new_token
+from hermes.store.api import api_keys
+from hermes.store.api.api_keys import DEFAULT_NAME, ApiKey, hash_of, new_token
 from hermes.store.db import Database
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

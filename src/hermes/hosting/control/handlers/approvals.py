@@ -13,7 +13,7 @@ from hermes.core.approval import Scope
 from hermes.core.errors import GatewayError
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import AnswerOutcome, Approvals
 from hermes.store import approvals, grants, people

@@ -20,12 +20,12 @@ from hermes.hosting.control.handlers.imports import ImportVerbs
 from hermes.hosting.control.handlers.people import PeopleVerbs
 from hermes.hosting.control.server import Handler, Reply
 from hermes.services.approvals import Approvals
-from hermes.store import codec, inbox, losses, outbox, stats, trace
+from hermes.store import codec, inbox, outbox, stats, trace
 from hermes.store.db import Database, Tx
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState
 from hermes.store.sessions import transcripts
-from hermes.store.sqlite import backup
+from hermes.store.sqlite import backup, losses
 from hermes.store.sqlite.transcript_files import Journal
 from hermes.store.trace import Latest, Life
 from hermes.store.turns.turns import TurnState

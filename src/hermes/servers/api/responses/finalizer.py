@@ -27,9 +27,10 @@ from hermes.services.events import SegmentEnded, TurnEnded, TurnEvent, TurnStart
 from hermes.services.gateway import Gateway
 from hermes.services.keep_running import keep_running
 from hermes.services.requests.requests import RequestState
-from hermes.store import codec, inbox, responses
+from hermes.store import codec, inbox
+from hermes.store.api import responses
+from hermes.store.api.responses import NewResponse, StoredResponse
 from hermes.store.db import Database, StoreLimits, Tx
-from hermes.store.responses import NewResponse, StoredResponse
 from hermes.store.sessions import transcripts
 from hermes.store.turns.turns import Turn, TurnState
 

@@ -9,7 +9,7 @@ from typing import Any
 from hermes.core.messages import Json
 from hermes.servers.api.errors import bad_request
 from hermes.servers.api.responses.shapes import PREFIX
-from hermes.store.responses import StoredResponse
+from hermes.store.api.responses import StoredResponse
 
 MOST_RESPONSES = 1000
 _ITEM_ID = re.compile(r"(?:msg|fc|fco)_(\w+)_\d+\Z")

@@ -37,19 +37,19 @@ from hermes.servers.api.responses.finalizer import OpenResponse, ResponseFinaliz
 from hermes.servers.api.responses.references import with_items
 from hermes.servers.api.responses.request import ResponseRequest, check_results, parse_request
 from hermes.servers.api.shutdown import OpenRequests
-from hermes.servers.api.sse import ClientGoneError, EventStream, event_stream
-from hermes.servers.api.talks import check_answers, has_transcript, newest_lines
-from hermes.servers.api.turn_stream import follow
+from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
+from hermes.servers.api.streams.turn_stream import follow
+from hermes.servers.api.transcripts import check_answers, has_transcript, newest_lines
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.events import ApprovalRequested, TurnEnded
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM, RequestHandle
 from hermes.store import codec, inbox, trace
+from hermes.store.api.idempotency import KEPT_SECONDS
+from hermes.store.api.responses import NewResponse, StoredResponse
 from hermes.store.db import Tx
-from hermes.store.idempotency import KEPT_SECONDS
 from hermes.store.ids import new_id
 from hermes.store.inbox import InboxRow
-from hermes.store.responses import NewResponse, StoredResponse
 from hermes.store.sessions import transcripts
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hermes.servers.api.turn_stream import follow
+from hermes.servers.api.streams.turn_stream import follow
 from hermes.services.events import TextArrived, TurnEnded, TurnEvent, TurnStarted
 from hermes.services.requests.requests import RequestHandle
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import orjson
 
 from hermes.core.approval import Scope
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store.approvals import ApprovalState
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxState

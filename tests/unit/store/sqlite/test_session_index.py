@@ -16,8 +16,8 @@ from hermes.core.messages import ChatMessage, Role
 from hermes.hosting.importers import hermes_agent
 from hermes.store.db import Database, Tx
 from hermes.store.open import open_database
-from hermes.store.session_index import EVERY_SECONDS, SessionIndex
 from hermes.store.sessions import transcripts
+from hermes.store.sqlite.session_index import EVERY_SECONDS, SessionIndex
 from tests.fakes.clock import FakeClock
 
 ANA = SessionKey("telegram", ChatKind.DM, "42")

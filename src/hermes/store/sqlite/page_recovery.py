@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hermes.core.dataclasses import dataclass
-from hermes.store import home, page_map
-from hermes.store.page_map import PageMap
-from hermes.store.row_shapes import Value, is_typed, time_column
-from hermes.store.sqlite import pages, schema_repair, wal
+from hermes.store import home
+from hermes.store.sqlite import page_map, pages, schema_repair, wal
+from hermes.store.sqlite.page_map import PageMap
+from hermes.store.sqlite.row_shapes import Value, is_typed, time_column
 
 
 @dataclass(slots=True)

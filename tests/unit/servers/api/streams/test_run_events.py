@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from hermes.servers.api.run_events import FeedLimits, RunFeed, RunFeeds
+from hermes.servers.api.streams.run_events import FeedLimits, RunFeed, RunFeeds
 from hermes.services.events import (
     EventBus,
     SegmentEnded,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientConnectionResetError, web
 
-from hermes.servers.api import sse
-from hermes.servers.api.sse import KEEP_ALIVE, ClientGoneError, EventStream
+from hermes.servers.api.streams import sse
+from hermes.servers.api.streams.sse import KEEP_ALIVE, ClientGoneError, EventStream
 
 
 class Line(web.StreamResponse):

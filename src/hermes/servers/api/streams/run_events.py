@@ -18,8 +18,8 @@ import orjson
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Json
 from hermes.core.ports import Clock
+from hermes.servers.api.streams.turn_stream import BATCH_SECONDS
 from hermes.servers.api.transcripts import message_id, trimmed
-from hermes.servers.api.turn_stream import BATCH_SECONDS
 from hermes.services.events import (
     ApprovalRequested,
     EventBus,

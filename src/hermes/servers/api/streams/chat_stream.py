@@ -7,10 +7,11 @@ from dataclasses import field
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Json
 from hermes.core.requests import TurnResult
-from hermes.servers.api import progress, results
+from hermes.servers.api import results
 from hermes.servers.api.context import SessionNames
 from hermes.servers.api.errors import ApiError
-from hermes.servers.api.sse import EventStream
+from hermes.servers.api.streams import progress
+from hermes.servers.api.streams.sse import EventStream
 from hermes.services.events import (
     ApprovalRequested,
     SegmentEnded,

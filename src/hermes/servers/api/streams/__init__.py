@@ -1,0 +1,1 @@
+"""Follow a turn for one client and write its events as server-sent events."""

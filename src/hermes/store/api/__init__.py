@@ -1,0 +1,1 @@
+"""Store what the API needs: keys, answers for repeated requests, stored responses."""
