@@ -33,11 +33,6 @@ class SubtaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """``run`` carries errands, all at once, until each has ended; cancelling it stops them.
-
-    ``most`` errands of one call, ``deepest`` level of errands that make errands.
-    """
+    """``run`` carries out subtasks, all at once, until each has ended; cancelling it stops them."""
 
     run: Callable[[Sequence[Subtask]], Awaitable[list[SubtaskResult]]]
-    most: Callable[[], int]
-    deepest: Callable[[], int]

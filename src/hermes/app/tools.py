@@ -9,7 +9,6 @@ from pathlib import Path
 import aiohttp
 
 from hermes.agent.backends.terminals import Terminals
-from hermes.agent.delegation import Delegation
 from hermes.agent.messaging import MessageSender, OutgoingFiles
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.speech.tts import Synthesizer
@@ -25,7 +24,6 @@ from hermes.services.http import ProxyRules, make_session
 from hermes.services.outbound.alerts import home_channels
 from hermes.services.outbound.media import Media
 from hermes.services.outbound.rows import OutboxWriter
-from hermes.services.requests.subtasks import Subtasks
 from hermes.store import chat_settings
 from hermes.store.db import Database
 from hermes.store.outbox import OutboxKind, Outgoing
@@ -109,10 +107,6 @@ class ToolFactory:
             return OutgoingFiles(made.rows, made.files, made.refused)
 
         return MessageSender(write, mail, outbox_writer.due, lambda: home_channels(self._config()), self._clock.now)
-
-    def delegation(self, subtasks: Subtasks) -> Delegation:
-        config = self._config
-        return Delegation(subtasks.run, lambda: config().delegation.max_tasks, lambda: config().delegation.max_depth)
 
     def open_http(self) -> aiohttp.ClientSession:
         return make_session(ProxyRules.of(self._config().proxies))

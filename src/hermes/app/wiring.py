@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from hermes.agent.backends.terminals import Terminals
+from hermes.agent.delegation import Delegation
 from hermes.agent.messaging import FileSender
 from hermes.agent.models.embedded.download import Fetcher, FetchProgress, FetchState
 from hermes.agent.models.embedded.model import EmbeddedModel
@@ -427,7 +428,7 @@ class Wiring:
             self._checkpoints,
             TodoLists(self._db, self._clock),
             tool_factory.post(outbox_writer, media),
-            tool_factory.delegation(Subtasks(self._db, self._requests, self._lanes)),
+            Delegation(Subtasks(self._db, self._requests, self._lanes).run),
             GuardedWeb(lambda: config().web, tool_factory.open_proxied),
             self._reader,
             WebSearch(lambda: config().web, tool_factory.open_http),

@@ -1,48 +1,35 @@
-"""From resolved keys to the typed snapshot, with the checks that look at more than one key."""
+"""Build the typed snapshot from resolved keys, with the checks that look at more than one key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hermes.config.keys import Path as KeyPath
 from hermes.config.keys import Schema
 from hermes.config.providers import EMBEDDED, KNOWN, KnownProvider
 from hermes.config.schema import (
     AccountConfig,
     AgentConfig,
-    ApiConfig,
-    ApprovalsConfig,
-    BusyMode,
     ChatConfig,
-    CheckpointsConfig,
-    CompressionConfig,
     Config,
-    DelegationConfig,
-    DeliveryConfig,
-    LogsConfig,
     ModelConfig,
-    OthersTerminal,
     OwnerTerminal,
     Persona,
+    PersonaSettings,
     Problem,
     ProviderConfig,
-    ProxyConfig,
-    ResetMode,
     ResetPolicy,
+    ResetSettings,
     SessionsConfig,
-    SkillsConfig,
-    SttConfig,
     TerminalConfig,
-    ToolChoice,
     ToolProgressMode,
-    TtsConfig,
-    VisionConfig,
+    ToolProgressSettings,
     WebConfig,
 )
+from hermes.config.setting import Path as KeyPath
+from hermes.config.setting import declared_by
 from hermes.config.values import looks_unfilled, parse
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.chat_pattern import ChatPattern
@@ -58,17 +45,9 @@ if TYPE_CHECKING:
 _Section = TypeVar("_Section")
 
 
-def config(
-    home: Path,
-    environ: Mapping[str, str],
-    schema: Schema,
-    resolved: Mapping[KeyPath, Resolved],
-    problems: list[Problem],
-) -> Config:
-    return _Builder(home, environ, schema, resolved, problems).config()
+class Builder:
+    """Builds one snapshot. What looks odd is added to ``problems``."""
 
-
-class _Builder:
     def __init__(
         self,
         home: Path,
@@ -82,60 +61,57 @@ class _Builder:
         self._schema = schema
         self._resolved = resolved
         self._problems = problems
+        self._platforms = {manifest.id for manifest in schema.manifests}
+        self._providers = {name: self._provider(name) for name in self._provider_names()}
 
     def config(self) -> Config:
-        providers = self._providers()
-        model, sessions = self._model(providers), self._sessions()
-        return Config(
+        model, sessions = self._model(), self._sessions()
+        accounts = {manifest.id: MappingProxyType(self._accounts(manifest)) for manifest in self._schema.manifests}
+        return self._section(
+            Config,
+            (),
             home=self._home,
             model=model,
-            providers=MappingProxyType(providers),
-            platforms=MappingProxyType(
-                {manifest.id: MappingProxyType(self._accounts(manifest)) for manifest in self._schema.manifests}
-            ),
-            database_url=self._get("database", "url"),
-            language=self._get("language"),
-            timezone=self._get("timezone"),
+            providers=MappingProxyType(self._providers),
+            platforms=MappingProxyType(accounts),
             agent=self._agent(),
             sessions=sessions,
-            personalities=self._chosen("personalities"),
-            chats=self._chats(model.provider, providers, sessions),
-            checkpoints=self._section(CheckpointsConfig, "checkpoints"),
-            delivery=self._section(DeliveryConfig, "delivery"),
-            approvals=self._approvals(),
-            delegation=self._section(DelegationConfig, "delegation"),
-            api=self._section(ApiConfig, "api"),
-            model_routes=self._model_routes(providers),
+            chats=self._chats(model.provider, sessions),
+            model_routes=self._model_routes(),
             terminal=self._terminal(),
             web=self._web(),
-            vision=self._section(VisionConfig, "vision"),
-            tts=self._section(TtsConfig, "tts"),
-            stt=self._section(SttConfig, "stt"),
-            tools=self._tools(),
-            toolsets=self._chosen("toolsets"),
-            context_windows=self._chosen("context_windows"),
-            compression=self._section(CompressionConfig, "compression"),
-            skills=self._skills(),
-            logs=self._section(LogsConfig, "logs"),
-            proxies=self._proxies(),
-            always_log_local=self._get("always_log_local"),
         )
 
-    def _get(self, *path: str) -> Any:
+    def _section(self, of: type[_Section], prefix: KeyPath, **given: Any) -> _Section:
+        """Fill a class with the values of its settings. ``given`` are fields that take more than that."""
+        for name, declared in declared_by(of).items():  # type: ignore[arg-type] # a class is hashable
+            if name in given:
+                continue
+            path = (*prefix, *declared.path)
+            if path[-1:] == ("*",):
+                given[name] = self._by_name(declared.section, path[:-1])
+            elif declared.section is not None:
+                given[name] = self._section(declared.section, path)
+            else:
+                found = self._resolved.get(path)
+                given[name] = declared.key["default"] if found is None else found.value
+        return of(**given)
+
+    def _by_name(self, of: type[Any] | None, prefix: KeyPath) -> Mapping[str, Any]:
+        """What stands under names that the owner chose: a section each, or one value."""
+        names = self._names_under(*prefix)
+        if of is not None:
+            return MappingProxyType({name: self._section(of, (*prefix, name)) for name in names})
+        values = {name: self._resolved[(*prefix, name)].value for name in names}
+        return MappingProxyType({name: value for name, value in values.items() if value is not None})
+
+    def _get(self, *path: str, default: Any = None) -> Any:
+        """The value of a key; of one that is not set, the ``default``, else that of its declaration."""
         found = self._resolved.get(path)
-        return self._schema.keys[path].default if found is None else found.value
-
-    def _values(self, kind: type[Any], section: str) -> dict[str, Any]:
-        """The values of a section whose keys are named as the fields of its class."""
-        return {field.name: self._get(section, field.name) for field in fields(kind)}
-
-    def _section(self, kind: type[_Section], section: str) -> _Section:
-        return kind(**self._values(kind, section))
-
-    def _given(self, *path: str, default: Any = None) -> Any:
-        """A value under a name the owner chose, where the table has no default of its own."""
-        found = self._resolved.get(path)
-        return default if found is None or found.value is None else found.value
+        value = None if found is None else found.value
+        if value is None and default is None and path in self._schema.keys:
+            return self._schema.keys[path].default
+        return default if value is None else value
 
     def _names_under(self, *prefix: str) -> list[str]:
         size = len(prefix)
@@ -145,164 +121,115 @@ class _Builder:
         self._problems.append(Problem("warning", where, text, hint))
 
     def _agent(self) -> AgentConfig:
-        workspace = self._get("agent", "workspace")
-        mode = ToolProgressMode(self._get("agent", "tool_progress_mode"))
-        return AgentConfig(
-            max_iterations=self._get("agent", "max_iterations"),
-            busy_mode=BusyMode(self._get("agent", "busy_mode")),
-            workspace=self._folder(workspace) if workspace else None,
-            tool_progress=mode if self._get("agent", "tool_progress") else ToolProgressMode.OFF,
-            persona=self._get("agent", "persona"),
-            join_pause_seconds=self._get("agent", "join_pause_seconds"),
-            turn_timeout_seconds=self._get("agent", "turn_timeout_seconds"),
-            identical_call_limit=self._get("agent", "identical_call_limit"),
-        )
-
-    def _approvals(self) -> ApprovalsConfig:
-        return ApprovalsConfig(
-            timeout_seconds=self._get("approvals", "timeout_seconds"),
-            timeout_by_platform=self._by_name("approvals", "timeout_by_platform"),
-            identical_timeouts=self._get("approvals", "identical_timeouts"),
-        )
-
-    def _proxies(self) -> ProxyConfig:
-        return ProxyConfig(
-            https=self._get("proxy", "https"),
-            http=self._get("proxy", "http"),
-            all=self._get("proxy", "all"),
-            no_proxy=self._get("proxy", "none"),
-        )
+        folder: str = self._get("agent", "workspace", default="")
+        if folder == "~" or folder.startswith("~/"):
+            folder = str(Path(self._environ.get("HOME") or Path.home()) / folder[2:])
+        shown = self._section(ToolProgressSettings, ("agent",))
+        mode = shown.tool_progress_mode if shown.tool_progress else ToolProgressMode.OFF
+        return self._section(AgentConfig, ("agent",), workspace=Path(folder) if folder else None, tool_progress=mode)
 
     def _terminal(self) -> TerminalConfig:
-        given = self._values(TerminalConfig, "terminal")
-        backend, others = OwnerTerminal(given["backend"]), OthersTerminal(given["others"])
-        if "docker" in (backend.value, others.value) and not given["docker_image"]:
+        terminal = self._section(TerminalConfig, ("terminal",))
+        if "docker" in (terminal.backend, terminal.others) and not terminal.docker_image:
             self._warn("terminal.docker_image", "is not set, so nothing can run in docker.", "Name an image.")
-        if backend is OwnerTerminal.SSH and not given["ssh_host"]:
+        if terminal.backend is OwnerTerminal.SSH and not terminal.ssh_host:
             self._warn("terminal.ssh_host", "is not set, so nothing can run over ssh.", "Name a machine.")
-        return TerminalConfig(**{**given, "backend": backend, "others": others})
+        return terminal
 
     def _web(self) -> WebConfig:
-        given = self._values(WebConfig, "web")
-        numbers = [port for port in given["ports"] if port.isascii() and port.isdigit() and 0 < int(port) < 65536]
-        if len(numbers) < len(given["ports"]):
+        ports = [str(port) for port in self._get("web", "ports")]
+        numbers = [int(port) for port in ports if port.isascii() and port.isdigit() and 0 < int(port) < 65536]
+        if len(numbers) < len(ports):
             self._warn("web.ports", "holds something that is no port, which is left out.", "Ports are 1 to 65535.")
-        return WebConfig(**{**given, "ports": tuple(map(int, numbers))})
+        return self._section(WebConfig, ("web",), ports=tuple(numbers))
 
-    def _folder(self, text: str) -> Path:
-        if text == "~" or text.startswith("~/"):
-            return Path(self._environ.get("HOME") or Path.home()) / text[2:]
-        return Path(text)
+    # Sessions and chats
 
     def _sessions(self) -> SessionsConfig:
-        general = self._reset(("sessions", "reset"), ResetPolicy())
-
-        def by_name(section: str) -> Mapping[str, ResetPolicy]:
-            prefix = ("sessions", section)
-            return MappingProxyType(
-                {name: self._reset((*prefix, name), general) for name in self._names_under(*prefix)}
+        prefix = ("sessions",)
+        general = self._reset((*prefix, "reset"), ResetPolicy())
+        narrower = {
+            field: MappingProxyType(
+                {name: self._reset((*prefix, field, name), general) for name in self._names_under(*prefix, field)}
             )
-
-        return SessionsConfig(
-            general,
-            by_name("reset_by_platform"),
-            by_name("reset_by_kind"),
-            self._get("sessions", "reset_notice"),
-            self._get("sessions", "group_sessions_per_user"),
-        )
-
-    # Single chats
-
-    def _chats(
-        self, current: str, providers: Mapping[str, ProviderConfig], sessions: SessionsConfig
-    ) -> tuple[tuple[ChatPattern, ChatConfig], ...]:
-        found = {
-            ChatPattern.parse(name): self._chat(name, current, providers, sessions)
-            for name in self._names_under("chats")
+            for field in ("reset_by_platform", "reset_by_kind")
         }
-        for pattern in found:
-            self._check_platform(pattern)
-        return tuple(sorted(found.items(), key=lambda item: item[0].narrowness))
+        return self._section(SessionsConfig, prefix, reset=general, **narrower)
 
-    def _chat(
-        self, name: str, current: str, providers: Mapping[str, ProviderConfig], sessions: SessionsConfig
-    ) -> ChatConfig:
-        busy_mode = self._given("chats", name, "busy_mode")
-        has_reset = any(path[:3] == ("chats", name, "reset") for path in self._resolved)
-        platform = ChatPattern.parse(name).platform
-        wider = sessions.reset_by_platform.get(platform) or sessions.reset
-        return ChatConfig(
-            model=self._model_of_chat(name, current, providers),
-            persona=self._persona_of_chat(name),
-            toolsets=self._given("chats", name, "toolsets", default=()),
-            busy_mode=BusyMode(busy_mode) if busy_mode else None,
-            reset=self._reset(("chats", name, "reset"), wider) if has_reset else None,
-            group_sessions_per_user=self._given("chats", name, "group_sessions_per_user"),
+    def _reset(self, prefix: KeyPath, inherited: ResetPolicy) -> ResetPolicy:
+        return ResetPolicy(
+            **{name: self._get(*prefix, name, default=getattr(inherited, name)) for name in declared_by(ResetSettings)}
         )
 
-    def _model_of_chat(self, name: str, current: str, providers: Mapping[str, ProviderConfig]) -> str:
+    def _chats(self, provider: str, sessions: SessionsConfig) -> tuple[tuple[ChatPattern, ChatConfig], ...]:
+        found = {ChatPattern.parse(name): name for name in self._names_under("chats")}
+        chats = {pattern: self._chat(name, pattern, provider, sessions) for pattern, name in found.items()}
+        known = self._platforms | DOORS
+        for pattern in chats:
+            if pattern.platform not in known:
+                self._warn("chats", f"names the platform {pattern.platform!r}.", f"Known: {', '.join(sorted(known))}.")
+        return tuple(sorted(chats.items(), key=lambda item: item[0].narrowness))
+
+    def _chat(self, name: str, pattern: ChatPattern, provider: str, sessions: SessionsConfig) -> ChatConfig:
+        prefix = ("chats", name)
+        wider = sessions.reset_by_platform.get(pattern.platform) or sessions.reset
+        has_reset = bool(self._names_under(*prefix, "reset"))
+        return self._section(
+            ChatConfig,
+            prefix,
+            model=self._model_of_chat(self._get(*prefix, "model", default=""), provider),
+            persona=self._persona_of_chat(name),
+            reset=self._reset((*prefix, "reset"), wider) if has_reset else None,
+        )
+
+    def _model_of_chat(self, wanted: str, current: str) -> str:
         """As ``provider/model``. A name without a provider that can be asked is a model of the one in use."""
-        wanted: str = self._given("chats", name, "model", default="")
         if not wanted or ("model_routes", wanted) in self._resolved:
-            return str(self._given("model_routes", wanted, default="")) if wanted else ""
-        provider = providers.get(wanted.partition("/")[0])
+            return str(self._get("model_routes", wanted, default="")) if wanted else ""
+        provider = self._providers.get(wanted.partition("/")[0])
         if provider is None or not (provider.name in (current, EMBEDDED) or self._is_usable(provider)):
             return f"{current}/{wanted}"
         return wanted if "/" in wanted else f"{wanted}/{provider.default_model}"
 
     def _persona_of_chat(self, name: str) -> Persona | None:
-        if text := self._given("chats", name, "persona", default=""):
-            return Persona(text)
-        wanted = self._given("chats", name, "personality", default="")
-        text = self._given("personalities", wanted, default="") if wanted else ""
-        if wanted and not text:
+        chosen = self._section(PersonaSettings, ("chats", name))
+        if chosen.persona or not chosen.personality:
+            return Persona(chosen.persona) if chosen.persona else None
+        text = self._get("personalities", chosen.personality, default="")
+        if not text:
             known = ", ".join(self._names_under("personalities")) or "none"
-            self._warn(f"chats.{name}.personality", f"names {wanted!r}, and there is none.", f"Known: {known}.")
-        return Persona(text, wanted) if text else None
-
-    def _check_platform(self, pattern: ChatPattern) -> None:
-        known = {manifest.id for manifest in self._schema.manifests} | DOORS
-        if pattern.platform not in known:
-            self._warn("chats", f"names the platform {pattern.platform!r}.", f"Known: {', '.join(sorted(known))}.")
-
-    def _reset(self, prefix: KeyPath, inherited: ResetPolicy) -> ResetPolicy:
-        return ResetPolicy(
-            mode=ResetMode(self._given(*prefix, "mode", default=inherited.mode)),
-            at_hour=self._given(*prefix, "at_hour", default=inherited.at_hour),
-            idle_minutes=self._given(*prefix, "idle_minutes", default=inherited.idle_minutes),
-        )
-
-    def _skills(self) -> SkillsConfig:
-        prefix = ("skills", "platform_disabled")
-        off = {name: self._given(*prefix, name, default=()) for name in self._names_under(*prefix)}
-        return SkillsConfig(self._get("skills", "disabled"), MappingProxyType(off))
+            self._warn(
+                f"chats.{name}.personality", f"names {chosen.personality!r}, and there is none.", f"Known: {known}."
+            )
+        return Persona(text, chosen.personality) if text else None
 
     # Providers and the model
 
-    def _providers(self) -> dict[str, ProviderConfig]:
+    def _provider_names(self) -> dict[str, None]:
         names = dict.fromkeys((*KNOWN, *self._names_under("providers")))
         if self._get("model", "base_url") and self._get("model", "provider"):
             names.setdefault(self._get("model", "provider"))  # `model:` alone describes it
-        return {name: self._provider(name) for name in names}
+        return names
 
     def _provider(self, name: str) -> ProviderConfig:
         known = KNOWN.get(name, KnownProvider(name, "", ""))
-        key_env = self._given("providers", name, "api_key_env", default="")
-        keys = self._keys(name, key_env.split(",") if key_env else [])
-        return ProviderConfig(
+        prefix = ("providers", name)
+        keys = self._keys(name, self._get(*prefix, "api_key_env", default=""))
+        return self._section(
+            ProviderConfig,
+            prefix,
             name=name,
-            base_url=self._given("providers", name, "base_url", default=known.base_url),
             api_key=keys[0] if keys else None,
             api_keys=keys,
-            api_key_env=key_env,
-            api_mode=self._given("providers", name, "api_mode", default=known.api_mode),
-            default_model=self._given("providers", name, "default_model", default=known.default_model),
-            proxy=self._given("providers", name, "proxy", default=""),
+            base_url=self._get(*prefix, "base_url", default=known.base_url),
+            api_mode=self._get(*prefix, "api_mode", default=known.api_mode),
+            default_model=self._get(*prefix, "default_model", default=known.default_model),
         )
 
-    def _keys(self, name: str, variables: list[str]) -> tuple[Secret, ...]:
+    def _keys(self, name: str, api_key_env: str) -> tuple[Secret, ...]:
         """All keys of a provider: those in the variables that are named, else the one; then the further ones."""
-        one = self._given("providers", name, "api_key")
+        one = self._get("providers", name, "api_key")
+        variables = api_key_env.split(",") if api_key_env else []
         named = {variable: self._key_in(name, variable) if len(variables) > 1 else one for variable in variables}
         for variable, key in named.items():
             if key is None:
@@ -312,7 +239,7 @@ class _Builder:
                     f"Add a line {variable}=… to .env; it is used at once.",
                 )
         found = [key for key in named.values() if key] or [one] * bool(one)
-        return tuple(dict.fromkeys((*found, *self._given("providers", name, "api_keys", default=()))))
+        return tuple(dict.fromkeys((*found, *self._get("providers", name, "api_keys", default=()))))
 
     def _key_in(self, name: str, variable: str) -> Secret | None:
         """The key that one of several variables holds, in the place that is heard first."""
@@ -321,57 +248,58 @@ class _Builder:
             if entry.source.written == variable and not looks_unfilled(entry.key, entry.raw):
                 try:
                     key: Secret = parse(entry.key, entry.raw)
-                except ValueError:  # told when the key itself is resolved
+                except ValueError:  # reported when the key itself is resolved
                     continue
                 return key
         return None
 
-    def _model(self, providers: Mapping[str, ProviderConfig]) -> ModelConfig:
-        wanted = self._get("model", "default")
-        provider = self._chosen_provider(wanted, providers)
+    def _model(self) -> ModelConfig:
+        wanted: str = self._get("model", "default")
         prefix = wanted.partition("/")[0] if "/" in wanted else ""
-        self._check_prefix(wanted, prefix, provider, providers)
-        self._check_fallbacks(providers)
-        own = providers.get(provider)
+        provider = self._chosen_provider(wanted, prefix)
+        is_vendor_name = provider in KNOWN and KNOWN[provider].is_relay and prefix in KNOWN
+        if prefix in self._providers and prefix != provider and not is_vendor_name:
+            self._warn(
+                "model.default",
+                f"is {wanted!r}, but model.provider is {provider}, so it is asked of {provider}.",
+                f"Set model.provider to {prefix} if you meant that one.",
+            )
+        elif provider == EMBEDDED and wanted and wanted != KNOWN[EMBEDDED].default_model:
+            self._warn(
+                "model.default",
+                f"is {wanted!r}, but no provider of it is set up, so the built-in model answers.",
+                "Name one in model.provider, or set its key, for example OPENAI_API_KEY.",
+            )
+        for fallback in self._get("model", "fallbacks"):
+            no_provider = f"names {fallback!r}, and there is no provider {fallback.partition('/')[0]}."
+            self._is_route(fallback, "model.fallbacks", no_provider)
+        own = self._providers.get(provider)
         default = wanted or (own.default_model if own else "")
         if not default:
             self._warn("model.default", f"is not set, and provider {provider} has no default.", "Name a model.")
-        return ModelConfig(
-            default=default,
-            provider=provider,
-            base_url=self._get("model", "base_url"),
-            api_mode=self._get("model", "api_mode") or (own.api_mode if own else ""),
-            fallbacks=self._get("model", "fallbacks"),
-            users_may_choose=self._get("model", "users_may_choose"),
-            context_window=self._get("model", "context_window"),
-        )
+        api_mode = self._get("model", "api_mode") or (own.api_mode if own else "")
+        return self._section(ModelConfig, ("model",), default=default, provider=provider, api_mode=api_mode)
 
-    def _chosen_provider(self, wanted: str, providers: Mapping[str, ProviderConfig]) -> str:
+    def _chosen_provider(self, wanted: str, prefix: str) -> str:
         """The one that was named; else the model's own prefix; else the first that was configured; else ours."""
-        named: str = self._get("model", "provider")
-        if named:
-            return self._known_or_warned(named, providers)
-        prefix = wanted.partition("/")[0] if "/" in wanted else ""
-        if prefix in providers and self._is_configured(providers[prefix]):
+        if named := self._get("model", "provider"):
+            return self._known_or_warned(named)
+        if prefix in self._providers and self._is_configured(self._providers[prefix]):
             return prefix
-        owners_own = [name for name in providers if name not in KNOWN and self._is_configured(providers[name])]
-        ready = [
-            name
-            for name in KNOWN
-            if name != EMBEDDED
-            and self._is_configured(providers[name])
-            and (wanted or providers[name].default_model)  # a local server alone names no model
-        ]
-        return next(iter((*owners_own, *ready)), EMBEDDED)
+        configured = [name for name, provider in self._providers.items() if self._is_configured(provider)]
+        owners_own = [name for name in configured if name not in KNOWN]
+        # A local server alone names no model.
+        ready = [name for name in configured if wanted or self._providers[name].default_model]
+        return next(iter((*owners_own, *(name for name in ready if name != EMBEDDED))), EMBEDDED)
 
-    def _known_or_warned(self, named: str, providers: Mapping[str, ProviderConfig]) -> str:
-        if named in providers:
+    def _known_or_warned(self, named: str) -> str:
+        if named in self._providers:
             return named
-        folded = {name.casefold(): name for name in providers}
+        folded = {name.casefold(): name for name in self._providers}
         if named.casefold() in folded:
             return folded[named.casefold()]
         if not self._get("model", "base_url"):
-            hint = f"Known: {', '.join(providers)}. Add providers.{named}.base_url."
+            hint = f"Known: {', '.join(self._providers)}. Add providers.{named}.base_url."
             self._problems.append(
                 Problem("error", "model.provider", f"names {named!r}, which is not configured.", hint)
             )
@@ -385,63 +313,19 @@ class _Builder:
         known = KNOWN.get(provider.name)
         return self._is_configured(provider) or (known is not None and known.is_local)
 
-    def _check_prefix(self, wanted: str, prefix: str, provider: str, providers: Mapping[str, ProviderConfig]) -> None:
-        is_vendor_name = provider in KNOWN and KNOWN[provider].is_relay and prefix in KNOWN
-        if prefix in providers and prefix != provider and not is_vendor_name:
-            self._warn(
-                "model.default",
-                f"is {wanted!r}, but model.provider is {provider}, so it is asked of {provider}.",
-                f"Set model.provider to {prefix} if you meant that one.",
-            )
-        elif provider == EMBEDDED and wanted and wanted != KNOWN[EMBEDDED].default_model:
-            self._warn(
-                "model.default",
-                f"is {wanted!r}, but no provider of it is set up, so the built-in model answers.",
-                "Name one in model.provider, or set its key, for example OPENAI_API_KEY.",
-            )
+    def _is_route(self, route: str, where: str, text: str) -> bool:
+        """Whether a ``provider/model`` names a provider there is; where not, the owner is warned."""
+        if route.partition("/")[0] in self._providers:
+            return True
+        self._warn(where, text, f"Write provider/model; known: {', '.join(self._providers)}.")
+        return False
 
-    def _check_fallbacks(self, providers: Mapping[str, ProviderConfig]) -> None:
-        for fallback in self._get("model", "fallbacks"):
-            name = fallback.partition("/")[0]
-            if name not in providers:
-                self._warn(
-                    "model.fallbacks",
-                    f"names {fallback!r}, and there is no provider {name}.",
-                    f"Write provider/model; known: {', '.join(providers)}.",
-                )
-
-    def _model_routes(self, providers: Mapping[str, ProviderConfig]) -> Mapping[str, str]:
-        routes = {}
-        for name in self._names_under("model_routes"):
-            route = self._given("model_routes", name, default="")
-            if route.partition("/")[0] in providers:
-                routes[name] = route
-            else:
-                self._warn(
-                    f"model_routes.{name}",
-                    f"leads to {route!r}, and there is no such provider, so the default model answers.",
-                    f"Write provider/model; known: {', '.join(providers)}.",
-                )
-        return MappingProxyType(routes)
-
-    def _tools(self) -> Mapping[str, ToolChoice]:
+    def _model_routes(self) -> Mapping[str, str]:
+        text = "leads to {!r}, and there is no such provider, so the default model answers."
+        routes = self._by_name(None, ("model_routes",)).items()
         return MappingProxyType(
-            {
-                name: ToolChoice(
-                    toolset=self._given("tools", name, "toolset", default=""),
-                    enabled=self._given("tools", name, "enabled", default=()),
-                    disabled=self._given("tools", name, "disabled", default=()),
-                )
-                for name in self._names_under("tools")
-            }
+            {name: to for name, to in routes if self._is_route(to, f"model_routes.{name}", text.format(to))}
         )
-
-    def _by_name(self, *prefix: str) -> Mapping[str, Any]:
-        return MappingProxyType({name: self._given(*prefix, name) for name in self._names_under(*prefix)})
-
-    def _chosen(self, section: str) -> Mapping[str, Any]:
-        """A section that is names of the owner's choice, with one value each."""
-        return MappingProxyType({name: self._given(section, name) for name in self._names_under(section)})
 
     # Platforms
 
@@ -467,40 +351,28 @@ class _Builder:
             if found is None and prefix != main and last not in own_only:
                 found = self._resolved.get((*main, last))
             given[last] = key.default if found is None or found.value is None else found.value
-        required = [setting.key for setting in manifest.settings if setting.required]
-        is_mentioned = any(path[:-1] == prefix for path in self._resolved)
-        busy_mode = given["busy_mode"]
-        return AccountConfig(
-            enabled=given["enabled"],
-            values=MappingProxyType({setting.key: given[setting.key] for setting in manifest.settings}),
-            access=self._access(manifest, given),
-            home_channel=given["home_channel"],
-            home_channel_name=given["home_channel_name"],
-            proxy=given["proxy"],
-            busy_mode=BusyMode(busy_mode) if busy_mode else None,
-            group_context_lines=given["group_context_lines"],
-            missing=tuple(key for key in required if not given[key]),
-            is_mentioned=is_mentioned,
-        )
-
-    def _access(self, manifest: Manifest, given: Mapping[str, Any]) -> AccessPolicy:
-        named = (*given["allowed_users"], *self._allowed_everywhere(manifest.id))
-        users = frozenset(manifest.tidy_id(user) for user in named)
-        return AccessPolicy(
+        users = {manifest.tidy_id(user) for user in (*given["allowed_users"], *self._allowed_everywhere(manifest.id))}
+        access = AccessPolicy(
             dm_policy=DmPolicy(given["dm_policy"]),
             group_policy=GroupPolicy(given["group_policy"]),
-            allowed_users=users - {EVERYBODY},
+            allowed_users=frozenset(users - {EVERYBODY}),
             allow_all=given["allow_all_users"] or self._get("gateway", "allow_all_users") or EVERYBODY in users,
             group_allowed_chats=frozenset(map(manifest.tidy_group, given["group_allowed_chats"])),
             require_mention=given["require_mention"],
         )
+        return AccountConfig(
+            **{name: given[name] for name, declared in declared_by(AccountConfig).items() if not declared.section},
+            values=MappingProxyType({setting.key: given[setting.key] for setting in manifest.settings}),
+            access=access,
+            missing=tuple(each.key for each in manifest.settings if each.required and not given[each.key]),
+            is_mentioned=any(path[:-1] == prefix for path in self._resolved),
+        )
 
     def _allowed_everywhere(self, platform: str) -> Iterator[str]:
         """The ids of gateway.allowed_users that count on a platform: bare ones, and those that name it."""
-        platforms = {manifest.id for manifest in self._schema.manifests}
         for user in self._get("gateway", "allowed_users"):
             named, colon, user_id = user.partition(":")
-            if not colon or named not in platforms:  # some platforms' own ids hold a colon
+            if not colon or named not in self._platforms:  # some platforms' own ids hold a colon
                 yield user
             elif named == platform:
                 yield user_id
@@ -511,11 +383,6 @@ class _Builder:
                 continue
             under = f"platforms.{manifest.id}" + ("" if name == MAIN else f".accounts.{name}")
             or_env = f" or {setting.env}" if setting.env and name == MAIN else ""
-            self._problems.append(
-                Problem(
-                    "error",
-                    under,
-                    f'{manifest.id} account "{name}" has no {setting.key}.',
-                    f"Set {under}.{setting.key}{or_env}, then run `hermes doctor`.",
-                )
-            )
+            text = f'{manifest.id} account "{name}" has no {setting.key}.'
+            hint = f"Set {under}.{setting.key}{or_env}, then run `hermes doctor`."
+            self._problems.append(Problem("error", under, text, hint))

@@ -127,7 +127,7 @@ def format_value(key: Key, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, tuple):
-        return ", ".join(item.hint() if isinstance(item, Secret) else item for item in value)
+        return ", ".join(item.hint() if isinstance(item, Secret) else str(item) for item in value)
     return without_password(str(value)) if key.kind is Kind.URL else str(value)
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from hermes.config import build
+from hermes.config.build import Builder
 from hermes.config.dotenv import EnvLine, parse_dotenv
 from hermes.config.keys import NAME, NAMES_UNDER, OTHER_ENV, Node, Schema, nearest
-from hermes.config.keys import Path as KeyPath
 from hermes.config.providers import KNOWN, env_prefix
 from hermes.config.resolved import Entry, Rank, Resolved, Source
 from hermes.config.schema import Config, Problem
+from hermes.config.setting import Path as KeyPath
 from hermes.config.trees import Items, Leaf, Table, Tree, read_json, read_yaml
 from hermes.config.values import Key, Kind, Raw, looks_unfilled, parse
 from hermes.core.dataclasses import dataclass
@@ -70,7 +70,7 @@ def load(
     problems += _differing(names, environ, layers)
     problems += _unknown_names(schema, names, environ, layers)
     resolved = _resolve(entries, previous.sources if previous else {}, problems)
-    config = build.config(home, environ, schema, resolved, problems)
+    config = Builder(home, environ, schema, resolved, problems).config()
     return Loaded(config, tuple(dict.fromkeys(problems)), MappingProxyType(resolved), schema, layers)
 
 

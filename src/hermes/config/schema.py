@@ -1,4 +1,8 @@
-"""The configuration as the rest of the gateway sees it: one frozen, typed snapshot."""
+"""Declare every setting of the gateway, and hold their values in one frozen, typed snapshot.
+
+To add a setting, add a field to its section here; ``config/setting.py`` says how. The settings of one platform are
+declared by its manifest instead.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from hermes.config.secrets import secrets_within
-from hermes.core.access import AccessPolicy
+from hermes.config.setting import by_name, nothing, proxy_address, section, sections, setting, web_address
+from hermes.config.values import Kind
+from hermes.core.access import AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.chat_pattern import ChatPattern
 from hermes.core.dataclasses import dataclass
+from hermes.core.i18n.languages import LANGUAGES
 from hermes.core.keys import MAIN, ChatKind, SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.lane import BusyMode as BusyMode
@@ -20,9 +26,9 @@ from hermes.core.secret import Secret
 from hermes.core.session_reset import ResetMode as ResetMode
 from hermes.core.session_reset import ResetPolicy as ResetPolicy
 
-
-def _nothing() -> Mapping[str, Any]:
-    return MappingProxyType({})
+BUSY_MODES = tuple(BusyMode)
+API_MODES = ("chat_completions", "responses", "anthropic_messages")
+DEFAULT_RESET = ResetPolicy()
 
 
 class ToolProgressMode(StrEnum):
@@ -30,223 +36,6 @@ class ToolProgressMode(StrEnum):
     NEW = "new"  # one line when another tool starts to work
     ALL = "all"  # one line for every call
     VERBOSE = "verbose"  # with its arguments, and the first line of what came of it
-
-
-@dataclass(frozen=True, slots=True)
-class SessionsConfig:
-    """``reset_notice``: people are told of a renewal. ``group_sessions_per_user``: each has their own in a group."""
-
-    reset: ResetPolicy = field(default_factory=ResetPolicy)
-    reset_by_platform: Mapping[str, ResetPolicy] = field(default_factory=_nothing)
-    reset_by_kind: Mapping[str, ResetPolicy] = field(default_factory=_nothing)
-    reset_notice: bool = True
-    group_sessions_per_user: bool = True
-
-    def reset_for(self, platform: str, kind: ChatKind) -> ResetPolicy:
-        """The policy of a platform goes before that of a kind of chat, and both before the general one."""
-        return self.reset_by_platform.get(platform) or self.reset_by_kind.get(kind) or self.reset
-
-
-@dataclass(frozen=True, slots=True)
-class AccountConfig:
-    """One login on one platform. ``values`` holds every setting of its manifest, secrets as ``Secret``.
-
-    ``missing`` names required settings without a value; ``is_mentioned`` says that somebody configured
-    anything of it at all.
-    """
-
-    enabled: bool
-    values: Mapping[str, Any]
-    access: AccessPolicy = field(default_factory=AccessPolicy)
-    home_channel: str = ""
-    home_channel_name: str = ""
-    proxy: str = field(default="", repr=False)  # it may hold a password
-    busy_mode: BusyMode | None = None
-    group_context_lines: int = 0
-    missing: tuple[str, ...] = ()
-    is_mentioned: bool = False
-
-    @property
-    def is_ready(self) -> bool:
-        """Wanted, and complete enough to be started."""
-        return self.enabled and not self.missing
-
-
-@dataclass(frozen=True, slots=True)
-class Persona:
-    """A text that says who the agent is. ``name`` is that of a personality, '' where the text stands alone."""
-
-    text: str
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ChatConfig:
-    """What the owner settled for some chats. An empty field leaves it as it is elsewhere."""
-
-    model: str = ""
-    persona: Persona | None = None
-    toolsets: tuple[str, ...] = ()
-    busy_mode: BusyMode | None = None
-    reset: ResetPolicy | None = None
-    group_sessions_per_user: bool | None = None
-
-    def within(self, wider: ChatConfig) -> ChatConfig:
-        """This one, with what it leaves open taken from a wider one."""
-        own = self.group_sessions_per_user
-        return ChatConfig(
-            self.model or wider.model,
-            self.persona or wider.persona,
-            self.toolsets or wider.toolsets,
-            self.busy_mode or wider.busy_mode,
-            self.reset or wider.reset,
-            wider.group_sessions_per_user if own is None else own,
-        )
-
-
-ANY_CHAT = ChatConfig()
-
-
-@dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """Which model answers. ``default`` and ``provider`` are always filled in; ``base_url``, when set,
-    takes the place of the provider's own. ``fallbacks`` are written ``provider/model``; ``context_window`` is
-    in tokens."""
-
-    default: str
-    provider: str
-    base_url: str = ""
-    api_mode: str = ""
-    fallbacks: tuple[str, ...] = ()
-    users_may_choose: bool = False
-    context_window: int = 64_000
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderConfig:
-    """An endpoint that serves models. ``api_key`` is the key as it was at load time; a caller that must
-    see a key added since asks ``resolve_key``. ``api_keys`` are all of them, that one first."""
-
-    name: str
-    base_url: str = ""
-    api_key: Secret | None = None
-    api_key_env: str = ""
-    api_mode: str = "chat_completions"
-    default_model: str = ""
-    proxy: str = field(default="", repr=False)
-    api_keys: tuple[Secret, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AgentConfig:
-    """``workspace`` None means: the home folder of the owner, a folder of their own for everyone else."""
-
-    max_iterations: int = 60
-    busy_mode: BusyMode = BusyMode.INTERRUPT
-    workspace: Path | None = None
-    tool_progress: ToolProgressMode = ToolProgressMode.NEW
-    persona: str = ""
-    join_pause_seconds: float = 0.8
-    turn_timeout_seconds: float = 1800.0
-    identical_call_limit: int = 3
-
-
-@dataclass(frozen=True, slots=True)
-class DelegationConfig:
-    max_tasks: int = 5
-    max_depth: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ToolChoice:
-    """What the owner chose for one platform: its toolset ('' the platform's own), and what is added or taken away."""
-
-    toolset: str = ""
-    enabled: tuple[str, ...] = ()
-    disabled: tuple[str, ...] = ()
-
-
-NO_CHOICE = ToolChoice()
-
-
-@dataclass(frozen=True, slots=True)
-class CompressionConfig:
-    """``at`` is the share of the window at which a talk is made shorter; ``model`` '' is the one that answers."""
-
-    enabled: bool = True
-    at: float = 0.7
-    model: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointsConfig:
-    """How long, and in how much room, files are kept as they were before a tool changed them."""
-
-    days: int = 30
-    max_mb: int = 500
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalsConfig:
-    """How long a question waits for its answer, and how often the same one may go without."""
-
-    timeout_seconds: float = 300.0
-    timeout_by_platform: Mapping[str, float] = field(default_factory=_nothing)
-    identical_timeouts: int = 2
-
-    def seconds_for(self, platform: str) -> float:
-        return self.timeout_by_platform.get(platform) or self.timeout_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryConfig:
-    answer_ttl_seconds: float = 6 * 3600.0
-    parked_ttl_seconds: float = 7 * 86400.0
-    notice_ttl_seconds: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class ApiConfig:
-    """The HTTP port. The limits are for each key; 0 ``requests_per_minute`` is no limit.
-
-    ``max_content_parts`` and ``max_text_bytes`` are for one message of a request.
-    """
-
-    enabled: bool = True
-    host: str = "127.0.0.1"
-    port: int = 8642
-    key: Secret | None = None
-    allowed_hosts: tuple[str, ...] = ()
-    cors_origins: tuple[str, ...] = ()
-    max_request_bytes: int = 10 * 1024 * 1024
-    max_content_parts: int = 1000
-    max_text_bytes: int = 64 * 1024
-    requests_per_minute: int = 0
-    max_concurrent: int = 2000
-    queue_seconds: float = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class SkillsConfig:
-    """Skills that are switched off, by name or ``category/name``: everywhere, and on one platform."""
-
-    disabled: tuple[str, ...] = ()
-    platform_disabled: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
-
-
-@dataclass(frozen=True, slots=True)
-class LogsConfig:
-    level: str = "INFO"
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyConfig:
-    """The proxies for every outside call; ``no_proxy`` is a comma list of hosts that are reached directly."""
-
-    https: str = field(default="", repr=False)
-    http: str = field(default="", repr=False)
-    all: str = field(default="", repr=False)
-    no_proxy: str = ""
 
 
 class OwnerTerminal(StrEnum):
@@ -271,110 +60,441 @@ class OthersTerminal(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalConfig:
-    """Where commands run. ``network`` is about sandboxes and containers; ``env_passthrough`` names variables that the
-    commands of the owner and of admins see besides the harmless ones."""
+class ResetSettings:
+    """The settings that make a ResetPolicy."""
 
-    backend: OwnerTerminal = OwnerTerminal.AUTO
-    others: OthersTerminal = OthersTerminal.AUTO
-    network: bool = False
-    timeout_seconds: float = 120.0
-    env_passthrough: tuple[str, ...] = ()
-    docker_image: str = ""
-    ssh_host: str = ""
-    ssh_user: str = ""
-    ssh_port: int = 22
-    ssh_key: str = ""
-    ssh_folder: str = ""
-    ssh_known_hosts: str = ""
+    mode: ResetMode = setting(DEFAULT_RESET.mode, "when to renew", env="SESSION_RESET_MODE")
+    at_hour: int = setting(DEFAULT_RESET.at_hour, "hour of `daily`", env="SESSION_RESET_HOUR", low=0, high=23)
+    idle_minutes: int = setting(
+        DEFAULT_RESET.idle_minutes, "silence of `idle`", env="SESSION_IDLE_MINUTES", low=1, high=5_256_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsConfig:
+    reset: ResetPolicy = section(ResetSettings, make=ResetPolicy)
+    reset_by_platform: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
+    reset_by_kind: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
+    reset_notice: bool = setting(
+        True, "whether people are told that a new session began by itself", env="SESSION_RESET_NOTICE"
+    )
+    group_sessions_per_user: bool = setting(
+        True, "in a group each person has a session of their own; `false`: all share one"
+    )
+
+    def reset_for(self, platform: str, kind: ChatKind) -> ResetPolicy:
+        """The policy of a platform goes before that of a kind of chat, and both before the general one."""
+        return self.reset_by_platform.get(platform) or self.reset_by_kind.get(kind) or self.reset
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """The settings that make an AccessPolicy, together with those of ``gateway``."""
+
+    allowed_users: tuple[str, ...] = setting(
+        (), "ids that may talk to the agent; `*` is everybody", env="<P>_ALLOWED_USERS"
+    )
+    allow_all_users: bool = setting(False, "everybody may", env="<P>_ALLOW_ALL_USERS")
+    dm_policy: DmPolicy = setting(DmPolicy.PAIRING, "who may write directly", env="<P>_DM_POLICY")
+    group_policy: GroupPolicy = setting(GroupPolicy.DISABLED, "which groups are answered", env="<P>_GROUP_POLICY")
+    group_allowed_chats: tuple[str, ...] = setting(
+        (), "groups of the `allowlist` policy", env="<P>_GROUP_ALLOWED_CHATS"
+    )
+    require_mention: bool = setting(True, "in groups, answer only when addressed", env="<P>_REQUIRE_MENTION")
+
+
+@dataclass(frozen=True, slots=True)
+class AccountConfig:
+    """One login on one platform. ``values`` holds every setting of its manifest, secrets as ``Secret``.
+
+    The settings declared here are those that every platform has. ``missing`` names required settings without a value;
+    ``is_mentioned`` says that somebody configured anything of the account at all.
+    """
+
+    enabled: bool = setting(True, "`false` switches it off", env="<P>_ENABLED")
+    values: Mapping[str, Any] = field(default_factory=nothing)
+    access: AccessPolicy = section(AccessSettings, at="", make=AccessPolicy)
+    home_channel: str = setting("", "chat for reminders and alerts", env="<P>_HOME_CHANNEL")
+    home_channel_name: str = setting("", "its name in texts", env="<P>_HOME_CHANNEL_NAME")
+    proxy: str = proxy_address("proxy for this platform", env="<P>_PROXY")
+    busy_mode: BusyMode | None = setting(None, "in place of `agent.busy_mode`", choices=BUSY_MODES)
+    group_context_lines: int = setting(
+        0,
+        "lines said in a group before somebody addresses it that are shown to the model",
+        env="<P>_GROUP_CONTEXT_LINES",
+        low=0,
+        high=50,
+    )
+    missing: tuple[str, ...] = ()
+    is_mentioned: bool = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Wanted, and complete enough to be started."""
+        return self.enabled and not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """A text that says who the agent is. ``name`` is that of a personality, '' where the text stands alone."""
+
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaSettings:
+    """The settings that make the Persona of a chat."""
+
+    personality: str = setting("", "one of `personalities`, by name")
+    persona: str = setting("", "the same as a text of its own", is_prose=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatConfig:
+    """What the owner settled for some chats. An empty field leaves it as it is elsewhere."""
+
+    model: str = setting("", "the model that answers there")
+    persona: Persona | None = section(PersonaSettings, at="", make=lambda: None)
+    toolsets: tuple[str, ...] = setting((), "toolsets, groups and tools it has, in place of the platform's")
+    busy_mode: BusyMode | None = setting(None, "what a message does while a turn runs", choices=BUSY_MODES)
+    reset: ResetPolicy | None = section(ResetSettings, make=lambda: None, inherits=True)
+    group_sessions_per_user: bool | None = setting(None, "as `sessions.group_sessions_per_user`")
+
+    def within(self, wider: ChatConfig) -> ChatConfig:
+        """This one, with what it leaves open taken from a wider one."""
+        own = self.group_sessions_per_user
+        return ChatConfig(
+            self.model or wider.model,
+            self.persona or wider.persona,
+            self.toolsets or wider.toolsets,
+            self.busy_mode or wider.busy_mode,
+            self.reset or wider.reset,
+            wider.group_sessions_per_user if own is None else own,
+        )
+
+
+ANY_CHAT = ChatConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Which model answers. In a snapshot ``default`` and ``provider`` are always filled in."""
+
+    default: str = setting("", "the model that answers", env="HERMES_MODEL")
+    provider: str = setting("", "the provider that decides the endpoint", env="HERMES_INFERENCE_PROVIDER")
+    base_url: str = web_address("in place of the provider's own address")
+    api_mode: str = setting("", "how the provider is spoken to", choices=API_MODES)
+    fallbacks: tuple[str, ...] = setting((), "`provider/model` to try, in order, when the first fails")
+    users_may_choose: bool = setting(
+        False, "whether users, besides admins and the owner, may choose the model of their own chat"
+    )
+    context_window: int = setting(
+        64_000,
+        "tokens that a model takes in, where `context_windows` does not name it",
+        env="HERMES_CONTEXT_WINDOW",
+        low=1000,
+        high=100_000_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """An endpoint that serves models. ``api_key`` is the key as it was at load time; a caller that must
+    see a key added since asks ``resolve_key``. ``api_keys`` are all of them, that one first."""
+
+    name: str
+    base_url: str = web_address("root of the provider's API", env="<NAME>_BASE_URL")
+    api_key: Secret | None = setting(None, "its key", env="<NAME>_API_KEY")
+    api_key_env: str = setting("", "name of the environment variable that holds the key", kind=Kind.VARIABLE)
+    api_mode: str = setting("chat_completions", "how it is spoken to", choices=API_MODES)
+    default_model: str = setting("", "its model when none is named")
+    proxy: str = proxy_address("proxy for this provider", env="<NAME>_PROXY")
+    api_keys: tuple[Secret, ...] = setting((), "further keys, used when one fails", env="<NAME>_API_KEYS")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgressSettings:
+    """The settings that make a ToolProgressMode."""
+
+    tool_progress: bool = setting(True, "show in the chat which tool works", env="HERMES_TOOL_PROGRESS")
+    tool_progress_mode: ToolProgressMode = setting(
+        ToolProgressMode.NEW,
+        "one line for each new tool, for every call, or with arguments and results; a chat chooses with /verbose",
+        env="HERMES_TOOL_PROGRESS_MODE",
+        choices=(ToolProgressMode.NEW, ToolProgressMode.ALL, ToolProgressMode.VERBOSE),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    max_iterations: int = setting(
+        60, "model calls in one turn before it is asked for a summary", env="HERMES_MAX_ITERATIONS", low=1, high=10_000
+    )
+    busy_mode: BusyMode = setting(BusyMode.INTERRUPT, "what a message does while a turn runs", env="HERMES_BUSY_MODE")
+    workspace: Path | None = setting(None, "folder the tools work in", env="MESSAGING_CWD", kind=Kind.TEXT)
+    tool_progress: ToolProgressMode = section(ToolProgressSettings, at="", make=lambda: ToolProgressMode.NEW)
+    persona: str = setting("", "text put before every conversation", is_prose=True)
+    join_pause_seconds: float = setting(
+        0.8, "how long to wait for the rest of a message that is likely to go on", high=60
+    )
+    turn_timeout_seconds: float = setting(1800.0, "the longest a turn may take", low=1)
+    identical_call_limit: int = setting(3, "same tool call this often: stopped", low=2, high=1000)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """What the owner chose for one platform: its toolset ('' the platform's own), and what is added or taken away."""
+
+    toolset: str = setting("", "the toolset of this platform, in place of its own")
+    enabled: tuple[str, ...] = setting((), "groups, toolsets and tools that it has besides")
+    disabled: tuple[str, ...] = setting((), "groups, toolsets and tools that it has not")
+
+
+NO_CHOICE = ToolChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionConfig:
+    enabled: bool = setting(True, "whether a long talk is made shorter by itself")
+    at: float = setting(0.7, "share of the window at which it is", low=0.1, high=0.95)
+    model: str = setting("", "`provider/model` that writes the summary; empty: the answering one")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointsConfig:
+    days: int = setting(30, "how long `/rollback` can take a change back", low=1, high=3650)
+    max_mb: int = setting(500, "room for files as they were before, in megabytes", low=1, high=1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalsConfig:
+    timeout_seconds: float = setting(
+        300.0,
+        "how long a question of the agent waits for an answer",
+        env="HERMES_APPROVAL_TIMEOUT",
+        low=5,
+        high=30 * 86400,
+    )
+    timeout_by_platform: Mapping[str, float] = by_name(
+        "the same for one platform", kind=Kind.DURATION, low=5, high=30 * 86400
+    )
+    identical_timeouts: int = setting(2, "the same question unanswered this often ends the turn", low=1, high=100)
+
+    def seconds_for(self, platform: str) -> float:
+        return self.timeout_by_platform.get(platform) or self.timeout_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryConfig:
+    answer_ttl_seconds: float = setting(6 * 3600.0, "an unsent answer is dead after this", low=1)
+    parked_ttl_seconds: float = setting(7 * 86400.0, "the same for a parked answer", low=1)
+    notice_ttl_seconds: float = setting(60.0, "the same for a notice", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiConfig:
+    """The HTTP port. The limits on requests are for each key."""
+
+    enabled: bool = setting(True, "whether the HTTP port opens", env="API_SERVER_ENABLED")
+    host: str = setting("127.0.0.1", "address it listens on", env="API_SERVER_HOST")
+    port: int = setting(8642, "port it listens on", env="API_SERVER_PORT", low=0, high=65535)
+    key: Secret | None = setting(None, "Bearer key of the API", env="API_SERVER_KEY")
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "names the port is reached by, besides its own", env="API_SERVER_ALLOWED_HOSTS"
+    )
+    cors_origins: tuple[str, ...] = setting(
+        (), "web pages that may call the API from a browser", env="API_SERVER_CORS_ORIGINS"
+    )
+    max_request_bytes: int = setting(
+        10 * 1024 * 1024, "the largest body of a request", env="API_SERVER_MAX_REQUEST_BYTES", low=1024, high=1024**3
+    )
+    max_content_parts: int = setting(1000, "parts of one message", low=1, high=100_000)
+    max_text_bytes: int = setting(64 * 1024, "text of one message", low=1024, high=1024**3)
+    requests_per_minute: int = setting(
+        0, "for each key; 0: as many as come", env="API_SERVER_REQUESTS_PER_MINUTE", low=0, high=10_000_000
+    )
+    max_concurrent: int = setting(
+        2000,
+        "requests of one key that the agent works on at the same time",
+        env="API_SERVER_MAX_CONCURRENT",
+        low=1,
+        high=100_000,
+    )
+    queue_seconds: float = setting(10.0, "how long a request over a limit waits", high=600)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillsConfig:
+    """Skills that are switched off, by name or ``category/name``."""
+
+    disabled: tuple[str, ...] = setting((), "skills that are switched off")
+    platform_disabled: Mapping[str, tuple[str, ...]] = by_name("skills that are switched off on this platform")
+
+
+@dataclass(frozen=True, slots=True)
+class LogsConfig:
+    level: str = setting(
+        "INFO",
+        "the least important line that is written",
+        env="HERMES_LOG_LEVEL",
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyConfig:
+    """The proxies for every outside call."""
+
+    https: str = proxy_address("proxy for `https://` and `wss://` addresses", env="HTTPS_PROXY https_proxy")
+    http: str = proxy_address("proxy for `http://` and `ws://` addresses", env="HTTP_PROXY http_proxy")
+    all: str = proxy_address("proxy for all other addresses", env="ALL_PROXY all_proxy")
+    no_proxy: str = setting("", "hosts reached without a proxy", env="NO_PROXY no_proxy", at="none")
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalConfig:
+    backend: OwnerTerminal = setting(OwnerTerminal.AUTO, "where the owner's commands run", env="TERMINAL_BACKEND")
+    others: OthersTerminal = setting(OthersTerminal.AUTO, "where everybody else's commands run")
+    network: bool = setting(False, "whether sandboxes and containers have a network")
+    timeout_seconds: float = setting(
+        120.0, "how long a command may take when the agent says nothing else", env="TERMINAL_TIMEOUT", low=1, high=3600
+    )
+    env_passthrough: tuple[str, ...] = setting(
+        (), "environment variables that commands of the owner and of admins see too"
+    )
+    docker_image: str = setting("", "image of the containers", env="TERMINAL_DOCKER_IMAGE")
+    ssh_host: str = setting("", "machine of the ssh back end", env="TERMINAL_SSH_HOST")
+    ssh_user: str = setting("", "account there; empty: as ssh decides", env="TERMINAL_SSH_USER")
+    ssh_port: int = setting(22, "its port", env="TERMINAL_SSH_PORT", low=1, high=65535)
+    ssh_key: str = setting("", "file of the private key", env="TERMINAL_SSH_KEY")
+    ssh_folder: str = setting("", "folder there in which commands start; empty: the home there")
+    ssh_known_hosts: str = setting("", "file of known host keys; empty: ssh's own")
 
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """What the web tools may reach. ``search_provider`` "" is the first one that is configured.
+    """What the web tools may reach."""
 
-    ``allow_private_hosts`` counts in the owner's own turns alone.
-    """
-
-    search_provider: str = ""
-    brave_api_key: Secret | None = None
-    tavily_api_key: Secret | None = None
-    searxng_url: str = field(default="", repr=False)  # it may hold a password
-    allow_private_hosts: tuple[str, ...] = ()
-    ports: tuple[int, ...] = (80, 443, 8080, 8443)
-    max_bytes: int = 5 * 1024 * 1024
-    timeout_seconds: float = 30.0
+    search_provider: str = setting(
+        "",
+        "who answers `web_search`; empty: the first that is configured",
+        env="WEB_SEARCH_PROVIDER",
+        choices=("brave", "tavily", "searxng"),
+    )
+    brave_api_key: Secret | None = setting(None, "key of the Brave Search API", env="BRAVE_API_KEY")
+    tavily_api_key: Secret | None = setting(None, "key of Tavily", env="TAVILY_API_KEY")
+    searxng_url: str = web_address("root of a SearXNG server", env="SEARXNG_URL")
+    allow_private_hosts: tuple[str, ...] = setting(
+        (), "hosts of your own network that the web tools may read for you", env="WEB_ALLOW_PRIVATE_HOSTS"
+    )
+    ports: tuple[int, ...] = setting((80, 443, 8080, 8443), "ports the web tools may connect to", kind=Kind.LIST)
+    max_bytes: int = setting(5 * 1024 * 1024, "how much of one page is read", low=10_000, high=100 * 1024 * 1024)
+    timeout_seconds: float = setting(30.0, "the longest one page may take", low=1, high=110)
 
 
 @dataclass(frozen=True, slots=True)
 class VisionConfig:
-    """``model`` is ``provider/model``; empty: the model of the chat. ``show``: ``auto``, ``always`` or ``never``."""
-
-    model: str = ""
-    show: str = "auto"
+    model: str = setting("", "`provider/model` that looks at pictures; empty: the chat's own")
+    show: str = setting(
+        "auto",
+        "whether a picture that comes in is shown to the chat's model; `auto`: when its name says that it can see",
+        choices=("auto", "always", "never"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class TtsConfig:
-    """Who speaks, and how. Empty is what the provider does by itself."""
-
-    provider: str = "edge"
-    voice: str = ""
-    model: str = ""
-    base_url: str = ""
-    api_key: Secret | None = None
-    elevenlabs_api_key: Secret | None = None
-    command: str = ""
-    timeout_seconds: float = 60.0
+    provider: str = setting(
+        "edge", "who speaks", env="TTS_PROVIDER", choices=("edge", "elevenlabs", "openai", "command")
+    )
+    voice: str = setting("", "the voice; empty: the provider's usual one", env="TTS_VOICE")
+    model: str = setting("", "the provider's model; empty: its usual one")
+    base_url: str = web_address("in place of the provider's own address", env="TTS_BASE_URL")
+    api_key: Secret | None = setting(None, "key of the provider, where it has none of its own", env="TTS_API_KEY")
+    elevenlabs_api_key: Secret | None = setting(None, "key of ElevenLabs", env="ELEVENLABS_API_KEY")
+    command: str = setting(
+        "",
+        "what speaks for `command`, with `{text_file}`, `{output}` and `{voice}`; empty: espeak-ng or flite",
+        env="TTS_COMMAND",
+    )
+    timeout_seconds: float = setting(60.0, "the longest that speaking may take", low=1, high=110)
 
 
 @dataclass(frozen=True, slots=True)
 class SttConfig:
-    """Who writes down what is said. ``provider`` '' is openai where that is the model's provider, else nobody."""
+    provider: str = setting(
+        "",
+        "who writes down voice messages; empty: `openai` where that answers, else nobody",
+        env="STT_PROVIDER",
+        choices=("openai", "command", "none"),
+    )
+    model: str = setting("whisper-1", "the provider's model")
+    language: str = setting("", "language that is spoken; empty: as heard", env="STT_LANGUAGE")
+    base_url: str = web_address("in place of the provider's own address", env="STT_BASE_URL")
+    api_key: Secret | None = setting(None, "its key, where it has none of its own", env="STT_API_KEY")
+    command: str = setting(
+        "", "what listens for `command`, with `{audio}` and `{language}`; it prints the words", env="STT_COMMAND"
+    )
+    timeout_seconds: float = setting(60.0, "the longest that listening may take", low=1, high=600)
 
-    provider: str = ""
-    model: str = "whisper-1"
-    language: str = ""
-    base_url: str = ""
-    api_key: Secret | None = None
-    command: str = ""
-    timeout_seconds: float = 60.0
+
+@dataclass(frozen=True, slots=True)
+class GatewayConfig:
+    allowed_users: tuple[str, ...] = setting(
+        (), "ids let in on every platform; `telegram:42` is let in on Telegram alone", env="GATEWAY_ALLOWED_USERS"
+    )
+    allow_all_users: bool = setting(False, "everybody, on every platform", env="GATEWAY_ALLOW_ALL_USERS")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything, at one moment. ``database_url`` "" is SQLite in the home folder; ``timezone`` "" is the machine's."""
+    """Everything, at one moment."""
 
     home: Path
-    model: ModelConfig
-    providers: Mapping[str, ProviderConfig]
-    platforms: Mapping[str, Mapping[str, AccountConfig]] = field(default_factory=_nothing)
-    database_url: str = field(default="", repr=False)  # it may hold a password
-    language: str = ""
-    timezone: str = ""
-    agent: AgentConfig = field(default_factory=AgentConfig)
-    sessions: SessionsConfig = field(default_factory=SessionsConfig)
-    delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
-    approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
-    checkpoints: CheckpointsConfig = field(default_factory=CheckpointsConfig)
-    delegation: DelegationConfig = field(default_factory=DelegationConfig)
-    api: ApiConfig = field(default_factory=ApiConfig)
-    skills: SkillsConfig = field(default_factory=SkillsConfig)
-    logs: LogsConfig = field(default_factory=LogsConfig)
-    proxies: ProxyConfig = field(default_factory=ProxyConfig)
-    model_routes: Mapping[str, str] = field(default_factory=_nothing)
-    terminal: TerminalConfig = field(default_factory=TerminalConfig)
-    web: WebConfig = field(default_factory=WebConfig)
-    vision: VisionConfig = field(default_factory=VisionConfig)
-    tts: TtsConfig = field(default_factory=TtsConfig)
-    stt: SttConfig = field(default_factory=SttConfig)
-    tools: Mapping[str, ToolChoice] = field(default_factory=_nothing)
-    toolsets: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
-    compression: CompressionConfig = field(default_factory=CompressionConfig)
-    context_windows: Mapping[str, int] = field(default_factory=_nothing)
-    always_log_local: bool = True
-    personalities: Mapping[str, str] = field(default_factory=_nothing)
-    chats: tuple[tuple[ChatPattern, ChatConfig], ...] = ()
+    model: ModelConfig = section(ModelConfig)
+    providers: Mapping[str, ProviderConfig] = sections(ProviderConfig)
+    platforms: Mapping[str, Mapping[str, AccountConfig]] = field(default_factory=nothing)
+    database_url: str = setting(
+        "",
+        "PostgreSQL instead of SQLite in the home folder",
+        env="HERMES_DATABASE_URL",
+        kind=Kind.URL,
+        choices=("sqlite", "postgresql", "postgres"),
+        at="database.url",
+    )
+    language: str = setting(
+        "",
+        "language of the gateway's own sentences, for everybody; empty: each person's own",
+        env="HERMES_LANGUAGE",
+        choices=LANGUAGES,
+    )
+    timezone: str = setting(
+        "", "time zone of schedules, resets and logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE
+    )
+    gateway: GatewayConfig = section(GatewayConfig)
+    agent: AgentConfig = section(AgentConfig)
+    sessions: SessionsConfig = section(SessionsConfig)
+    delivery: DeliveryConfig = section(DeliveryConfig)
+    approvals: ApprovalsConfig = section(ApprovalsConfig)
+    checkpoints: CheckpointsConfig = section(CheckpointsConfig)
+    api: ApiConfig = section(ApiConfig)
+    skills: SkillsConfig = section(SkillsConfig)
+    logs: LogsConfig = section(LogsConfig)
+    proxies: ProxyConfig = section(ProxyConfig, at="proxy")
+    model_routes: Mapping[str, str] = by_name("`provider/model` that answers requests for this model name")
+    terminal: TerminalConfig = section(TerminalConfig)
+    web: WebConfig = section(WebConfig)
+    vision: VisionConfig = section(VisionConfig)
+    tts: TtsConfig = section(TtsConfig)
+    stt: SttConfig = section(SttConfig)
+    tools: Mapping[str, ToolChoice] = sections(ToolChoice)
+    toolsets: Mapping[str, tuple[str, ...]] = by_name("a toolset of your own: the groups in it")
+    compression: CompressionConfig = section(CompressionConfig)
+    context_windows: Mapping[str, int] = by_name("tokens that this model takes in", low=1000, high=100_000_000)
+    always_log_local: bool = setting(True, "for jobs, which come later: keep a local copy of what they deliver")
+    personalities: Mapping[str, str] = by_name("who the agent is when `/personality NAME` is said", is_prose=True)
+    chats: tuple[tuple[ChatPattern, ChatConfig], ...] = sections(ChatConfig, make=tuple)
 
     def chat(self, key: SessionKey) -> ChatConfig:
         """What is settled for this chat; a narrower pattern goes before a wider one, field by field."""

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -224,6 +223,3 @@ _PARSERS: dict[Kind, Callable[[Key, str], Any]] = {
     Kind.TIMEZONE: _timezone,
     Kind.VARIABLE: _variable,
 }
-
-web_address = partial(Key, kind=Kind.URL, choices=("http", "https"))
-proxy_address = partial(Key, kind=Kind.URL, choices=("http", "https", "socks5", "socks5h"))

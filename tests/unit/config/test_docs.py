@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -48,17 +49,37 @@ def documented() -> dict[str, Key]:
 KEYS = documented()
 
 
-@pytest.mark.parametrize("name", KEYS)
-def test_every_setting_has_a_row_with_its_environment_names_and_its_default(name: str) -> None:
-    rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
-    assert len(rows) == 1
-    cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", rows[0])]
-    key = KEYS[name]
-    assert cells[2] == (", ".join(f"`{variable}`" for variable in key.env) or "–")
+REQUIRED = {
+    f"platforms.{manifest.id}.{setting.key}"
+    for manifest in MANIFESTS
+    for setting in manifest.settings
+    if setting.required
+}
+
+
+def takes(name: str, key: Key) -> str:
+    if key.kind is Kind.CHOICE:
+        return ", ".join(f"`{choice}`" for choice in key.choices)
+    if key.kind is Kind.URL and "http" not in key.choices:
+        return ", ".join(f"`{scheme}://`" for scheme in key.choices)
+    if key.kind in (Kind.WHOLE, Kind.NUMBER) and math.isfinite(key.low):
+        return f"{key.low:,} to {key.high:,}"
+    return ("proxy" if "socks5" in key.choices else str(key.kind)) + (", required" if name in REQUIRED else "")
+
+
+def row(name: str, key: Key) -> str:
+    """The row of a setting as its declaration has it. The page may go on after the last word."""
+    env = ", ".join(f"`{variable}`" for variable in key.env) or "–"
     default = format_value(key, key.default)
-    assert cells[4] == ("–" if default == "not set" else f"`{default}`")
-    if key.kind is Kind.CHOICE and cells[3] != "as above":
-        assert cells[3] == ", ".join(f"`{choice}`" for choice in key.choices)
+    shown = "–" if default == "not set" else f"`{default}`"
+    return f"| `{name}` | {env} | {takes(name, key)} | {shown} | {key.help.removesuffix('.')}"
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_setting_has_a_row_that_says_what_its_declaration_says(name: str) -> None:
+    rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+    assert len(rows) == 1, f"docs/configuration.md needs this row: {row(name, KEYS[name])} |"
+    assert re.match(re.escape(row(name, KEYS[name])) + r"\W", rows[0]), f"It should begin: {row(name, KEYS[name])}"
 
 
 def test_the_page_names_no_setting_that_does_not_exist() -> None:

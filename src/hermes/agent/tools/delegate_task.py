@@ -7,6 +7,8 @@ from hermes.agent.toolkit.toolbox import ToolContext, tool
 from hermes.core.errors import ToolError
 
 LONGEST_SECONDS = 1700.0
+MAX_TASKS = 5
+MAX_DEPTH = 2
 
 
 @tool(toolset="delegation", seconds=LONGEST_SECONDS)
@@ -19,9 +21,9 @@ async def delegate_task(ctx: ToolContext, tasks: list[str]) -> str:
     wanted = [task.strip() for task in tasks]
     if not wanted or not all(wanted):
         raise ToolError("Give at least one task, and no empty ones.")
-    if len(wanted) > delegation.most():
-        raise ToolError(f"At most {delegation.most()} tasks at a time; you gave {len(wanted)}. Join or leave out some.")
-    if ctx.depth >= delegation.deepest():
+    if len(wanted) > MAX_TASKS:
+        raise ToolError(f"At most {MAX_TASKS} tasks at a time; you gave {len(wanted)}. Join or leave out some.")
+    if ctx.depth >= MAX_DEPTH:
         raise ToolError("This task was itself handed on, as deep as that goes. Do it yourself, step by step.")
     subtasks = [
         Subtask(f"{ctx.call_id}.{number}", task, ctx.person_id, ctx.origin, ctx.depth + 1)
