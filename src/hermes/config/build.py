@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 
 _Section = TypeVar("_Section")
+_DECLARED: Any = object()
+"""Stands for the default of a declaration."""
 
 
 class Builder:
@@ -62,7 +64,10 @@ class Builder:
         self._resolved = resolved
         self._problems = problems
         self._platforms = {manifest.id for manifest in schema.manifests}
-        self._providers = {name: self._provider(name) for name in self._provider_names()}
+        names = dict.fromkeys((*KNOWN, *self._names_under("providers")))
+        if self._get("model", "base_url") and self._get("model", "provider"):
+            names.setdefault(self._get("model", "provider"))  # `model:` alone describes it
+        self._providers = {name: self._provider(name) for name in names}
 
     def config(self) -> Config:
         model, sessions = self._model(), self._sessions()
@@ -105,13 +110,12 @@ class Builder:
         values = {name: self._resolved[(*prefix, name)].value for name in names}
         return MappingProxyType({name: value for name, value in values.items() if value is not None})
 
-    def _get(self, *path: str, default: Any = None) -> Any:
-        """The value of a key; of one that is not set, the ``default``, else that of its declaration."""
+    def _get(self, *path: str, default: Any = _DECLARED) -> Any:
+        """The value of a key, else the ``default``. Keys under names that the owner chose need one."""
         found = self._resolved.get(path)
-        value = None if found is None else found.value
-        if value is None and default is None and path in self._schema.keys:
-            return self._schema.keys[path].default
-        return default if value is None else value
+        if found is not None and found.value is not None:
+            return found.value
+        return self._schema.keys[path].default if default is _DECLARED else default
 
     def _names_under(self, *prefix: str) -> list[str]:
         size = len(prefix)
@@ -187,7 +191,8 @@ class Builder:
         if not wanted or ("model_routes", wanted) in self._resolved:
             return str(self._get("model_routes", wanted, default="")) if wanted else ""
         provider = self._providers.get(wanted.partition("/")[0])
-        if provider is None or not (provider.name in (current, EMBEDDED) or self._is_usable(provider)):
+        always = {current, EMBEDDED, *(known.name for known in KNOWN.values() if known.is_local)}
+        if provider is None or not (provider.name in always or self._is_configured(provider)):
             return f"{current}/{wanted}"
         return wanted if "/" in wanted else f"{wanted}/{provider.default_model}"
 
@@ -204,12 +209,6 @@ class Builder:
         return Persona(text, chosen.personality) if text else None
 
     # Providers and the model
-
-    def _provider_names(self) -> dict[str, None]:
-        names = dict.fromkeys((*KNOWN, *self._names_under("providers")))
-        if self._get("model", "base_url") and self._get("model", "provider"):
-            names.setdefault(self._get("model", "provider"))  # `model:` alone describes it
-        return names
 
     def _provider(self, name: str) -> ProviderConfig:
         known = KNOWN.get(name, KnownProvider(name, "", ""))
@@ -228,7 +227,7 @@ class Builder:
 
     def _keys(self, name: str, api_key_env: str) -> tuple[Secret, ...]:
         """All keys of a provider: those in the variables that are named, else the one; then the further ones."""
-        one = self._get("providers", name, "api_key")
+        one = self._get("providers", name, "api_key", default=None)
         variables = api_key_env.split(",") if api_key_env else []
         named = {variable: self._key_in(name, variable) if len(variables) > 1 else one for variable in variables}
         for variable, key in named.items():
@@ -283,7 +282,13 @@ class Builder:
     def _chosen_provider(self, wanted: str, prefix: str) -> str:
         """The one that was named; else the model's own prefix; else the first that was configured; else ours."""
         if named := self._get("model", "provider"):
-            return self._known_or_warned(named)
+            folded = {name.casefold(): name for name in self._providers}
+            found = named if named in self._providers else folded.get(named.casefold())
+            if found is None and not self._get("model", "base_url"):
+                hint = f"Known: {', '.join(self._providers)}. Add providers.{named}.base_url."
+                text = f"names {named!r}, which is not configured."
+                self._problems.append(Problem("error", "model.provider", text, hint))
+            return str(found or named)
         if prefix in self._providers and self._is_configured(self._providers[prefix]):
             return prefix
         configured = [name for name, provider in self._providers.items() if self._is_configured(provider)]
@@ -292,26 +297,9 @@ class Builder:
         ready = [name for name in configured if wanted or self._providers[name].default_model]
         return next(iter((*owners_own, *(name for name in ready if name != EMBEDDED))), EMBEDDED)
 
-    def _known_or_warned(self, named: str) -> str:
-        if named in self._providers:
-            return named
-        folded = {name.casefold(): name for name in self._providers}
-        if named.casefold() in folded:
-            return folded[named.casefold()]
-        if not self._get("model", "base_url"):
-            hint = f"Known: {', '.join(self._providers)}. Add providers.{named}.base_url."
-            self._problems.append(
-                Problem("error", "model.provider", f"names {named!r}, which is not configured.", hint)
-            )
-        return named
-
     def _is_configured(self, provider: ProviderConfig) -> bool:
         """A key is enough where the address is known; an address is enough for servers that ask for no key."""
         return bool(provider.api_key) or ("providers", provider.name, "base_url") in self._resolved
-
-    def _is_usable(self, provider: ProviderConfig) -> bool:
-        known = KNOWN.get(provider.name)
-        return self._is_configured(provider) or (known is not None and known.is_local)
 
     def _is_route(self, route: str, where: str, text: str) -> bool:
         """Whether a ``provider/model`` names a provider there is; where not, the owner is warned."""
@@ -335,8 +323,8 @@ class Builder:
         for name in further:
             accounts[name] = self._account(manifest, ("platforms", manifest.id, "accounts", name))
         for name, account in accounts.items():
-            if account.is_mentioned and account.enabled and account.missing and not (name == MAIN and further):
-                self._tell_missing(manifest, name, account)
+            if account.is_mentioned and account.enabled and not (name == MAIN and further):
+                self._check_required(manifest, name, account)
         return accounts
 
     def _account(self, manifest: Manifest, prefix: KeyPath) -> AccountConfig:
@@ -377,12 +365,11 @@ class Builder:
             elif named == platform:
                 yield user_id
 
-    def _tell_missing(self, manifest: Manifest, name: str, account: AccountConfig) -> None:
+    def _check_required(self, manifest: Manifest, name: str, account: AccountConfig) -> None:
+        under = f"platforms.{manifest.id}" + ("" if name == MAIN else f".accounts.{name}")
         for setting in manifest.settings:
-            if setting.key not in account.missing:
-                continue
-            under = f"platforms.{manifest.id}" + ("" if name == MAIN else f".accounts.{name}")
-            or_env = f" or {setting.env}" if setting.env and name == MAIN else ""
-            text = f'{manifest.id} account "{name}" has no {setting.key}.'
-            hint = f"Set {under}.{setting.key}{or_env}, then run `hermes doctor`."
-            self._problems.append(Problem("error", under, text, hint))
+            if setting.key in account.missing:
+                or_env = f" or {setting.env}" if setting.env and name == MAIN else ""
+                text = f'{manifest.id} account "{name}" has no {setting.key}.'
+                hint = f"Set {under}.{setting.key}{or_env}, then run `hermes doctor`."
+                self._problems.append(Problem("error", under, text, hint))

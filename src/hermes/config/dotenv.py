@@ -1,4 +1,4 @@
-"""Reading a `.env` file. It is never loaded into the process environment."""
+"""Parse a `.env` file, without loading it into the process environment."""
 
 from __future__ import annotations
 

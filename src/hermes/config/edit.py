@@ -1,4 +1,4 @@
-"""Changing one setting in the files, with everything else in them (comments too) left as it was."""
+"""Change one setting in the files, and leave everything else in them as it was, comments too."""
 
 from __future__ import annotations
 

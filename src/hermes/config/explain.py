@@ -1,4 +1,4 @@
-"""Where a value came from, in words."""
+"""Explain where a value came from, and find keys by their names."""
 
 from __future__ import annotations
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from hermes.config.providers import env_prefix
 from hermes.config.schema import AccountConfig, Config
@@ -23,31 +22,20 @@ COMMON = tuple(keys_of(AccountConfig))
 OTHER_ENV = ("HERMES_HOME", "HERMES_PROFILE", "HERMES_CONFIG", "HERMES_ENV")
 
 
-def platform_keys(manifest: Manifest, prefix: Path | None = None) -> tuple[Key, ...]:
-    """The keys of the account ``main``; with another prefix, those of a further account, which has no environment."""
-    prefix = prefix or ("platforms", manifest.id)
-    own = {setting.key for setting in manifest.settings}
+def platform_keys(manifest: Manifest) -> tuple[Key, ...]:
+    """The keys of a platform's account ``main``."""
+    own = {setting.key: _key_of(setting) for setting in manifest.settings}
+    prefix, capitals = ("platforms", manifest.id), env_prefix(manifest.id)
 
-    def env(key: str, names: Sequence[str]) -> tuple[str, ...]:
-        if "accounts" in prefix:
-            return ()
-        return (*(name.replace("<P>", env_prefix(manifest.id)) for name in names), *manifest.older_env.get(key, ()))
+    def place(key: Key) -> Key:
+        older = manifest.older_env.get(key.path[0], ())
+        return key.at((*prefix, *key.path), (*(name.replace("<P>", capitals) for name in key.env), *older))
 
-    return (
-        *(
-            _of_setting(setting, prefix, env(setting.key, [setting.env] if setting.env else ()))
-            for setting in manifest.settings
-        ),
-        *(
-            replace(key, path=(*prefix, *key.path), env=env(key.path[-1], key.env))
-            for key in COMMON
-            if key.path[0] not in own
-        ),
-    )
+    return tuple(map(place, (*own.values(), *(key for key in COMMON if key.path[0] not in own))))
 
 
-def _of_setting(setting: Setting, prefix: Path, env: tuple[str, ...]) -> Key:
-    path = (*prefix, setting.key)
+def _key_of(setting: Setting) -> Key:
+    path, env = (setting.key,), (setting.env,) if setting.env else ()
     if setting.kind is SettingKind.TEXT and setting.key.endswith("url"):
         is_socket = str(setting.default).startswith(("ws://", "wss://"))
         schemes = ("ws", "wss") if is_socket else ("http", "https")
@@ -57,11 +45,12 @@ def _of_setting(setting: Setting, prefix: Path, env: tuple[str, ...]) -> Key:
 
 def provider_keys(name: str, api_key_env: str = "") -> Iterator[Key]:
     """The keys of one provider. A variable named by ``api_key_env`` takes the place of ``<NAME>_API_KEY``."""
+    capitals = env_prefix(name)
     for key in PROVIDER:
-        env = tuple(variable.replace("<NAME>", env_prefix(name)) for variable in key.env)
+        env = tuple(variable.replace("<NAME>", capitals) for variable in key.env)
         if key.path[2] == "api_key" and api_key_env:
             env = tuple(api_key_env.split(","))
-        yield replace(key, path=("providers", name, *key.path[2:]), env=env)
+        yield key.at(("providers", name, *key.path[2:]), env)
 
 
 @dataclass(slots=True)
@@ -96,7 +85,7 @@ class Schema:
         self.keys: dict[Path, Key] = {}
         self.of_platform = {manifest.id: platform_keys(manifest) for manifest in self.manifests}
         for key in GENERAL:
-            self._add(key)
+            self.keys[key.path] = self._place(key.path).key = key
         for manifest in self.manifests:
             self._add_platform(manifest)
         self._add_older_forms()
@@ -118,11 +107,7 @@ class Schema:
             return self.keys[(*path[:2], *path[4:])]
         if path[0] == "providers":
             return next(own for own in provider_keys(path[1]) if own.path == path)
-        return replace(key, path=path)
-
-    def _add(self, key: Key) -> None:
-        self.keys[key.path] = key
-        self._place(key.path).key = key
+        return key.at(path, key.env)
 
     def _place(self, path: Path) -> Node:
         node = self.root
@@ -140,16 +125,17 @@ class Schema:
 
     def _add_platform(self, manifest: Manifest) -> None:
         prefix = ("platforms", manifest.id)
-        of_others = (*prefix, "accounts", "*")
-        for here, keys in ((prefix, self.of_platform[manifest.id]), (of_others, platform_keys(manifest, of_others))):
-            for key in keys:
-                self._add(key)
-                self._alias((*here, "extra", key.path[-1]), key)
+        main = self.of_platform[manifest.id]
+        for here in (prefix, (*prefix, "accounts", "*")):
+            place, extra = self._place(here).children, self._place((*here, "extra")).children
+            for key in main if here == prefix else [key.at((*here, key.path[-1])) for key in main]:
+                name = key.path[-1]
+                self.keys[key.path], place[name], extra[name] = key, Node(key=key), Node(key=key, is_alias=True)
             # The older form: home_channel: {platform: …, chat_id: …, name: …}
-            if (home := self.keys.get((*here, "home_channel"))) is not None:
-                self._alias((*home.path, "chat_id"), home)
-                self._alias((*home.path, "name"), self.keys[(*here, "home_channel_name")])
-                self._place((*home.path, "platform")).is_ignored = True
+            home = place["home_channel"].children
+            home["chat_id"] = Node(key=place["home_channel"].key, is_alias=True)
+            home["name"] = Node(key=place["home_channel_name"].key, is_alias=True)
+            home["platform"] = Node(is_ignored=True)
 
     def _add_older_forms(self) -> None:
         self._place(("model",)).key = self.keys[("model", "default")]  # model: gpt-4o-mini
@@ -163,5 +149,7 @@ class Schema:
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
     """The known name that was probably meant, or an empty text."""
+    import difflib  # only for names that are not known
+
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return found[0] if found else ""

@@ -1,4 +1,4 @@
-"""Loading: from the environment and four files to one Config, with a Problem for everything odd."""
+"""Load one Config from the environment and four files, with a Problem for everything odd."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class _TreeWalk:
                 self._walk(node.children[name], tree, here, chosen)
             elif node.any_name is None:
                 self._unknown(node, here, tree.line)
-            elif self._is_good_name(path, name):
+            elif NAMES_UNDER.get(path, NAME).fullmatch(name):
                 self._walk(node.any_name, tree, here, (*chosen, name))
             else:
                 self._say("error", here, tree.line, "is not a usable name: take a-z, 0-9, _ and -.")
@@ -174,9 +174,6 @@ class _TreeWalk:
             return
         source = Source(self._rank, self._label, ".".join(path), tree.line)
         self._entries.append(Entry(self._schema.at(key, chosen), raw, source, is_alias))
-
-    def _is_good_name(self, path: KeyPath, name: str) -> bool:
-        return NAMES_UNDER.get(path, NAME).fullmatch(name) is not None
 
     def _unknown(self, node: Node, path: KeyPath, line: int) -> None:
         meant = nearest(path[-1], node.children)
@@ -309,12 +306,9 @@ def _choose(candidates: Sequence[Entry], last: Resolved | None, problems: list[P
         except ValueError as error:
             has_last = last is not None and (last.winner is not None or last.is_kept)
             value = last.value if last is not None and has_last else key.default
-            hint = "The last good value stays." if has_last else f"The default stays: {_default(key)}."
+            default = "not set" if key.default in (None, "", ()) else key.default
+            hint = "The last good value stays." if has_last else f"The default stays: {default}."
             problems.append(Problem("error", where, str(error), hint))
             # Not the next layer's value: whoever wrote this one meant to replace it.
             return Resolved(key, value, None, tuple(candidates), is_kept=has_last)
     return None
-
-
-def _default(key: Key) -> str:
-    return "not set" if key.default in (None, "", ()) else str(key.default)

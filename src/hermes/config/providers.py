@@ -1,4 +1,4 @@
-"""The providers known by name, and how a provider's key is found at the moment it is needed."""
+"""List the providers known by name, and find a provider's key at the moment it is needed."""
 
 from __future__ import annotations
 

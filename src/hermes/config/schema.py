@@ -75,11 +75,9 @@ class SessionsConfig:
     reset: ResetPolicy = section(ResetSettings, make=ResetPolicy)
     reset_by_platform: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
     reset_by_kind: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
-    reset_notice: bool = setting(
-        True, "whether people are told that a new session began by itself", env="SESSION_RESET_NOTICE"
-    )
+    reset_notice: bool = setting(True, "whether people are told that a session was renewed", env="SESSION_RESET_NOTICE")
     group_sessions_per_user: bool = setting(
-        True, "in a group each person has a session of their own; `false`: all share one"
+        True, "in a group each person has their own session; `false`: all share one"
     )
 
     def reset_for(self, platform: str, kind: ChatKind) -> ResetPolicy:
@@ -92,13 +90,13 @@ class AccessSettings:
     """The settings that make an AccessPolicy, together with those of ``gateway``."""
 
     allowed_users: tuple[str, ...] = setting(
-        (), "ids that may talk to the agent; `*` is everybody", env="<P>_ALLOWED_USERS"
+        (), "ids that may write to the agent; `*`: everybody", env="<P>_ALLOWED_USERS"
     )
     allow_all_users: bool = setting(False, "everybody may", env="<P>_ALLOW_ALL_USERS")
     dm_policy: DmPolicy = setting(DmPolicy.PAIRING, "who may write directly", env="<P>_DM_POLICY")
     group_policy: GroupPolicy = setting(GroupPolicy.DISABLED, "which groups are answered", env="<P>_GROUP_POLICY")
     group_allowed_chats: tuple[str, ...] = setting(
-        (), "groups of the `allowlist` policy", env="<P>_GROUP_ALLOWED_CHATS"
+        (), "groups of the policy `allowlist`", env="<P>_GROUP_ALLOWED_CHATS"
     )
     require_mention: bool = setting(True, "in groups, answer only when addressed", env="<P>_REQUIRE_MENTION")
 
@@ -120,7 +118,7 @@ class AccountConfig:
     busy_mode: BusyMode | None = setting(None, "in place of `agent.busy_mode`", choices=BUSY_MODES)
     group_context_lines: int = setting(
         0,
-        "lines said in a group before somebody addresses it that are shown to the model",
+        "earlier lines of a group that the model sees when it is addressed",
         env="<P>_GROUP_CONTEXT_LINES",
         low=0,
         high=50,
@@ -147,7 +145,7 @@ class PersonaSettings:
     """The settings that make the Persona of a chat."""
 
     personality: str = setting("", "one of `personalities`, by name")
-    persona: str = setting("", "the same as a text of its own", is_prose=True)
+    persona: str = setting("", "the same as a text", is_prose=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +182,12 @@ class ModelConfig:
     default: str = setting("", "the model that answers", env="HERMES_MODEL")
     provider: str = setting("", "the provider that decides the endpoint", env="HERMES_INFERENCE_PROVIDER")
     base_url: str = web_address("in place of the provider's own address")
-    api_mode: str = setting("", "how the provider is spoken to", choices=API_MODES)
+    api_mode: str = setting("", "the dialect of the provider's API", choices=API_MODES)
     fallbacks: tuple[str, ...] = setting((), "`provider/model` to try, in order, when the first fails")
-    users_may_choose: bool = setting(
-        False, "whether users, besides admins and the owner, may choose the model of their own chat"
-    )
+    users_may_choose: bool = setting(False, "whether users, not only admins, may choose the model of their own chat")
     context_window: int = setting(
         64_000,
-        "tokens that a model takes in, where `context_windows` does not name it",
+        "tokens a model takes in, unless `context_windows` names it",
         env="HERMES_CONTEXT_WINDOW",
         low=1000,
         high=100_000_000,
@@ -207,7 +203,7 @@ class ProviderConfig:
     base_url: str = web_address("root of the provider's API", env="<NAME>_BASE_URL")
     api_key: Secret | None = setting(None, "its key", env="<NAME>_API_KEY")
     api_key_env: str = setting("", "name of the environment variable that holds the key", kind=Kind.VARIABLE)
-    api_mode: str = setting("chat_completions", "how it is spoken to", choices=API_MODES)
+    api_mode: str = setting("chat_completions", "the dialect of its API", choices=API_MODES)
     default_model: str = setting("", "its model when none is named")
     proxy: str = proxy_address("proxy for this provider", env="<NAME>_PROXY")
     api_keys: tuple[Secret, ...] = setting((), "further keys, used when one fails", env="<NAME>_API_KEYS")
@@ -220,7 +216,7 @@ class ToolProgressSettings:
     tool_progress: bool = setting(True, "show in the chat which tool works", env="HERMES_TOOL_PROGRESS")
     tool_progress_mode: ToolProgressMode = setting(
         ToolProgressMode.NEW,
-        "one line for each new tool, for every call, or with arguments and results; a chat chooses with /verbose",
+        "a line for each new tool, each call, or with arguments and results; `/verbose` chooses for a chat",
         env="HERMES_TOOL_PROGRESS_MODE",
         choices=(ToolProgressMode.NEW, ToolProgressMode.ALL, ToolProgressMode.VERBOSE),
     )
@@ -235,11 +231,9 @@ class AgentConfig:
     workspace: Path | None = setting(None, "folder the tools work in", env="MESSAGING_CWD", kind=Kind.TEXT)
     tool_progress: ToolProgressMode = section(ToolProgressSettings, at="", make=lambda: ToolProgressMode.NEW)
     persona: str = setting("", "text put before every conversation", is_prose=True)
-    join_pause_seconds: float = setting(
-        0.8, "how long to wait for the rest of a message that is likely to go on", high=60
-    )
+    join_pause_seconds: float = setting(0.8, "how long to wait for the rest of a message that seems to go on", high=60)
     turn_timeout_seconds: float = setting(1800.0, "the longest a turn may take", low=1)
-    identical_call_limit: int = setting(3, "same tool call this often: stopped", low=2, high=1000)
+    identical_call_limit: int = setting(3, "the same tool call is stopped when it comes this often", low=2, high=1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,25 +250,21 @@ NO_CHOICE = ToolChoice()
 
 @dataclass(frozen=True, slots=True)
 class CompressionConfig:
-    enabled: bool = setting(True, "whether a long talk is made shorter by itself")
-    at: float = setting(0.7, "share of the window at which it is", low=0.1, high=0.95)
+    enabled: bool = setting(True, "whether a long conversation is compressed by itself")
+    at: float = setting(0.7, "share of the context window at which that happens", low=0.1, high=0.95)
     model: str = setting("", "`provider/model` that writes the summary; empty: the answering one")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointsConfig:
     days: int = setting(30, "how long `/rollback` can take a change back", low=1, high=3650)
-    max_mb: int = setting(500, "room for files as they were before, in megabytes", low=1, high=1_000_000)
+    max_mb: int = setting(500, "megabytes for files as they were before", low=1, high=1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalsConfig:
     timeout_seconds: float = setting(
-        300.0,
-        "how long a question of the agent waits for an answer",
-        env="HERMES_APPROVAL_TIMEOUT",
-        low=5,
-        high=30 * 86400,
+        300.0, "how long an approval waits for its answer", env="HERMES_APPROVAL_TIMEOUT", low=5, high=30 * 86400
     )
     timeout_by_platform: Mapping[str, float] = by_name(
         "the same for one platform", kind=Kind.DURATION, low=5, high=30 * 86400
@@ -287,7 +277,7 @@ class ApprovalsConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryConfig:
-    answer_ttl_seconds: float = setting(6 * 3600.0, "an unsent answer is dead after this", low=1)
+    answer_ttl_seconds: float = setting(6 * 3600.0, "how long an unsent answer is tried", low=1)
     parked_ttl_seconds: float = setting(7 * 86400.0, "the same for a parked answer", low=1)
     notice_ttl_seconds: float = setting(60.0, "the same for a notice", low=1)
 
@@ -300,26 +290,18 @@ class ApiConfig:
     host: str = setting("127.0.0.1", "address it listens on", env="API_SERVER_HOST")
     port: int = setting(8642, "port it listens on", env="API_SERVER_PORT", low=0, high=65535)
     key: Secret | None = setting(None, "Bearer key of the API", env="API_SERVER_KEY")
-    allowed_hosts: tuple[str, ...] = setting(
-        (), "names the port is reached by, besides its own", env="API_SERVER_ALLOWED_HOSTS"
-    )
-    cors_origins: tuple[str, ...] = setting(
-        (), "web pages that may call the API from a browser", env="API_SERVER_CORS_ORIGINS"
-    )
+    allowed_hosts: tuple[str, ...] = setting((), "further host names of the port", env="API_SERVER_ALLOWED_HOSTS")
+    cors_origins: tuple[str, ...] = setting((), "origins that may call from a browser", env="API_SERVER_CORS_ORIGINS")
     max_request_bytes: int = setting(
-        10 * 1024 * 1024, "the largest body of a request", env="API_SERVER_MAX_REQUEST_BYTES", low=1024, high=1024**3
+        10 * 1024 * 1024, "the largest request body", env="API_SERVER_MAX_REQUEST_BYTES", low=1024, high=1024**3
     )
     max_content_parts: int = setting(1000, "parts of one message", low=1, high=100_000)
     max_text_bytes: int = setting(64 * 1024, "text of one message", low=1024, high=1024**3)
     requests_per_minute: int = setting(
-        0, "for each key; 0: as many as come", env="API_SERVER_REQUESTS_PER_MINUTE", low=0, high=10_000_000
+        0, "for each key; 0: no limit", env="API_SERVER_REQUESTS_PER_MINUTE", low=0, high=10_000_000
     )
     max_concurrent: int = setting(
-        2000,
-        "requests of one key that the agent works on at the same time",
-        env="API_SERVER_MAX_CONCURRENT",
-        low=1,
-        high=100_000,
+        2000, "requests of one key that run at the same time", env="API_SERVER_MAX_CONCURRENT", low=1, high=100_000
     )
     queue_seconds: float = setting(10.0, "how long a request over a limit waits", high=600)
 
@@ -335,10 +317,7 @@ class SkillsConfig:
 @dataclass(frozen=True, slots=True)
 class LogsConfig:
     level: str = setting(
-        "INFO",
-        "the least important line that is written",
-        env="HERMES_LOG_LEVEL",
-        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        "INFO", "lowest level that is logged", env="HERMES_LOG_LEVEL", choices=("DEBUG", "INFO", "WARNING", "ERROR")
     )
 
 
@@ -360,9 +339,7 @@ class TerminalConfig:
     timeout_seconds: float = setting(
         120.0, "how long a command may take when the agent says nothing else", env="TERMINAL_TIMEOUT", low=1, high=3600
     )
-    env_passthrough: tuple[str, ...] = setting(
-        (), "environment variables that commands of the owner and of admins see too"
-    )
+    env_passthrough: tuple[str, ...] = setting((), "variables that commands of the owner and of admins see too")
     docker_image: str = setting("", "image of the containers", env="TERMINAL_DOCKER_IMAGE")
     ssh_host: str = setting("", "machine of the ssh back end", env="TERMINAL_SSH_HOST")
     ssh_user: str = setting("", "account there; empty: as ssh decides", env="TERMINAL_SSH_USER")
@@ -378,7 +355,7 @@ class WebConfig:
 
     search_provider: str = setting(
         "",
-        "who answers `web_search`; empty: the first that is configured",
+        "who answers `web_search`; empty: the first that is set up",
         env="WEB_SEARCH_PROVIDER",
         choices=("brave", "tavily", "searxng"),
     )
@@ -398,7 +375,7 @@ class VisionConfig:
     model: str = setting("", "`provider/model` that looks at pictures; empty: the chat's own")
     show: str = setting(
         "auto",
-        "whether a picture that comes in is shown to the chat's model; `auto`: when its name says that it can see",
+        "whether the chat's model gets pictures that come in; `auto`: when its name says that it can see",
         choices=("auto", "always", "never"),
     )
 
@@ -415,7 +392,7 @@ class TtsConfig:
     elevenlabs_api_key: Secret | None = setting(None, "key of ElevenLabs", env="ELEVENLABS_API_KEY")
     command: str = setting(
         "",
-        "what speaks for `command`, with `{text_file}`, `{output}` and `{voice}`; empty: espeak-ng or flite",
+        "program for `command`, with `{text_file}`, `{output}` and `{voice}`; empty: espeak-ng or flite",
         env="TTS_COMMAND",
     )
     timeout_seconds: float = setting(60.0, "the longest that speaking may take", low=1, high=110)
@@ -425,7 +402,7 @@ class TtsConfig:
 class SttConfig:
     provider: str = setting(
         "",
-        "who writes down voice messages; empty: `openai` where that answers, else nobody",
+        "who transcribes voice messages; empty: `openai` where it answers, else nobody",
         env="STT_PROVIDER",
         choices=("openai", "command", "none"),
     )
@@ -433,9 +410,7 @@ class SttConfig:
     language: str = setting("", "language that is spoken; empty: as heard", env="STT_LANGUAGE")
     base_url: str = web_address("in place of the provider's own address", env="STT_BASE_URL")
     api_key: Secret | None = setting(None, "its key, where it has none of its own", env="STT_API_KEY")
-    command: str = setting(
-        "", "what listens for `command`, with `{audio}` and `{language}`; it prints the words", env="STT_COMMAND"
-    )
+    command: str = setting("", "program for `command`, with `{audio}` and `{language}`", env="STT_COMMAND")
     timeout_seconds: float = setting(60.0, "the longest that listening may take", low=1, high=600)
 
 
@@ -465,12 +440,12 @@ class Config:
     )
     language: str = setting(
         "",
-        "language of the gateway's own sentences, for everybody; empty: each person's own",
+        "language of the gateway's own sentences; empty: each person's own",
         env="HERMES_LANGUAGE",
         choices=LANGUAGES,
     )
     timezone: str = setting(
-        "", "time zone of schedules, resets and logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE
+        "", "zone of schedules, resets and logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE
     )
     gateway: GatewayConfig = section(GatewayConfig)
     agent: AgentConfig = section(AgentConfig)

@@ -1,4 +1,4 @@
-"""Where secrets are in what an owner sets: values of their own type, parts of addresses, variables by their names."""
+"""Find the secrets in a configuration: values, parts of addresses, variables by their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading `config.yaml` and `gateway.json` into one plain tree that remembers its lines.
+"""Parse `config.yaml` and `gateway.json` into one plain tree that remembers its lines.
 
 Scalars stay the text that was typed. YAML would make a number of ``+4912345`` and of ``0123``, and
 both may be somebody's id; what a value means is the schema's business.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -50,55 +51,47 @@ Tree = Leaf | Items | Table
 
 def read_yaml(content: bytes, label: str) -> tuple[Table | None, list[Problem]]:
     """The tree, or None when the file as a whole cannot be understood; the Problem names line and column."""
-    if problem := _too_big(content, label):
-        return None, [problem]
-    text, problems = decode(content, label)
-    if not text.strip():
-        return Table(), problems
-    import yaml  # only when there is such a file: 29 ms
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        node = yaml.compose(text, Loader=loader)
-        tree = Table() if node is None else _YamlReader().read(node)
-    except yaml.YAMLError as error:
-        return None, [*problems, _broken_yaml(error, label)]
-    except RecursionError:
-        return None, [*problems, Problem("error", label, "is nested too deeply to be read.")]
-    return _as_table(tree, label, problems)
+    return _read(content, label, _parse_yaml)
 
 
 def read_json(content: bytes, label: str) -> tuple[Table | None, list[Problem]]:
-    if problem := _too_big(content, label):
-        return None, [problem]
+    return _read(content, label, _parse_json)
+
+
+def _read(
+    content: bytes, label: str, parse: Callable[[str, str], Tree | Problem]
+) -> tuple[Table | None, list[Problem]]:
+    if len(content) > MAX_BYTES:
+        text = f"is {len(content):,} bytes long; at most {MAX_BYTES:,} are read."
+        return None, [Problem("error", label, text)]
     text, problems = decode(content, label)
-    if not text.strip():
-        return Table(), problems
     try:
-        tree = _from_json(json.loads(text, parse_int=str, parse_float=str, parse_constant=str))
+        tree = parse(text, label) if text.strip() else Table()
+    except RecursionError:
+        tree = Problem("error", label, "is nested too deeply to be read.")
+    if isinstance(tree, Leaf) and tree.text is None:
+        tree = Table()
+    if isinstance(tree, Leaf | Items):
+        tree = Problem("error", label, "should hold settings as `name: value`, and holds something else.")
+    return (None, [*problems, tree]) if isinstance(tree, Problem) else (tree, problems)
+
+
+def _parse_yaml(text: str, label: str) -> Tree | Problem:
+    import yaml  # only when there is such a file: 29 ms
+
+    try:
+        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return Table() if node is None else _YamlReader().read(node)
+    except yaml.YAMLError as error:
+        return _broken_yaml(error, label)
+
+
+def _parse_json(text: str, label: str) -> Tree | Problem:
+    try:
+        return _from_json(json.loads(text, parse_int=str, parse_float=str, parse_constant=str))
     except json.JSONDecodeError as error:
         where = f"{label} line {error.lineno}, column {error.colno}"
-        return None, [*problems, Problem("error", where, f"is not valid JSON: {error.msg}.")]
-    except RecursionError:
-        return None, [*problems, Problem("error", label, "is nested too deeply to be read.")]
-    return _as_table(tree, label, problems)
-
-
-def _too_big(content: bytes, label: str) -> Problem | None:
-    if len(content) <= MAX_BYTES:
-        return None
-    return Problem("error", label, f"is {len(content):,} bytes long; at most {MAX_BYTES:,} are read.")
-
-
-def _as_table(tree: Tree, label: str, problems: list[Problem]) -> tuple[Table | None, list[Problem]]:
-    if isinstance(tree, Table):
-        return tree, problems
-    if isinstance(tree, Leaf) and tree.text is None:
-        return Table(), problems
-    return None, [
-        *problems,
-        Problem("error", label, "should hold settings as `name: value`, and holds something else."),
-    ]
+        return Problem("error", where, f"is not valid JSON: {error.msg}.")
 
 
 def _broken_yaml(error: yaml.YAMLError, label: str) -> Problem:

@@ -1,4 +1,4 @@
-"""From the text somebody typed to a typed value, or to a sentence that says what is wrong with it."""
+"""Parse the text of a setting into a typed value, or raise a sentence that says what is wrong."""
 
 from __future__ import annotations
 
@@ -51,6 +51,10 @@ class Key:
 
     def __str__(self) -> str:
         return ".".join(self.path)
+
+    def at(self, path: tuple[str, ...], env: tuple[str, ...] = ()) -> Key:
+        """The same setting in another place."""
+        return Key(path, self.kind, self.default, env, self.choices, self.low, self.high, self.is_prose, self.help)
 
 
 _GUARDED = frozenset({Kind.SECRET, Kind.SECRETS, Kind.LIST, Kind.URL, Kind.TEXT, Kind.VARIABLE})

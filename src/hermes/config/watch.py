@@ -1,4 +1,4 @@
-"""Watching the configuration: an edit counts within a second, and a bad one leaves what was good."""
+"""Watch the configuration: an edit counts within a second, a bad one leaves the last good value."""
 
 from __future__ import annotations
 
