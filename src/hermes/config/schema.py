@@ -28,7 +28,7 @@ from hermes.core.session_reset import ResetPolicy as ResetPolicy
 
 BUSY_MODES = tuple(BusyMode)
 API_MODES = ("chat_completions", "responses", "anthropic_messages")
-DEFAULT_RESET = ResetPolicy()
+RESET = ResetPolicy()
 
 
 class ToolProgressMode(StrEnum):
@@ -63,10 +63,10 @@ class OthersTerminal(StrEnum):
 class ResetSettings:
     """The settings that make a ResetPolicy."""
 
-    mode: ResetMode = setting(DEFAULT_RESET.mode, "when to renew", env="SESSION_RESET_MODE")
-    at_hour: int = setting(DEFAULT_RESET.at_hour, "hour of `daily`", env="SESSION_RESET_HOUR", low=0, high=23)
+    mode: ResetMode = setting(RESET.mode, "when to renew", env="SESSION_RESET_MODE")
+    at_hour: int = setting(RESET.at_hour, "hour of `daily`", env="SESSION_RESET_HOUR", low=0, high=23)
     idle_minutes: int = setting(
-        DEFAULT_RESET.idle_minutes, "silence of `idle`", env="SESSION_IDLE_MINUTES", low=1, high=5_256_000
+        RESET.idle_minutes, "silence of `idle`", env="SESSION_IDLE_MINUTES", low=1, high=5_256_000
     )
 
 
@@ -76,9 +76,7 @@ class SessionsConfig:
     reset_by_platform: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
     reset_by_kind: Mapping[str, ResetPolicy] = sections(ResetSettings, inherits=True)
     reset_notice: bool = setting(True, "whether people are told that a session was renewed", env="SESSION_RESET_NOTICE")
-    group_sessions_per_user: bool = setting(
-        True, "in a group each person has their own session; `false`: all share one"
-    )
+    group_sessions_per_user: bool = setting(True, "each person in a group has a session; `false`: all share one")
 
     def reset_for(self, platform: str, kind: ChatKind) -> ResetPolicy:
         """The policy of a platform goes before that of a kind of chat, and both before the general one."""
@@ -89,15 +87,11 @@ class SessionsConfig:
 class AccessSettings:
     """The settings that make an AccessPolicy, together with those of ``gateway``."""
 
-    allowed_users: tuple[str, ...] = setting(
-        (), "ids that may write to the agent; `*`: everybody", env="<P>_ALLOWED_USERS"
-    )
+    allowed_users: tuple[str, ...] = setting((), "ids that may write to it; `*`: everybody", env="<P>_ALLOWED_USERS")
     allow_all_users: bool = setting(False, "everybody may", env="<P>_ALLOW_ALL_USERS")
     dm_policy: DmPolicy = setting(DmPolicy.PAIRING, "who may write directly", env="<P>_DM_POLICY")
     group_policy: GroupPolicy = setting(GroupPolicy.DISABLED, "which groups are answered", env="<P>_GROUP_POLICY")
-    group_allowed_chats: tuple[str, ...] = setting(
-        (), "groups of the policy `allowlist`", env="<P>_GROUP_ALLOWED_CHATS"
-    )
+    group_allowed_chats: tuple[str, ...] = setting((), "groups of policy `allowlist`", env="<P>_GROUP_ALLOWED_CHATS")
     require_mention: bool = setting(True, "in groups, answer only when addressed", env="<P>_REQUIRE_MENTION")
 
 
@@ -117,11 +111,7 @@ class AccountConfig:
     proxy: str = proxy_address("proxy for this platform", env="<P>_PROXY")
     busy_mode: BusyMode | None = setting(None, "in place of `agent.busy_mode`", choices=BUSY_MODES)
     group_context_lines: int = setting(
-        0,
-        "earlier lines of a group that the model sees when it is addressed",
-        env="<P>_GROUP_CONTEXT_LINES",
-        low=0,
-        high=50,
+        0, "earlier lines of a group that the model sees when addressed", env="<P>_GROUP_CONTEXT_LINES", low=0, high=50
     )
     missing: tuple[str, ...] = ()
     is_mentioned: bool = False
@@ -187,7 +177,7 @@ class ModelConfig:
     users_may_choose: bool = setting(False, "whether users, not only admins, may choose the model of their own chat")
     context_window: int = setting(
         64_000,
-        "tokens a model takes in, unless `context_windows` names it",
+        "tokens a model takes, unless `context_windows` names it",
         env="HERMES_CONTEXT_WINDOW",
         low=1000,
         high=100_000_000,
@@ -439,14 +429,9 @@ class Config:
         at="database.url",
     )
     language: str = setting(
-        "",
-        "language of the gateway's own sentences; empty: each person's own",
-        env="HERMES_LANGUAGE",
-        choices=LANGUAGES,
+        "", "language of the gateway's own texts; empty: each person's own", env="HERMES_LANGUAGE", choices=LANGUAGES
     )
-    timezone: str = setting(
-        "", "zone of schedules, resets and logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE
-    )
+    timezone: str = setting("", "zone of schedules, resets, logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE)
     gateway: GatewayConfig = section(GatewayConfig)
     agent: AgentConfig = section(AgentConfig)
     sessions: SessionsConfig = section(SessionsConfig)
@@ -466,7 +451,7 @@ class Config:
     tools: Mapping[str, ToolChoice] = sections(ToolChoice)
     toolsets: Mapping[str, tuple[str, ...]] = by_name("a toolset of your own: the groups in it")
     compression: CompressionConfig = section(CompressionConfig)
-    context_windows: Mapping[str, int] = by_name("tokens that this model takes in", low=1000, high=100_000_000)
+    context_windows: Mapping[str, int] = by_name("tokens that this model takes in", low=1000, high=10**8)
     always_log_local: bool = setting(True, "for jobs, which come later: keep a local copy of what they deliver")
     personalities: Mapping[str, str] = by_name("who the agent is when `/personality NAME` is said", is_prose=True)
     chats: tuple[tuple[ChatPattern, ChatConfig], ...] = sections(ChatConfig, make=tuple)

@@ -4,7 +4,7 @@ The name, the type and the default of the field are those of the setting. Its pl
 classes around it, so this is ``approvals.timeout_seconds``:
 
     class ApprovalsConfig:
-        timeout_seconds: float = setting(300.0, "how long a question waits", env="HERMES_APPROVAL_TIMEOUT", low=5)
+        timeout_seconds: float = setting(300.0, "how long an approval waits", env="HERMES_APPROVAL_TIMEOUT", low=5)
 
 ``keys_of`` makes keys of these declarations, and ``config/build.py`` fills the same classes.
 """
@@ -119,9 +119,10 @@ def _declared(name: str, annotation: str, default: Any, what: Mapping[str, Any])
         path, annotation, default = (*path, "*"), annotation.removeprefix("Mapping[str, ").removesuffix("]"), None
     if "section" in what:
         return Declared(path, {}, what["section"], what["inherits"])
-    is_time = name.endswith("_seconds")
-    kind = Kind.DURATION if is_time else _KINDS.get(annotation.removesuffix(" | None"), Kind.CHOICE)
-    key = {"kind": Kind.CHOICE if "choices" in what["key"] else kind, "default": default, **what["key"]}
+    key = {"default": default, **what["key"]}
+    if "kind" not in key:
+        kind = Kind.DURATION if name.endswith("_seconds") else Kind.CHOICE if "choices" in key else None
+        key["kind"] = kind or _KINDS[annotation.removesuffix(" | None")]
     return Declared(path, key, None, inherits=False)
 
 
