@@ -17,20 +17,17 @@ from hermes.config.schema import (
     ModelConfig,
     OwnerTerminal,
     Persona,
-    PersonaSettings,
     Problem,
     ProviderConfig,
     ResetPolicy,
     ResetSettings,
     SessionsConfig,
     TerminalConfig,
-    ToolProgressMode,
-    ToolProgressSettings,
     WebConfig,
 )
 from hermes.config.setting import Path as KeyPath
-from hermes.config.setting import declared_by
-from hermes.config.values import looks_unfilled, parse
+from hermes.config.setting import Section, declared_by
+from hermes.config.values import Key, looks_unfilled, parse
 from hermes.core.access import EVERYBODY, AccessPolicy, DmPolicy, GroupPolicy
 from hermes.core.chat_pattern import ChatPattern
 from hermes.core.keys import MAIN
@@ -94,15 +91,15 @@ class Builder:
                 continue
             path = (*prefix, *declared.path)
             if path[-1:] == ("*",):
-                given[name] = self._by_name(declared.section, path[:-1])
-            elif declared.section is not None:
-                given[name] = self._section(declared.section, path)
+                given[name] = self._by_name(path[:-1], declared.of if isinstance(declared, Section) else None)
+            elif isinstance(declared, Section):
+                given[name] = self._section(declared.of, path)
             else:
                 found = self._resolved.get(path)
-                given[name] = declared.key["default"] if found is None else found.value
+                given[name] = declared.default if found is None else found.value
         return of(**given)
 
-    def _by_name(self, of: type[Any] | None, prefix: KeyPath) -> Mapping[str, Any]:
+    def _by_name(self, prefix: KeyPath, of: type[Any] | None = None) -> Mapping[str, Any]:
         """What stands under names that the owner chose: a section each, or one value."""
         names = self._names_under(*prefix)
         if of is not None:
@@ -128,9 +125,7 @@ class Builder:
         folder: str = self._get("agent", "workspace", default="")
         if folder == "~" or folder.startswith("~/"):
             folder = str(Path(self._environ.get("HOME") or Path.home()) / folder[2:])
-        shown = self._section(ToolProgressSettings, ("agent",))
-        mode = shown.tool_progress_mode if shown.tool_progress else ToolProgressMode.OFF
-        return self._section(AgentConfig, ("agent",), workspace=Path(folder) if folder else None, tool_progress=mode)
+        return self._section(AgentConfig, ("agent",), workspace=Path(folder) if folder else None)
 
     def _terminal(self) -> TerminalConfig:
         terminal = self._section(TerminalConfig, ("terminal",))
@@ -197,16 +192,14 @@ class Builder:
         return wanted if "/" in wanted else f"{wanted}/{provider.default_model}"
 
     def _persona_of_chat(self, name: str) -> Persona | None:
-        chosen = self._section(PersonaSettings, ("chats", name))
-        if chosen.persona or not chosen.personality:
-            return Persona(chosen.persona) if chosen.persona else None
-        text = self._get("personalities", chosen.personality, default="")
-        if not text:
+        if text := self._get("chats", name, "persona", default=""):
+            return Persona(text)
+        wanted = self._get("chats", name, "personality", default="")
+        text = self._get("personalities", wanted, default="") if wanted else ""
+        if wanted and not text:
             known = ", ".join(self._names_under("personalities")) or "none"
-            self._warn(
-                f"chats.{name}.personality", f"names {chosen.personality!r}, and there is none.", f"Known: {known}."
-            )
-        return Persona(text, chosen.personality) if text else None
+            self._warn(f"chats.{name}.personality", f"names {wanted!r}, and there is none.", f"Known: {known}.")
+        return Persona(text, wanted) if text else None
 
     # Providers and the model
 
@@ -310,7 +303,7 @@ class Builder:
 
     def _model_routes(self) -> Mapping[str, str]:
         text = "leads to {!r}, and there is no such provider, so the default model answers."
-        routes = self._by_name(None, ("model_routes",)).items()
+        routes = self._by_name(("model_routes",)).items()
         return MappingProxyType(
             {name: to for name, to in routes if self._is_route(to, f"model_routes.{name}", text.format(to))}
         )
@@ -349,7 +342,7 @@ class Builder:
             require_mention=given["require_mention"],
         )
         return AccountConfig(
-            **{name: given[name] for name, declared in declared_by(AccountConfig).items() if not declared.section},
+            **{name: given[name] for name, declared in declared_by(AccountConfig).items() if isinstance(declared, Key)},
             values=MappingProxyType({setting.key: given[setting.key] for setting in manifest.settings}),
             access=access,
             missing=tuple(each.key for each in manifest.settings if each.required and not given[each.key]),

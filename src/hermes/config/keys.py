@@ -29,7 +29,7 @@ def platform_keys(manifest: Manifest) -> tuple[Key, ...]:
 
     def place(key: Key) -> Key:
         older = manifest.older_env.get(key.path[0], ())
-        return key.at((*prefix, *key.path), (*(name.replace("<P>", capitals) for name in key.env), *older))
+        return key.at((*prefix, *key.path), (*[name.replace("<P>", capitals) for name in key.env], *older))
 
     return tuple(map(place, (*own.values(), *(key for key in COMMON if key.path[0] not in own))))
 
@@ -130,7 +130,7 @@ class Schema:
             place, extra = self._place(here).children, self._place((*here, "extra")).children
             for key in main if here == prefix else [key.at((*here, key.path[-1])) for key in main]:
                 name = key.path[-1]
-                self.keys[key.path], place[name], extra[name] = key, Node(key=key), Node(key=key, is_alias=True)
+                self.keys[key.path], place[name], extra[name] = key, Node({}, None, key), Node({}, None, key, True)
             # The older form: home_channel: {platform: …, chat_id: …, name: …}
             home = place["home_channel"].children
             home["chat_id"] = Node(key=place["home_channel"].key, is_alias=True)

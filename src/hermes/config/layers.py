@@ -96,8 +96,11 @@ Reader = Callable[[bytes, str], tuple[T | None, list[Problem]]]
 
 def _read(path: Path, label: str, reader: Reader[T], good: T | None, problems: list[Problem]) -> T | None:
     """What the file says, or what it last said when it cannot be understood now."""
+    content = b""
     try:
-        found, said = reader(_bytes(path), label)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # a file that is not there says nothing
+            content = path.read_bytes()
+        found, said = reader(content, label)
     except OSError as error:
         found, said = None, [Problem("error", label, f"cannot be read: {error.strerror}.", _how_to_read(path))]
         if good is not None:

@@ -17,7 +17,6 @@ class Rank(IntEnum):
     FOLDER_ENV = 2
     YAML = 3
     JSON = 4
-    DEFAULT = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,8 @@ class OthersTerminal(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
 class ResetSettings:
-    """The settings that make a ResetPolicy."""
+    """Declares the settings that make a ResetPolicy."""
 
     mode: ResetMode = setting(RESET.mode, "when to renew", env="SESSION_RESET_MODE")
     at_hour: int = setting(RESET.at_hour, "hour of `daily`", env="SESSION_RESET_HOUR", low=0, high=23)
@@ -83,9 +82,8 @@ class SessionsConfig:
         return self.reset_by_platform.get(platform) or self.reset_by_kind.get(kind) or self.reset
 
 
-@dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """The settings that make an AccessPolicy, together with those of ``gateway``."""
+    """Declares the settings that make an AccessPolicy, together with the ids let in on every platform."""
 
     allowed_users: tuple[str, ...] = setting((), "ids that may write to it; `*`: everybody", env="<P>_ALLOWED_USERS")
     allow_all_users: bool = setting(False, "everybody may", env="<P>_ALLOW_ALL_USERS")
@@ -131,19 +129,16 @@ class Persona:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonaSettings:
-    """The settings that make the Persona of a chat."""
-
-    personality: str = setting("", "one of `personalities`, by name")
-    persona: str = setting("", "the same as a text", is_prose=True)
-
-
-@dataclass(frozen=True, slots=True)
 class ChatConfig:
-    """What the owner settled for some chats. An empty field leaves it as it is elsewhere."""
+    """What the owner settled for some chats. An empty field leaves it as it is elsewhere.
+
+    ``persona`` is made from the two settings below it.
+    """
 
     model: str = setting("", "the model that answers there")
-    persona: Persona | None = section(PersonaSettings, at="", make=lambda: None)
+    persona: Persona | None = None
+    personality: str = setting("", "one of `personalities`, by name")
+    persona_text: str = setting("", "the same as a text", at="persona", is_prose=True)
     toolsets: tuple[str, ...] = setting((), "toolsets, groups and tools it has, in place of the platform's")
     busy_mode: BusyMode | None = setting(None, "what a message does while a turn runs", choices=BUSY_MODES)
     reset: ResetPolicy | None = section(ResetSettings, make=lambda: None, inherits=True)
@@ -153,12 +148,12 @@ class ChatConfig:
         """This one, with what it leaves open taken from a wider one."""
         own = self.group_sessions_per_user
         return ChatConfig(
-            self.model or wider.model,
-            self.persona or wider.persona,
-            self.toolsets or wider.toolsets,
-            self.busy_mode or wider.busy_mode,
-            self.reset or wider.reset,
-            wider.group_sessions_per_user if own is None else own,
+            model=self.model or wider.model,
+            persona=self.persona or wider.persona,
+            toolsets=self.toolsets or wider.toolsets,
+            busy_mode=self.busy_mode or wider.busy_mode,
+            reset=self.reset or wider.reset,
+            group_sessions_per_user=wider.group_sessions_per_user if own is None else own,
         )
 
 
@@ -200,30 +195,29 @@ class ProviderConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolProgressSettings:
-    """The settings that make a ToolProgressMode."""
-
-    tool_progress: bool = setting(True, "show in the chat which tool works", env="HERMES_TOOL_PROGRESS")
-    tool_progress_mode: ToolProgressMode = setting(
-        ToolProgressMode.NEW,
-        "a line for each new tool, each call, or with arguments and results; `/verbose` chooses for a chat",
-        env="HERMES_TOOL_PROGRESS_MODE",
-        choices=(ToolProgressMode.NEW, ToolProgressMode.ALL, ToolProgressMode.VERBOSE),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class AgentConfig:
     max_iterations: int = setting(
         60, "model calls in one turn before it is asked for a summary", env="HERMES_MAX_ITERATIONS", low=1, high=10_000
     )
     busy_mode: BusyMode = setting(BusyMode.INTERRUPT, "what a message does while a turn runs", env="HERMES_BUSY_MODE")
     workspace: Path | None = setting(None, "folder the tools work in", env="MESSAGING_CWD", kind=Kind.TEXT)
-    tool_progress: ToolProgressMode = section(ToolProgressSettings, at="", make=lambda: ToolProgressMode.NEW)
+    shows_tools: bool = setting(
+        True, "show in the chat which tool works", env="HERMES_TOOL_PROGRESS", at="tool_progress"
+    )
+    tool_progress_mode: ToolProgressMode = setting(
+        ToolProgressMode.NEW,
+        "a line for each new tool, each call, or with arguments and results; `/verbose` chooses for a chat",
+        env="HERMES_TOOL_PROGRESS_MODE",
+        choices=(ToolProgressMode.NEW, ToolProgressMode.ALL, ToolProgressMode.VERBOSE),
+    )
     persona: str = setting("", "text put before every conversation", is_prose=True)
     join_pause_seconds: float = setting(0.8, "how long to wait for the rest of a message that seems to go on", high=60)
     turn_timeout_seconds: float = setting(1800.0, "the longest a turn may take", low=1)
     identical_call_limit: int = setting(3, "the same tool call is stopped when it comes this often", low=2, high=1000)
+
+    @property
+    def tool_progress(self) -> ToolProgressMode:
+        return self.tool_progress_mode if self.shows_tools else ToolProgressMode.OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +250,7 @@ class ApprovalsConfig:
     timeout_seconds: float = setting(
         300.0, "how long an approval waits for its answer", env="HERMES_APPROVAL_TIMEOUT", low=5, high=30 * 86400
     )
-    timeout_by_platform: Mapping[str, float] = by_name(
-        "the same for one platform", kind=Kind.DURATION, low=5, high=30 * 86400
-    )
+    timeout_by_platform: Mapping[str, float] = by_name("on one platform", kind=Kind.DURATION, low=5, high=30 * 86400)
     identical_timeouts: int = setting(2, "the same question unanswered this often ends the turn", low=1, high=100)
 
     def seconds_for(self, platform: str) -> float:
@@ -345,7 +337,7 @@ class WebConfig:
 
     search_provider: str = setting(
         "",
-        "who answers `web_search`; empty: the first that is set up",
+        "search service; empty: the first configured",
         env="WEB_SEARCH_PROVIDER",
         choices=("brave", "tavily", "searxng"),
     )
@@ -380,11 +372,7 @@ class TtsConfig:
     base_url: str = web_address("in place of the provider's own address", env="TTS_BASE_URL")
     api_key: Secret | None = setting(None, "key of the provider, where it has none of its own", env="TTS_API_KEY")
     elevenlabs_api_key: Secret | None = setting(None, "key of ElevenLabs", env="ELEVENLABS_API_KEY")
-    command: str = setting(
-        "",
-        "program for `command`, with `{text_file}`, `{output}` and `{voice}`; empty: espeak-ng or flite",
-        env="TTS_COMMAND",
-    )
+    command: str = setting("", "program for `command`, with `{text_file}`, `{output}` and `{voice}`", env="TTS_COMMAND")
     timeout_seconds: float = setting(60.0, "the longest that speaking may take", low=1, high=110)
 
 
@@ -392,7 +380,7 @@ class TtsConfig:
 class SttConfig:
     provider: str = setting(
         "",
-        "who transcribes voice messages; empty: `openai` where it answers, else nobody",
+        "who transcribes; empty: `openai` where it answers",
         env="STT_PROVIDER",
         choices=("openai", "command", "none"),
     )
@@ -402,14 +390,6 @@ class SttConfig:
     api_key: Secret | None = setting(None, "its key, where it has none of its own", env="STT_API_KEY")
     command: str = setting("", "program for `command`, with `{audio}` and `{language}`", env="STT_COMMAND")
     timeout_seconds: float = setting(60.0, "the longest that listening may take", low=1, high=600)
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayConfig:
-    allowed_users: tuple[str, ...] = setting(
-        (), "ids let in on every platform; `telegram:42` is let in on Telegram alone", env="GATEWAY_ALLOWED_USERS"
-    )
-    allow_all_users: bool = setting(False, "everybody, on every platform", env="GATEWAY_ALLOW_ALL_USERS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,7 +412,15 @@ class Config:
         "", "language of the gateway's own texts; empty: each person's own", env="HERMES_LANGUAGE", choices=LANGUAGES
     )
     timezone: str = setting("", "zone of schedules, resets, logs; empty: the machine's", env="TZ", kind=Kind.TIMEZONE)
-    gateway: GatewayConfig = section(GatewayConfig)
+    allowed_users: tuple[str, ...] = setting(
+        (),
+        "ids let in on every platform; `telegram:42` is let in on Telegram alone",
+        env="GATEWAY_ALLOWED_USERS",
+        at="gateway.allowed_users",
+    )
+    allow_all_users: bool = setting(
+        False, "everybody, on every platform", env="GATEWAY_ALLOW_ALL_USERS", at="gateway.allow_all_users"
+    )
     agent: AgentConfig = section(AgentConfig)
     sessions: SessionsConfig = section(SessionsConfig)
     delivery: DeliveryConfig = section(DeliveryConfig)

@@ -11,22 +11,20 @@ classes around it, so this is ``approvals.timeout_seconds``:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, fields
+from dataclasses import field, replace
 from enum import Enum
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes.config.values import Key, Kind
-from hermes.core.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
-    class Limits(TypedDict, total=False):
-        """What a value must be, where the type of the field leaves that open: fields of ``Key``."""
-
+    class Limits(TypedDict, total=False):  # fields of Key, for what the type of the field leaves open
         kind: Kind
         choices: tuple[str, ...]
         low: float
@@ -40,11 +38,8 @@ T = TypeVar("T")
 
 def setting(default: T, help: str, *, env: str = "", at: str | None = None, **limits: Unpack[Limits]) -> T:
     """Declare one value. ``env`` names its variables, separated by blanks; ``at`` is its name in the files."""
-    if isinstance(default, Enum):
-        limits.setdefault("choices", tuple(type(default)))
-    is_address = limits.get("kind") is Kind.URL  # it may hold a password, so repr leaves it out
-    key = {"help": help, "env": tuple(env.split()), **limits}
-    return field(default=default, repr=not is_address, metadata={"at": at, "key": key})
+    is_shown = "kind" not in limits or limits["kind"] is not Kind.URL  # an address may hold a password
+    return field(default=default, repr=is_shown, metadata={"help": help, "env": env, "at": at, **limits})
 
 
 def web_address(help: str, *, env: str = "") -> str:
@@ -58,12 +53,12 @@ def proxy_address(help: str, *, env: str) -> str:
 def section(
     of: type[Any], *, at: str | None = None, make: Callable[[], Any] | None = None, inherits: bool = False
 ) -> Any:
-    """Declare a field with further settings; ``at=""`` puts them on the level of the field itself.
+    """Declare a field with the settings of another class; ``at=""`` puts them on the level of the field itself.
 
-    ``make`` gives the default of a field whose value is only made from an ``of``. ``inherits``: what is left out comes
-    from a wider section, so its settings have no default.
+    ``make`` gives the default of a field whose value is only made from these settings. ``inherits``: what is left out
+    comes from a wider section, so its settings have no default.
     """
-    return field(default_factory=make or of, metadata={"at": at, "section": of, "inherits": inherits})
+    return field(default_factory=make or of, metadata={"section": of, "at": at, "inherits": inherits})
 
 
 def nothing() -> Mapping[str, Any]:
@@ -72,7 +67,7 @@ def nothing() -> Mapping[str, Any]:
 
 def by_name(help: str, **limits: Unpack[Limits]) -> Any:
     """Declare a mapping from names that the owner chooses to single values."""
-    return field(default_factory=nothing, metadata={"is_named": True, "key": {"help": help, **limits}})
+    return field(default_factory=nothing, metadata={"is_named": True, "help": help, **limits})
 
 
 def sections(of: type[Any], *, make: Callable[[], Any] = nothing, inherits: bool = False) -> Any:
@@ -80,17 +75,13 @@ def sections(of: type[Any], *, make: Callable[[], Any] = nothing, inherits: bool
     return field(default_factory=make, metadata={"is_named": True, "section": of, "inherits": inherits})
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What a field declares: one value, with the arguments of its ``key``, or a ``section``, a class of such fields.
+class Section:
+    """What ``section`` and ``sections`` declare: a place for the settings of the class ``of``."""
 
-    ``path`` leads there from the section around the field. It ends in ``*`` where the owner chooses names.
-    """
+    __slots__ = ("inherits", "of", "path")
 
-    path: Path
-    key: Mapping[str, Any]
-    section: type[Any] | None
-    inherits: bool
+    def __init__(self, path: Path, of: type[Any], *, inherits: bool) -> None:
+        self.path, self.of, self.inherits = path, of, inherits
 
 
 _KINDS: Mapping[str, Kind] = {
@@ -105,34 +96,40 @@ _KINDS: Mapping[str, Kind] = {
 
 
 @cache
-def declared_by(of: type[Any]) -> Mapping[str, Declared]:
-    """What the fields of a class declare, by their names."""
+def declared_by(of: type[Any]) -> Mapping[str, Key | Section]:
+    """What the fields of a class declare, by their names. A class that only declares need not be a dataclass.
+
+    A path leads there from the place of the class; it ends in ``*`` where the owner chooses names.
+    """
+    known = getattr(of, "__dataclass_fields__", vars(of))
     return {
-        one.name: _declared(one.name, str(one.type), one.default, one.metadata) for one in fields(of) if one.metadata
+        name: _declared(name, annotation, known[name].default, known[name].metadata)
+        for name, annotation in of.__annotations__.items()
+        if name in known and known[name].metadata
     }
 
 
-def _declared(name: str, annotation: str, default: Any, what: Mapping[str, Any]) -> Declared:
+def _declared(name: str, annotation: str, default: Any, what: Mapping[str, Any]) -> Key | Section:
     at = what.get("at")
-    path = tuple(filter(None, (name if at is None else at).split(".")))
+    path = (name,) if at is None else tuple(at.split(".")) if at else ()
     if "is_named" in what:
-        path, annotation, default = (*path, "*"), annotation.removeprefix("Mapping[str, ").removesuffix("]"), None
+        path, annotation, default = (*path, "*"), annotation[len("Mapping[str, ") : -1], None
     if "section" in what:
-        return Declared(path, {}, what["section"], what["inherits"])
-    key = {"default": default, **what["key"]}
-    if "kind" not in key:
-        kind = Kind.DURATION if name.endswith("_seconds") else Kind.CHOICE if "choices" in key else None
-        key["kind"] = kind or _KINDS[annotation.removesuffix(" | None")]
-    return Declared(path, key, None, inherits=False)
+        return Section(path, what["section"], inherits=what["inherits"])
+    choices = what.get("choices") or (tuple(type(default)) if isinstance(default, Enum) else ())
+    kind = what.get("kind") or (Kind.DURATION if name.endswith("_seconds") else Kind.CHOICE if choices else None)
+    kind = kind or _KINDS[annotation.removesuffix(" | None")]
+    env, low, high = tuple(what.get("env", "").split()), what.get("low", -math.inf), what.get("high", math.inf)
+    return Key(path, kind, default, env, choices, low, high, "is_prose" in what, what["help"])
 
 
 def keys_of(of: type[Any], prefix: Path = (), *, inherits: bool = False) -> Iterator[Key]:
     """The keys that a class declares, those of its sections included."""
     for declared in declared_by(of).values():  # type: ignore[arg-type] # a class is hashable
         path = (*prefix, *declared.path)
-        if declared.section is not None:
-            yield from keys_of(declared.section, path, inherits=inherits or declared.inherits)
+        if isinstance(declared, Section):
+            yield from keys_of(declared.of, path, inherits=inherits or declared.inherits)
         elif inherits:
-            yield Key(path, **{**declared.key, "default": None, "env": ()})
+            yield replace(declared, path=path, default=None, env=())
         else:
-            yield Key(path, **declared.key)
+            yield declared.at(path, declared.env) if prefix else declared

@@ -103,10 +103,6 @@ def _list(raw: Raw) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.strip() for item in items if not is_placeholder(item)))
 
 
-def _text(_: Key, text: str) -> str:
-    return text
-
-
 def _secret(_: Key, text: str) -> Secret:
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
         raise ValueError("holds a line break or another control character.")
@@ -216,7 +212,7 @@ def _quote(text: str) -> str:
 
 
 _PARSERS: dict[Kind, Callable[[Key, str], Any]] = {
-    Kind.TEXT: _text,
+    Kind.TEXT: lambda _, text: text,
     Kind.SECRET: _secret,
     Kind.NUMBER: _number,
     Kind.WHOLE: _whole,
