@@ -122,14 +122,6 @@ def _how_to_read(path: Path) -> str:
     return f"Make it readable: {f'chmod 600 {where}' if is_ours else f'sudo chown {os.geteuid()} {where}'}"
 
 
-def _bytes(path: Path) -> bytes:
-    """The content of a file; one that is not there says nothing."""
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
-
-
 class _TreeWalk:
     """Finds the keys of the two trees, and says which names it does not know."""
 
