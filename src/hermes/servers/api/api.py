@@ -16,7 +16,6 @@ from hermes.servers.api import (
     health,
     metrics,
     models,
-    openapi,
     pairings,
     runs,
     security,
@@ -59,7 +58,6 @@ def adders(parts: ApiParts) -> list[RouteAdder]:
         pairings.routes(parts),
         models.routes(parts),
         health.routes(parts),
-        openapi.routes(parts),
     ]
 
 

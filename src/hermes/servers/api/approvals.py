@@ -5,10 +5,8 @@ A key of a user sees and answers what was asked of it; what touches the host tak
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from aiohttp import web
+from msgspec import UNSET
 
 from hermes.core.approval import Scope, may_answer
 from hermes.core.dataclasses import dataclass
@@ -18,6 +16,7 @@ from hermes.core.messages import Json
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
 from hermes.servers.api import parse
+from hermes.servers.api.bodies import DecisionBody, decode
 from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.streams.run_events import run_id_of
@@ -30,8 +29,6 @@ from hermes.store import approvals, inbox, people
 from hermes.store.approvals import Approval, ApprovalState
 from hermes.store.db import Tx
 from hermes.store.turns import tool_calls
-
-LONGEST_REASON = 1000
 
 
 def routes(parts: ApiParts) -> RouteAdder:
@@ -80,7 +77,7 @@ class ApprovalRoutes:
         return json_response(approval_to_dict(await self._seen(request), request[CALLER]))
 
     async def answer(self, request: web.Request) -> web.Response:
-        decision = read_decision(await parse.read_body(request))
+        decision = read_decision(decode(await parse.read_body(request), DecisionBody))
         seen = await self._seen(request)
         answered = await answer(self._gateway, request[CALLER], seen.approval, decision)
         return json_response({**approval_to_dict(seen, request[CALLER]), **answered})
@@ -96,21 +93,18 @@ class ApprovalRoutes:
 # Answering, for this family and for runs
 
 
-def read_decision(body: Mapping[str, Any]) -> Decision:
+def read_decision(body: DecisionBody) -> Decision:
     """``{"approve": true}`` or ``{"decision": "approve" | "deny"}``, a reason that the agent is told, and a scope."""
-    reason = parse.read_string(body, "reason", longest=LONGEST_REASON)
-    flag, word = body.get("approve"), {"approve": True, "deny": False}.get(parse.read_string(body, "decision"))
-    if "decision" in body and word is None:
-        raise bad_request("decision is approve or deny.", code="invalid_decision", param="decision")
-    allow = word if flag is None else flag
+    word = None if body.decision is UNSET else body.decision == "approve"
+    allow = word if body.approve is None else body.approve
     if not isinstance(allow, bool) or word not in (None, allow):
         message = 'Send {"decision": "approve"} or {"decision": "deny"}; {"approve": true} or false says the same.'
         raise bad_request(message, code="invalid_decision", param="decision")
-    scope = parse.read_string(body, "scope") or Scope.ONCE.value
-    if scope not in list(Scope) or (scope != Scope.ONCE and not allow):
+    scope = Scope(body.scope or Scope.ONCE)
+    if scope is not Scope.ONCE and not allow:
         message = "scope is once, session or always, and goes with an approval."
         raise bad_request(message, code="invalid_scope", param="scope")
-    return Decision(allow, reason, Scope(scope))
+    return Decision(allow, storable(body.reason or ""), scope)
 
 
 async def answer(gateway: Gateway, caller: Caller, approval: Approval, decision: Decision) -> Json:

@@ -17,6 +17,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.servers.api import parse, response_format, results
+from hermes.servers.api.bodies import ChatRequestBody, decode
 from hermes.servers.api.content import Content, InputLimits, limits_of, summary
 from hermes.servers.api.context import CALLER, ApiParts, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request
@@ -190,25 +191,22 @@ class ChatRoutes:
 def _read(request: web.Request, body: Json, limits: InputLimits, default_model: str) -> ChatRequest:
     """Everything is looked at before anything is stored. ``default_model`` is named in answers to who names none."""
     _refuse_unsupported(body)
-    talk = parse.read_conversation(body.get("messages"), limits)
-    tools = parse.read_tools(body.get("tools"), limits)
-    model = parse.read_string(body, "model")
-    options = TurnOptions(
+    asked = decode(body, ChatRequestBody)
+    talk = parse.read_conversation(asked.messages, limits)
+    options = parse.read_options(
+        asked,
+        limits,
         instructions=talk.instructions,
-        tools=tools,
-        tool_choice=parse.read_tool_choice(body.get("tool_choice"), tools),
-        model=model,
-        temperature=parse.read_temperature(body),
-        max_tokens=parse.read_max_tokens(body, "max_completion_tokens", "max_tokens"),
-        format=response_format.read_response_format(body, limits),
+        max_tokens=asked.max_completion_tokens or asked.max_tokens,
+        form=response_format.read_response_format(asked.response_format, limits),
     )
     return ChatRequest(
         talk,
         options,
         session_names(request),
-        model or default_model,
-        streams=parse.read_flag(body, "stream"),
-        wants_usage=parse.read_flag(parse.read_object(body, "stream_options"), "include_usage"),
+        options.model or default_model,
+        streams=bool(asked.stream),
+        wants_usage=bool(asked.stream_options and asked.stream_options.include_usage),
         stops_when_left=_stops_when_left(request),
     )
 

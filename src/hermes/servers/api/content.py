@@ -154,7 +154,9 @@ def _address(url: str, param: str) -> str:
 
 
 def _short_enough(text: str, param: str, limits: InputLimits) -> str:
-    if (size := length(text, TextUnit.BYTES)) > limits.text:
+    if (
+        len(text) * 4 > limits.text and (size := length(text, TextUnit.BYTES)) > limits.text
+    ):  # 4 bytes a character at most
         message = f"The text has {size:,} bytes; a message may have {limits.text:,}. Send it in parts."
         raise bad_request(message, code="content_too_long", param=param)
     return text

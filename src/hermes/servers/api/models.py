@@ -29,6 +29,7 @@ def routes(parts: ApiParts) -> RouteAdder:
         app.router.add_get("/v1/models", small.models)
         app.router.add_get("/v1/models/{model:.+}", small.model)
         app.router.add_get("/v1/capabilities", small.capabilities)
+        app.router.add_get("/openapi.json", small.openapi)
         app.router.add_get("/v1/skills", small.skills)
         app.router.add_get("/v1/toolsets", small.toolsets)
 
@@ -59,6 +60,11 @@ class _Small:
 
     async def capabilities(self, request: web.Request) -> web.Response:
         return json_response(capabilities_of(request.app))
+
+    async def openapi(self, _request: web.Request) -> web.Response:
+        from hermes.servers.api.openapi import page
+
+        return web.Response(body=page(), content_type="application/json")
 
     async def skills(self, _request: web.Request) -> web.Response:
         """At the very first start they are still being brought in; later ones begin with what was known."""

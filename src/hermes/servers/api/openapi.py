@@ -1,23 +1,228 @@
-"""`GET /openapi.json`: the contract. Written by hand as data; a golden file guards it, and a fuzzer holds us to it.
+"""The contract of `GET /openapi.json`. Bodies of requests come from ``bodies``; answers and routes are data in here.
 
-Every route names every status it can answer with. What the gate in front of all routes may say (`api.Gate`) is added
-to each.
+Imported by the first request for it. A golden file guards the contract, and a fuzzer holds us to it.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 import orjson
-from aiohttp import web
 
 from hermes import __version__
-from hermes.servers.api.context import ApiParts
-from hermes.servers.api.openapi_schemas import SCHEMAS, Schema, listed, maybe, ref, text, thing, whole
-from hermes.servers.app import RouteAdder
+from hermes.servers.api import bodies
 
+Schema = dict[str, Any]
 JSON_TYPE = "application/json"
 STREAM_TYPE = "text/event-stream"
+TEXT: Schema = {"type": "string"}
+ANYTHING: Schema = {"type": "object", "properties": {}, "additionalProperties": True}
+LONGEST_TEXT = 16384
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"{bodies.SCHEMAS}{name}"}
+
+
+def shape(required: str, optional: str = "", **special: Schema) -> Schema:
+    """An object of fields ``name``, ``name=value`` or ``name:type``: a text, this very text, or a type.
+
+    A type is text, flag, number, whole, object or the name of a schema; ``[]`` after it is an array of these, ``?`` is
+    null as well. ``special`` are the schemas of fields that this does not say.
+    """
+    properties = {}
+    for field in f"{required} {optional}".split():
+        name, value, kind = re.fullmatch(r"(\w+)(?:=([\w.]+))?(?::(\S+))?", field).groups()  # type: ignore[union-attr]
+        properties[name] = special.get(name) or ({"const": value} if value else _type(kind or "text"))
+    names = [re.match(r"\w+", field)[0] for field in required.split()]  # type: ignore[index]
+    return {"type": "object", "properties": properties, **({"required": names} if names else {})}
+
+
+def _type(kind: str) -> Schema:
+    if kind.endswith("?"):
+        return maybe(_type(kind[:-1]))
+    if kind.endswith("[]"):
+        return {"type": "array", "items": _type(kind[:-2])}
+    plain = {"text": "string", "flag": "boolean", "number": "number", "whole": "integer"}
+    return {"type": plain[kind]} if kind in plain else ANYTHING if kind == "object" else ref(kind)
+
+
+def maybe(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def words(*choices: str) -> Schema:
+    return {"enum": list(choices)}
+
+
+def mapping(schema: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": schema}
+
+
+# Requests: the documented forms of what is read by hand
+
+_TEXTS = {"type": "string", "maxLength": LONGEST_TEXT}
+_TEXT_PART = shape("type text", type=words("text", "input_text", "output_text"))
+_ADDRESS = {"type": "string", "pattern": "^(https?://[^/]|data:image/[a-z]+;base64,)"}
+_IMAGE_URL = shape("url", "detail:ImageDetail", url=_ADDRESS)
+_PARTS = [
+    _TEXT_PART,
+    shape("type image_url", type=words("image_url"), image_url=_IMAGE_URL),
+    shape("type image_url", "detail:ImageDetail", type=words("input_image"), image_url=_ADDRESS),
+]
+_PLAIN_FORMAT = shape("type", type=words("text", "json_object"))
+_SOME = {"minItems": 1, "maxItems": 10_000}
+_SAID = {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
+_FLAT_SCHEMA = {"allOf": [shape("type=json_schema"), ref("Schema")]}
+
+FORMS: dict[str, Schema] = {
+    "Text": maybe(_TEXTS),
+    "ImageDetail": words("auto", "low", "high", "original"),
+    "TextContent": {"anyOf": [_TEXTS, {"type": "array", "items": _TEXT_PART}, {"type": "null"}]},
+    "UserContent": {
+        "anyOf": [_SAID, {"type": "array", "items": {"anyOf": _PARTS}, "minItems": 1, "maxItems": 1000}],
+    },
+    "Tool": {"anyOf": [shape("type=function function:Function"), {"allOf": [shape("type=function"), ref("Function")]}]},
+    "ToolChoice": {
+        "anyOf": [
+            words("auto", "none", "required"),
+            {**shape("type=function"), "description": "names one of the tools"},
+            {"type": "null"},
+        ]
+    },
+    "ResponseFormat": {"anyOf": [_PLAIN_FORMAT, shape("type=json_schema json_schema:Schema")]},
+    "TextFormat": {"anyOf": [_PLAIN_FORMAT, _FLAT_SCHEMA]},
+    "ConversationName": {
+        "anyOf": [{"type": "string", "maxLength": 256}, shape("id", id={"type": "string"}), {"type": "null"}]
+    },
+    "Messages": {"type": "array", "items": ref("Message")},
+    "RunInput": {"anyOf": [_SAID, {**_SOME, "type": "array", "items": ref("Message")}], "description": "or messages"},
+    "InputItem": {
+        "anyOf": [
+            {"allOf": [shape("", "type=message"), ref("Message")]},
+            {"allOf": [shape("type=function_call"), ref("FunctionCall")]},
+            {"allOf": [shape("type=function_call_output"), ref("FunctionCallOutput")]},
+            shape("type=reasoning"),
+            {**shape("type=item_reference id"), "description": "an item of a stored response"},
+        ]
+    },
+    "InputItems": {"anyOf": [_SAID, {**_SOME, "type": "array", "items": ref("InputItem")}]},
+    "ItemHistory": maybe({"type": "array", "items": ref("InputItem")}),
+}
+EXAMPLES: dict[type[msgspec.Struct], Schema] = {
+    bodies.ChatRequestBody: {"model": "hermes", "messages": [{"role": "user", "content": "Hello!"}]},
+    bodies.ResponseRequestBody: {"model": "hermes", "input": "Hello!", "store": True},
+    bodies.RunRequestBody: {"input": "Tidy up my notes.", "session_id": "notes"},
+    bodies.SessionChatRequestBody: {"input": "And then?"},
+    bodies.SessionChangeBody: {"title": "Plans for May"},
+    bodies.SessionForkBody: {"title": "Another way"},
+    bodies.DecisionBody: {"decision": "approve", "reason": "go ahead"},
+    bodies.PairingDecisionBody: {"platform": "telegram", "code": "K7QPM3XW", "decision": "approve"},
+}
+
+# Answers
+
+_RUN_STATUS = words("queued", "running", "waiting_approval", "stopping", "completed", "failed", "cancelled")
+_FAILURE = maybe(shape("code message"))
+_PAIRING_STATUS = words("pending", "approved", "refused", "revoked")
+_CHOICE = shape(
+    "index:whole message logprobs finish_reason",
+    message=shape("role=assistant content:text? refusal:text?", "tool_calls:ToolCall[]"),
+    logprobs={"type": "null"},
+    finish_reason=words("stop", "length", "tool_calls", "content_filter", "error"),
+)
+ANSWERS: dict[str, Schema] = {
+    "Error": shape("error", error={**shape("message type param:text? code:text?"), "additionalProperties": True}),
+    "Event": shape("", "id event data", data={**TEXT, "description": "JSON, or [DONE]"}),
+    "Deleted": shape("id object deleted", deleted={"const": True}),
+    "ToolCall": shape("id type=function function", function=shape("name arguments")),
+    "Usage": shape("prompt_tokens:whole completion_tokens:whole total_tokens:whole", "prompt_tokens_details:object"),
+    "ChatCompletion": shape(
+        "id object=chat.completion created:whole model choices usage:Usage",
+        "hermes:object",
+        choices={"type": "array", "items": _CHOICE},
+    ),
+    "Response": {
+        **shape(
+            "id object=response created_at:whole status model output:object[] error incomplete_details"
+            " previous_response_id:text? store:flag usage:object?",
+            "conversation background:flag text metadata:object hermes:object",
+            status=words("queued", "in_progress", "completed", "failed", "incomplete", "cancelled"),
+            error=_FAILURE,
+            incomplete_details=maybe(shape("reason")),
+            conversation=maybe(shape("id")),
+            text=shape("format:object"),
+        ),
+        "additionalProperties": True,
+    },
+    "Question": shape("id code question touches_host:flag expires_at:number"),
+    "Run": shape(
+        "id run_id object=run status session_id created_at:number approvals:Question[] output:text? usage:Usage? error",
+        "turn_id:text? model:text? started_at:number? ended_at:number? approval:Question? tool_calls:ToolCall[]?"
+        " reason:text?",
+        status=_RUN_STATUS,
+        error=_FAILURE,
+    ),
+    "RunState": shape("run_id status session_id", status=_RUN_STATUS),
+    "RunAnswered": shape(
+        "run_id status session_id approval_id decision",
+        "answered_by scope:text?",
+        status=_RUN_STATUS,
+        decision=words("approve", "deny"),
+    ),
+    "Approval": shape(
+        "id object=approval code status question touches_host:flag created_at:number expires_at:number may_answer:flag",
+        "tool arguments platform session_id:text? session_key run_id:text? turn_id answered_by:text?"
+        " answered_at:number? reason where:text? scope:text? scopes",
+        scopes={"type": "array", "items": words("once", "session", "always")},
+    ),
+    "Pairing": shape(
+        "object=pairing platform account user_id name status code:text? asked_at:number",
+        "expires_at:number? decided_at:number? decided_by:text? role",
+        status=_PAIRING_STATUS,
+        role={**TEXT, "description": "in the answer to an approval"},
+    ),
+    "Model": shape("id object=model created:whole owned_by"),
+    "Capabilities": shape(
+        "object=hermes.capabilities version auth:object features endpoints",
+        features=mapping({"type": ["boolean", "string"]}),
+        endpoints=mapping(shape("method path")),
+    ),
+    "Skill": shape("name description", "category"),
+    "Toolset": shape(
+        "name object=toolset enabled:flag configured:flag tools",
+        tools={"type": "array", "items": shape("name description")},
+    ),
+    "Health": shape("status=ok"),
+    "HealthDetailed": {
+        **shape(
+            "status gateway_state platforms active_agents:whole waiting",
+            "version pid:whole? home troubles:text[]",
+            status=words("ok", "degraded"),
+            platforms=mapping(shape("state")),
+            waiting=mapping({"type": "integer"}),
+        ),
+        "description": "From `version` on only with a key of an admin or the owner.",
+    },
+    "Session": shape(
+        "id object=session session_id:text? key platform title message_count:whole created_at:number updated_at:number",
+        "label preview is_busy:flag ended_at:number? end_reason:text? forked_from",
+    ),
+    "SessionLine": shape(
+        "seq:whole created_at:number role:text? content",
+        "turn_id:text? tool_calls:ToolCall[] tool_call_id name",
+        content={"type": ["string", "array", "null"]},
+    ),
+    "SessionChat": shape(
+        "object=session.chat run_id session_id turn_id message:object finish_reason usage:Usage transcript:object[]",
+        "hermes:object",
+    ),
+}
+
+# Routes. Every route names every status it can answer with; what the gate in front of them may say is added to each.
 
 ERRORS = {
     400: ("BadRequest", "What was sent cannot be taken; `param` says where, `code` what is wrong with it."),
@@ -32,23 +237,245 @@ ERRORS = {
     502: ("ModelFailed", "The turn failed before it had an answer; `hermes` in the error says more."),
     503: ("Unavailable", "The store is down or the gateway is stopping; nothing was stored."),
 }
-EVENT = thing({"id": text(), "event": text(), "data": text(description="JSON, or [DONE]")})
+HEADERS: dict[int, Schema] = {
+    401: {"headers": {"WWW-Authenticate": {"schema": TEXT}}},
+    429: {"headers": {"Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True}}},
+}
 GATE = (401, 403, 408, 413, 429, 503)
+IN_PATH = {
+    "model": "its name",
+    "id": "of the session (s_…) or response (resp_…), or the name its client gave the session",
+    "run_id": "of the run (run_…)",
+    "approval_id": "of the approval (ap_…)",
+}
 
 
-def routes(_parts: ApiParts) -> RouteAdder:
-    page = orjson.dumps(document())
+def given(where: str, name: str, description: str, **schema: Any) -> Schema:
+    """A parameter in the path, the query or a header."""
+    return {
+        "name": name,
+        "in": where,
+        "required": where == "path",
+        "description": description,
+        "schema": {"type": "string", **schema} if "enum" not in schema or where == "header" else schema,
+    }
 
-    async def answer(_request: web.Request) -> web.Response:
-        return web.Response(body=page, content_type=JSON_TYPE)
 
-    def add(app: web.Application) -> None:
-        app.router.add_get("/openapi.json", answer)
-
-    return add
+def link(path: str, parameter: str, method: str = "get") -> Schema:
+    """Where an answer leads: the operation that takes the id it holds."""
+    pointer = path.replace("/", "~1")
+    return {"operationRef": f"#/paths/{pointer}/{method}", "parameters": {parameter: f"$response.body#/{parameter}"}}
 
 
-def document() -> dict[str, Any]:
+def route(
+    address: str,
+    summary: str,
+    answer: str | Schema,
+    *errors: int,
+    body: type[msgspec.Struct] | None = None,
+    parameters: tuple[Schema, ...] = (),
+    status: int = 200,
+    says: str = "Done.",
+    types: tuple[str, ...] = (JSON_TYPE,),
+    links: Schema | None = None,
+    **more: Any,
+) -> tuple[str, Schema]:
+    """``answer``: a schema, the name of one, or ``[name]`` for a list of these."""
+    if isinstance(answer, str):
+        answer = listed(answer[1:-1]) if answer.startswith("[") else ref(answer)
+    content = {kind: {"schema": ref("Event") if kind == STREAM_TYPE else answer} for kind in types}
+    names = re.findall(r"\{(\w+)\}", address)
+    codes = (
+        {403} if more.get("security") == [] else {*GATE, *errors, *([400] if body else []), *([404] if names else [])}
+    )
+    told: Schema = {
+        "summary": summary,
+        "responses": {
+            str(status): {"description": says, "content": content, **({"links": links} if links else {})},
+            **{str(code): {"$ref": f"#/components/responses/{ERRORS[code][0]}"} for code in sorted(codes)},
+        },
+        **more,
+    }
+    if names or parameters:
+        told["parameters"] = [*(given("path", name, IN_PATH[name], **_PATH) for name in names), *parameters]
+    if body:
+        content = {JSON_TYPE: {"schema": ref(body.__name__.removesuffix("Body")), "example": EXAMPLES[body]}}
+        told["requestBody"] = {"required": True, "content": content}
+    return address, told
+
+
+def listed(name: str, **more: Schema) -> Schema:
+    items = ref(name) if name else {"type": "object"}
+    return shape("object=list data", " ".join(more), data={"type": "array", "items": items}, **more)
+
+
+_PATH = {"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9_-]+$"}
+_VISIBLE = "^[!-~]([ -~]*[!-~])?$"
+_NAMED = {"pattern": _VISIBLE, "maxLength": 256}
+_SESSION = given("header", "X-Hermes-Session-Id", "the session that goes on; a fresh one without it", **_NAMED)
+_MEMORY = given("header", "X-Hermes-Session-Key", "the scope of long-term memory", **_NAMED)
+_REPEATED = "sent again within a day, the same request gets the same answer"
+_IDEMPOTENCY = given("header", "Idempotency-Key", _REPEATED, pattern=_VISIBLE, maxLength=255)
+_ASKING = (_SESSION, _MEMORY, _IDEMPOTENCY)
+_LEAVING = given(
+    "header", "X-Hermes-On-Disconnect", "what becomes of the turn when the client goes", enum=["continue", "stop"]
+)
+_LAST_EVENT = given("header", "Last-Event-ID", "the number of the last event that was seen", pattern=_VISIBLE)
+_LIMIT = given("query", "limit", "how many", type="integer", minimum=1)
+_PLATFORM = given("query", "platform", "only of this platform")
+_MORE: Schema = {"has_more": {"type": "boolean"}}
+_CHAT_BODY = bodies.SessionChatRequestBody
+
+ROUTES = [
+    route("GET /health", "Whether it is up", "Health", security=[]),
+    route(
+        "GET /health/detailed",
+        "How it is; with a key of an admin also why",
+        "HealthDetailed",
+        security=[{}, {"key": []}],
+    ),
+    route("GET /metrics", "Numbers for Prometheus", TEXT, says="Text format 0.0.4.", types=("text/plain",)),
+    route("GET /openapi.json", "This document", {"type": "object"}),
+    route("GET /v1/models", "The agent, and the names of model_routes", "[Model]"),
+    route("GET /v1/models/{model}", "One of them", "Model"),
+    route("GET /v1/capabilities", "What this server can do", "Capabilities"),
+    route("GET /v1/skills", "Skills", "[Skill]"),
+    route("GET /v1/toolsets", "Toolsets, as resolved for the API", "[Toolset]"),
+    route(
+        *("POST /v1/chat/completions", "Ask the agent", "ChatCompletion", 409, 422, 502),
+        body=bodies.ChatRequestBody,
+        parameters=(*_ASKING, _LEAVING),
+        says="The answer, or its stream of chunks.",
+        types=(JSON_TYPE, STREAM_TYPE),
+    ),
+    route(
+        *("POST /v1/responses", "Ask the agent; the answer is kept", "Response", 409, 422, 502),
+        body=bodies.ResponseRequestBody,
+        parameters=_ASKING,
+        says="The response, or its stream of events.",
+        types=(JSON_TYPE, STREAM_TYPE),
+        links={"read": link("/v1/responses/{id}", "id"), "delete": link("/v1/responses/{id}", "id", "delete")},
+    ),
+    route("GET /v1/responses/{id}", "A response that was kept", "Response", 400),
+    route("DELETE /v1/responses/{id}", "Forget a response", "Deleted"),
+    route(
+        *("GET /v1/responses/{id}/input_items", "What it was asked", "[]", 400),
+        parameters=(
+            given("query", "limit", "how many", type="integer", minimum=1, maximum=100),
+            given("query", "order", "which first", enum=["asc", "desc"]),
+            given("query", "after", "the id of the last one that was seen"),
+        ),
+    ),
+    route("POST /v1/responses/{id}/cancel", "Stop it", "Response"),
+    route(
+        *("POST /v1/runs", "Ask for work that is looked up later", "RunState", 404, 409, 422),
+        body=bodies.RunRequestBody,
+        parameters=_ASKING,
+        status=202,
+        says="Accepted; Location names it.",
+        links={
+            "read": link("/v1/runs/{run_id}", "run_id"),
+            "events": link("/v1/runs/{run_id}/events", "run_id"),
+            "stop": link("/v1/runs/{run_id}/stop", "run_id", "post"),
+        },
+    ),
+    route("GET /v1/runs/{run_id}", "Where a run stands", "Run"),
+    route(
+        *("GET /v1/runs/{run_id}/events", "What it does, as it does it", ""),
+        parameters=(_LAST_EVENT,),
+        says="Numbered events until the end of the run.",
+        types=(STREAM_TYPE,),
+    ),
+    route("POST /v1/runs/{run_id}/approval", "Answer what it asks", "RunAnswered", 409, body=bodies.DecisionBody),
+    route("POST /v1/runs/{run_id}/stop", "Stop it", "RunState"),
+    route(
+        *(
+            "GET /api/sessions",
+            "Conversations, the newest first",
+            listed("Session", **_MORE, next_cursor=maybe(TEXT)),
+            400,
+        ),
+        parameters=(
+            _LIMIT,
+            given("query", "cursor", "the next_cursor of the page before"),
+            given("query", "key", "only under this session key"),
+            _PLATFORM,
+        ),
+    ),
+    route("GET /api/sessions/{id}", "One conversation", "Session"),
+    route("PATCH /api/sessions/{id}", "Give it a title", "Session", body=bodies.SessionChangeBody),
+    route("DELETE /api/sessions/{id}", "Delete it for good", "Deleted", 409),
+    route(
+        *(
+            "GET /api/sessions/{id}/messages",
+            "What was said in it",
+            listed("SessionLine", **_MORE, next_after=maybe({"type": "integer"})),
+            400,
+        ),
+        parameters=(_LIMIT, given("query", "after", "the seq of the last one seen", type="integer", minimum=0)),
+    ),
+    route(
+        "POST /api/sessions/{id}/fork",
+        "Begin another with what was said in it",
+        "Session",
+        body=bodies.SessionForkBody,
+        status=201,
+    ),
+    route(
+        "POST /api/sessions/{id}/chat",
+        "Go on with it",
+        "SessionChat",
+        409,
+        422,
+        502,
+        body=_CHAT_BODY,
+        parameters=(_IDEMPOTENCY,),
+    ),
+    route(
+        *("POST /api/sessions/{id}/chat/stream", "Go on with it, as typed events", "", 409, 422),
+        body=_CHAT_BODY,
+        parameters=(_IDEMPOTENCY,),
+        says="The events of a run.",
+        types=(STREAM_TYPE,),
+    ),
+    route(
+        *("GET /api/approvals", "Questions that wait for an answer", "[Approval]"),
+        parameters=(given("query", "session_id", "only of this session"),),
+    ),
+    route("GET /api/approvals/{approval_id}", "One question", "Approval"),
+    route("POST /api/approvals/{approval_id}", "Answer it", "Approval", 409, body=bodies.DecisionBody),
+    route(
+        *("GET /api/pairings", "Who would like to talk, and who was let in", "[Pairing]", 400),
+        parameters=(_PLATFORM, given("query", "status", "only these", **_PAIRING_STATUS)),
+    ),
+    route(
+        *(
+            "POST /api/pairings",
+            "Let somebody in by their code, send them away, or make them a stranger again",
+            "Pairing",
+            404,
+        ),
+        body=bodies.PairingDecisionBody,
+    ),
+]
+
+
+@lru_cache(maxsize=1)
+def page() -> bytes:
+    return orjson.dumps(document())
+
+
+def document() -> Schema:
+    needed = [bodies.FunctionBody, bodies.SchemaBody, bodies.FunctionCallBody, bodies.FunctionCallOutputBody]
+    (message, *_), declared = msgspec.json.schema_components(
+        [bodies.MessageBody, *EXAMPLES, *needed], ref_template=bodies.SCHEMAS + "{name}"
+    )
+    message["description"] = "The last one has to be a user's or a tool's, and every result has to follow its call."
+    requests = orjson.loads(orjson.dumps({"Message": message, **declared}).replace(b'Body"', b'"'))
+    paths: Schema = {}
+    for address, told in ROUTES:
+        method, path = address.split(" ")
+        paths.setdefault(path, {})[method.lower()] = told
     return {
         "openapi": "3.1.0",
         "info": {
@@ -57,348 +484,13 @@ def document() -> dict[str, Any]:
             "description": "One agent, asked over HTTP in the shapes of OpenAI, and in some of its own.",
         },
         "security": [{"key": []}],
-        "paths": PATHS,
+        "paths": paths,
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": SCHEMAS,
-            "responses": {name: _error(status, words) for status, (name, words) in ERRORS.items()},
+            "schemas": {**requests, **FORMS, **ANSWERS},
+            "responses": {
+                name: {"description": says, "content": {JSON_TYPE: {"schema": ref("Error")}}, **HEADERS.get(status, {})}
+                for status, (name, says) in ERRORS.items()
+            },
         },
     }
-
-
-def _error(status: int, words: str) -> Schema:
-    told: Schema = {"description": words, "content": {JSON_TYPE: {"schema": ref("Error")}}}
-    if status == 401:
-        told["headers"] = {"WWW-Authenticate": {"schema": text()}}
-    if status == 429:
-        told["headers"] = {"Retry-After": {"schema": whole(minimum=1), "required": True}}
-    return told
-
-
-EXAMPLES: dict[str, Schema] = {
-    "ChatRequest": {"model": "hermes", "messages": [{"role": "user", "content": "Hello!"}]},
-    "ResponseRequest": {"model": "hermes", "input": "Hello!", "store": True},
-    "RunRequest": {"input": "Tidy up my notes.", "session_id": "notes"},
-    "SessionChatRequest": {"input": "And then?"},
-    "SessionChange": {"title": "Plans for May"},
-    "SessionFork": {"title": "Another way"},
-    "Decision": {"decision": "approve", "reason": "go ahead"},
-    "PairingDecision": {"platform": "telegram", "code": "K7QPM3XW", "decision": "approve"},
-}
-
-# How a route is written down
-
-
-def route(
-    summary: str,
-    answers: dict[int, Schema],
-    *errors: int,
-    body: str = "",
-    parameters: tuple[Schema, ...] = (),
-    is_public: bool = False,
-) -> Schema:
-    codes = {403, *errors} if is_public else {*GATE, *errors}
-    told: Schema = {
-        "summary": summary,
-        "responses": {
-            **{str(status): answer for status, answer in answers.items()},
-            **{str(code): {"$ref": f"#/components/responses/{ERRORS[code][0]}"} for code in sorted(codes)},
-        },
-    }
-    if parameters:
-        told["parameters"] = list(parameters)
-    if body:
-        content = {"schema": ref(body), "example": EXAMPLES[body]}
-        told["requestBody"] = {"required": True, "content": {JSON_TYPE: content}}
-    if is_public:
-        told["security"] = []
-    return told
-
-
-def gives(schema: Schema, words: str = "Done.", *, streams: bool = False, links: Schema | None = None) -> Schema:
-    content = {JSON_TYPE: {"schema": schema}}
-    told: Schema = {
-        "description": words,
-        "content": {**content, STREAM_TYPE: {"schema": EVENT}} if streams else content,
-    }
-    return {**told, "links": links} if links else told
-
-
-def link(path: str, parameter: str, found_at: str, method: str = "get") -> Schema:
-    """Where an answer leads: the operation that takes the id it holds."""
-    pointer = path.replace("~", "~0").replace("/", "~1")
-    return {"operationRef": f"#/paths/{pointer}/{method}", "parameters": {parameter: f"$response.body#/{found_at}"}}
-
-
-def events(words: str) -> Schema:
-    return {"description": words, "content": {STREAM_TYPE: {"schema": EVENT}}}
-
-
-def header(name: str, words: str, **schema: Any) -> Schema:
-    return {
-        "name": name,
-        "in": "header",
-        "required": False,
-        "description": words,
-        "schema": {"type": "string", **schema},
-    }
-
-
-def in_path(name: str, words: str) -> Schema:
-    schema = text(minLength=1, maxLength=200, pattern="^[A-Za-z0-9_-]+$")
-    return {"name": name, "in": "path", "required": True, "description": words, "schema": schema}
-
-
-def in_query(name: str, words: str, schema: Schema) -> Schema:
-    return {"name": name, "in": "query", "required": False, "description": words, "schema": schema}
-
-
-_VISIBLE = "^[!-~]([ -~]*[!-~])?$"
-SESSION_ID = header(
-    "X-Hermes-Session-Id", "the session that goes on; a fresh one without it", pattern=_VISIBLE, maxLength=256
-)
-SESSION_KEY = header("X-Hermes-Session-Key", "the scope of long-term memory", pattern=_VISIBLE, maxLength=256)
-IDEMPOTENCY = header(
-    "Idempotency-Key", "sent again within a day, the same request gets the same answer", pattern=_VISIBLE, maxLength=255
-)
-ASKING = (SESSION_ID, SESSION_KEY, IDEMPOTENCY)
-ON_DISCONNECT = header(
-    "X-Hermes-On-Disconnect", "what becomes of the turn when the client goes", enum=["continue", "stop"]
-)
-LAST_EVENT_ID = header("Last-Event-ID", "the number of the last event that was seen", pattern=_VISIBLE)
-LIMIT = in_query("limit", "how many", whole(minimum=1))
-DELETED = thing({"id": text(), "object": text(), "deleted": {"const": True}}, ("id", "object", "deleted"))
-
-SESSION_NAME = in_path("id", "of the session (s_…), or the name its client gave it")
-RESPONSE_ID = in_path("id", "of the response (resp_…)")
-RUN_ID = in_path("run_id", "of the run (run_…)")
-APPROVAL_ID = in_path("approval_id", "of the approval (ap_…)")
-
-PATHS: dict[str, Schema] = {
-    "/health": {"get": route("Whether it is up", {200: gives(ref("Health"))}, is_public=True)},
-    "/health/detailed": {
-        "get": {
-            **route("How it is; with a key of an admin also why", {200: gives(ref("HealthDetailed"))}),
-            "security": [{}, {"key": []}],
-        }
-    },
-    "/metrics": {
-        "get": route(
-            "Numbers for Prometheus",
-            {200: {"description": "Text format 0.0.4.", "content": {"text/plain": {"schema": text()}}}},
-        )
-    },
-    "/openapi.json": {"get": route("This document", {200: gives({"type": "object"})})},
-    "/v1/models": {"get": route("The agent, and the names of model_routes", {200: gives(listed(ref("Model")))})},
-    "/v1/models/{model}": {
-        "get": route("One of them", {200: gives(ref("Model"))}, 404, parameters=(in_path("model", "its name"),))
-    },
-    "/v1/capabilities": {"get": route("What this server can do", {200: gives(ref("Capabilities"))})},
-    "/v1/skills": {"get": route("Skills", {200: gives(listed(ref("Skill")))})},
-    "/v1/toolsets": {"get": route("Toolsets, as resolved for the API", {200: gives(listed(ref("Toolset")))})},
-    "/v1/chat/completions": {
-        "post": route(
-            "Ask the agent",
-            {200: gives(ref("ChatCompletion"), "The answer, or its stream of chunks.", streams=True)},
-            400,
-            409,
-            422,
-            502,
-            body="ChatRequest",
-            parameters=(*ASKING, ON_DISCONNECT),
-        )
-    },
-    "/v1/responses": {
-        "post": route(
-            "Ask the agent; the answer is kept",
-            {
-                200: gives(
-                    ref("Response"),
-                    "The response, or its stream of events.",
-                    streams=True,
-                    links={
-                        "read": link("/v1/responses/{id}", "id", "id"),
-                        "delete": link("/v1/responses/{id}", "id", "id", "delete"),
-                    },
-                )
-            },
-            400,
-            409,
-            422,
-            502,
-            body="ResponseRequest",
-            parameters=ASKING,
-        )
-    },
-    "/v1/responses/{id}": {
-        "get": route(
-            "A response that was kept",
-            {200: gives(ref("Response"))},
-            400,
-            404,
-            parameters=(RESPONSE_ID,),
-        ),
-        "delete": route("Forget a response", {200: gives(DELETED)}, 404, parameters=(RESPONSE_ID,)),
-    },
-    "/v1/responses/{id}/input_items": {
-        "get": route(
-            "What it was asked",
-            {200: gives(listed({"type": "object"}))},
-            400,
-            404,
-            parameters=(
-                RESPONSE_ID,
-                in_query("limit", "how many", whole(minimum=1, maximum=100)),
-                in_query("order", "which first", {"enum": ["asc", "desc"]}),
-                in_query("after", "the id of the last one that was seen", text()),
-            ),
-        )
-    },
-    "/v1/responses/{id}/cancel": {
-        "post": route("Stop it", {200: gives(ref("Response"))}, 404, parameters=(RESPONSE_ID,))
-    },
-    "/v1/runs": {
-        "post": route(
-            "Ask for work that is looked up later",
-            {
-                202: gives(
-                    ref("RunState"),
-                    "Accepted; Location names it.",
-                    links={
-                        "read": link("/v1/runs/{run_id}", "run_id", "run_id"),
-                        "events": link("/v1/runs/{run_id}/events", "run_id", "run_id"),
-                        "stop": link("/v1/runs/{run_id}/stop", "run_id", "run_id", "post"),
-                    },
-                )
-            },
-            400,
-            404,
-            409,
-            422,
-            body="RunRequest",
-            parameters=ASKING,
-        )
-    },
-    "/v1/runs/{run_id}": {"get": route("Where a run stands", {200: gives(ref("Run"))}, 404, parameters=(RUN_ID,))},
-    "/v1/runs/{run_id}/events": {
-        "get": route(
-            "What it does, as it does it",
-            {200: events("Numbered events until the end of the run.")},
-            404,
-            parameters=(RUN_ID, LAST_EVENT_ID),
-        )
-    },
-    "/v1/runs/{run_id}/approval": {
-        "post": route(
-            "Answer what it asks",
-            {200: gives(ref("RunAnswered"))},
-            400,
-            404,
-            409,
-            body="Decision",
-            parameters=(RUN_ID,),
-        )
-    },
-    "/v1/runs/{run_id}/stop": {"post": route("Stop it", {200: gives(ref("RunState"))}, 404, parameters=(RUN_ID,))},
-    "/api/sessions": {
-        "get": route(
-            "Conversations, the newest first",
-            {200: gives(listed(ref("Session"), has_more={"type": "boolean"}, next_cursor=maybe(text())))},
-            400,
-            parameters=(
-                LIMIT,
-                in_query("cursor", "the next_cursor of the page before", text()),
-                in_query("key", "only under this session key", text()),
-                in_query("platform", "only of this platform", text()),
-            ),
-        )
-    },
-    "/api/sessions/{id}": {
-        "get": route("One conversation", {200: gives(ref("Session"))}, 404, parameters=(SESSION_NAME,)),
-        "patch": route(
-            "Give it a title", {200: gives(ref("Session"))}, 400, 404, body="SessionChange", parameters=(SESSION_NAME,)
-        ),
-        "delete": route("Delete it for good", {200: gives(DELETED)}, 404, 409, parameters=(SESSION_NAME,)),
-    },
-    "/api/sessions/{id}/messages": {
-        "get": route(
-            "What was said in it",
-            {200: gives(listed(ref("SessionLine"), has_more={"type": "boolean"}, next_after=maybe(whole())))},
-            400,
-            404,
-            parameters=(SESSION_NAME, LIMIT, in_query("after", "the seq of the last one seen", whole(minimum=0))),
-        )
-    },
-    "/api/sessions/{id}/fork": {
-        "post": route(
-            "Begin another with what was said in it",
-            {201: gives(ref("Session"))},
-            400,
-            404,
-            body="SessionFork",
-            parameters=(SESSION_NAME,),
-        )
-    },
-    "/api/sessions/{id}/chat": {
-        "post": route(
-            "Go on with it",
-            {200: gives(ref("SessionChat"))},
-            400,
-            404,
-            409,
-            422,
-            502,
-            body="SessionChatRequest",
-            parameters=(SESSION_NAME, IDEMPOTENCY),
-        )
-    },
-    "/api/sessions/{id}/chat/stream": {
-        "post": route(
-            "Go on with it, as typed events",
-            {200: events("The events of a run.")},
-            400,
-            404,
-            409,
-            422,
-            body="SessionChatRequest",
-            parameters=(SESSION_NAME, IDEMPOTENCY),
-        )
-    },
-    "/api/approvals": {
-        "get": route(
-            "Questions that wait for an answer",
-            {200: gives(listed(ref("Approval")))},
-            parameters=(in_query("session_id", "only of this session", text()),),
-        )
-    },
-    "/api/approvals/{approval_id}": {
-        "get": route("One question", {200: gives(ref("Approval"))}, 404, parameters=(APPROVAL_ID,)),
-        "post": route(
-            "Answer it",
-            {200: gives(ref("Approval"))},
-            400,
-            404,
-            409,
-            body="Decision",
-            parameters=(APPROVAL_ID,),
-        ),
-    },
-    "/api/pairings": {
-        "get": route(
-            "Who would like to talk, and who was let in",
-            {200: gives(listed(ref("Pairing")))},
-            400,
-            parameters=(
-                in_query("platform", "only of this platform", text()),
-                in_query("status", "only these", {"enum": ["pending", "approved", "refused", "revoked"]}),
-            ),
-        ),
-        "post": route(
-            "Let somebody in by their code, send them away, or make them a stranger again",
-            {200: gives(ref("Pairing"))},
-            400,
-            404,
-            body="PairingDecision",
-        ),
-    },
-}

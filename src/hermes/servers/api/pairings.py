@@ -7,8 +7,6 @@ counted here, and nobody becomes the owner this way.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from aiohttp import web
 
@@ -17,13 +15,13 @@ from hermes.core.pairing import LIVE_SECONDS
 from hermes.core.roles import Action, may
 from hermes.core.text import storable
 from hermes.servers.api import parse
+from hermes.servers.api.bodies import PairingDecisionBody, decode
 from hermes.servers.api.context import CALLER, ApiParts, Caller
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.app import RouteAdder, json_response
 from hermes.services.people.pairing import NoSuchPairingError, PairingLockedError, Pairings
 from hermes.store.pairings import Pairing, PairingState
 
-LONGEST_ID = 256
 STATES = tuple(PairingState)
 
 
@@ -56,7 +54,7 @@ class PairingRoutes:
         """``{platform, code, decision: approve | refuse}``, or ``{platform, user_id, decision: revoke}``."""
         caller = request[CALLER]
         _demand_role(caller)
-        body = await parse.read_body(request)
+        body = decode(await parse.read_body(request), PairingDecisionBody)
         try:
             return json_response(await self._decided(body, by=caller.sender_id))
         except NoSuchPairingError as error:
@@ -65,14 +63,11 @@ class PairingRoutes:
             seconds = {"Retry-After": str(math.ceil(error.retry_after))}
             raise ApiError(429, str(error), code="pairing_locked", kind="rate_limit_error", headers=seconds) from None
 
-    async def _decided(self, body: Mapping[str, Any], *, by: str) -> Json:
-        decision = parse.read_string(body, "decision")
-        if decision not in ("approve", "refuse", "revoke"):
-            raise bad_request("decision is approve, refuse or revoke.", code="invalid_decision", param="decision")
-        platform = _word(body, "platform")
+    async def _decided(self, body: PairingDecisionBody, *, by: str) -> Json:
+        platform, decision = _word("platform", body.platform), body.decision
         if decision == "revoke":
-            return pairing_to_dict(await self._pairings.revoke(platform, _word(body, "user_id"), by=by))
-        code = _word(body, "code")
+            return pairing_to_dict(await self._pairings.revoke(platform, _word("user_id", body.user_id), by=by))
+        code = _word("code", body.code)
         if decision == "refuse":
             return await self._now(await self._pairings.refuse(platform, code, by=by))
         approval = await self._pairings.approve(platform, code, by=by)
@@ -89,8 +84,8 @@ def _demand_role(caller: Caller) -> None:
         raise ApiError(403, message, code="role_not_enough", kind="permission_error")
 
 
-def _word(body: Mapping[str, Any], name: str) -> str:
-    word = storable(parse.read_string(body, name, longest=LONGEST_ID)).strip()
+def _word(name: str, value: str | None) -> str:
+    word = storable(value or "").strip()
     if not word:
         raise bad_request(f"{name} is missing.", code="missing_field", param=name)
     return word

@@ -1,6 +1,6 @@
 """Requests as clients send them, read into our own values; whatever cannot be read is refused with its reason.
 
-Shared by chat completions and responses. Nothing here waits or stores, so a refusal leaves nothing behind.
+Shared by all routes that ask the agent. Nothing here waits or stores, so a refusal leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -9,24 +9,38 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.messages import ChatMessage, Json, Role, TextUnit, ToolCall, ToolSpec
+from hermes.core.messages import ChatMessage, Json, OutputFormat, Role, TextUnit, ToolCall, ToolSpec
+from hermes.core.requests import TurnOptions
 from hermes.core.text import length, one_line, storable
+from hermes.servers.api.bodies import (
+    AssistantMessageBody,
+    CalledFunctionBody,
+    ChatRequestBody,
+    FunctionBody,
+    FunctionCallBody,
+    MessageBody,
+    ResponseRequestBody,
+    SessionChatRequestBody,
+    SystemMessageBody,
+    ToolCallInputBody,
+    ToolMessageBody,
+    UserMessageBody,
+    decode,
+)
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import ApiError, bad_request
 
 T = TypeVar("T")
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
-LONGEST_ID = 256
 LARGE_BODY = 256 * 1024
-SYSTEM_ROLES = ("system", "developer")  # no set: what a client sends as its role may be anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,50 +117,37 @@ def _too_large(limits: InputLimits) -> ApiError:
 # Messages
 
 
-def read_conversation(value: Any, limits: InputLimits = INPUT_LIMITS, param: str = "messages") -> Conversation:
-    """An array of chat messages that ends with something to answer."""
-    if not isinstance(value, list):
-        raise bad_request(f"{param} has to be an array of messages.", code="invalid_messages", param=param)
-    if len(value) > limits.messages:
+def read_conversation(
+    items: Sequence[MessageBody], limits: InputLimits = INPUT_LIMITS, param: str = "messages"
+) -> Conversation:
+    """Chat messages that end with something to answer."""
+    if len(items) > limits.messages:
         message = f"{param} may hold at most {limits.messages:,} messages."
         raise bad_request(message, code="too_many_messages", param=param)
     instructions: list[str] = []
     messages: list[ChatMessage] = []
-    for index, item in enumerate(value):
+    for index, item in enumerate(items):
         where = f"{param}[{index}]"
-        if not isinstance(item, dict):
-            raise bad_request("A message is an object with role and content.", code="invalid_messages", param=where)
-        if item.get("role") in SYSTEM_ROLES:
-            instructions.append(read_text(item.get("content"), f"{where}.content", limits))
+        if isinstance(item, SystemMessageBody):
+            instructions.append(read_text(item.content, f"{where}.content", limits))
         else:
             messages.append(read_message(item, where, limits))
     check_turn(messages, param)
     return Conversation("\n\n".join(text for text in instructions if text), tuple(messages))
 
 
-def read_message(item: Mapping[str, Any], where: str, limits: InputLimits = INPUT_LIMITS) -> ChatMessage:
+def read_message(item: MessageBody, where: str, limits: InputLimits = INPUT_LIMITS) -> ChatMessage:
     """One message of a user, the assistant or a tool."""
-    role, content, name = item.get("role"), item.get("content"), _name(item)
-    match role:
-        case "user":
-            said = read_content(content, f"{where}.content", limits)
-            return ChatMessage(Role.USER, said.text, images=said.images, name=name)
-        case "assistant":
-            text = read_text(content, f"{where}.content", limits) or _refused(item, where, limits)
-            calls = read_tool_calls(item.get("tool_calls"), f"{where}.tool_calls", limits)
-            return ChatMessage(Role.ASSISTANT, text, tool_calls=calls, name=name)
-        case "tool":
-            call_id = read_id(item.get("tool_call_id"), f"{where}.tool_call_id")
-            text = read_text(content, f"{where}.content", limits)
-            return ChatMessage(Role.TOOL, text, tool_call_id=call_id, name=name)
-        case _:
-            message = "role is one of system, developer, user, assistant, tool."
-            raise bad_request(message, code="invalid_role", param=f"{where}.role")
-
-
-def _refused(item: Mapping[str, Any], where: str, limits: InputLimits) -> str:
-    """What a model said that would not answer stands beside the content, which is then null."""
-    return read_text(item.get("refusal"), f"{where}.refusal", limits)
+    if isinstance(item, UserMessageBody):
+        said = read_content(item.content, f"{where}.content", limits)
+        return ChatMessage(Role.USER, said.text, images=said.images, name=_name(item.name))
+    text = read_text(item.content, f"{where}.content", limits)
+    if isinstance(item, AssistantMessageBody):  # of a model that would not answer, the words stand beside the content
+        text = text or read_text(item.refusal, f"{where}.refusal", limits)
+        calls = read_tool_calls(item.tool_calls, f"{where}.tool_calls", limits)
+        return ChatMessage(Role.ASSISTANT, text, tool_calls=calls, name=_name(item.name))
+    assert isinstance(item, ToolMessageBody)  # noqa: S101 - the last of the kinds
+    return ChatMessage(Role.TOOL, text, tool_call_id=storable(item.tool_call_id), name=_name(item.name))
 
 
 def check_turn(messages: Sequence[ChatMessage], param: str = "messages") -> None:
@@ -176,92 +177,67 @@ def check_results(messages: Sequence[ChatMessage], param: str = "messages") -> N
             calls = {call.id for call in message.tool_calls}
 
 
-def read_tool_calls(value: Any, where: str, limits: InputLimits = INPUT_LIMITS) -> tuple[ToolCall, ...]:
-    if value is None:
+def read_tool_calls(
+    items: Sequence[ToolCallInputBody] | None, where: str, limits: InputLimits = INPUT_LIMITS
+) -> tuple[ToolCall, ...]:
+    if not items:
         return ()
-    if not isinstance(value, list) or len(value) > limits.parts:
+    if len(items) > limits.parts:
         message = f"tool_calls is an array of at most {limits.parts} calls."
         raise bad_request(message, code="invalid_tool_calls", param=where)
-    return tuple(_tool_call(item, f"{where}[{index}]", limits) for index, item in enumerate(value))
+    return tuple(
+        read_call(item.id, item.function, f"{where}[{index}].function", limits) for index, item in enumerate(items)
+    )
 
 
-def _tool_call(item: Any, where: str, limits: InputLimits) -> ToolCall:
-    function = item.get("function") if isinstance(item, dict) else None
-    if not isinstance(function, dict):
-        message = "A tool call is an object with id and function."
-        raise bad_request(message, code="invalid_tool_calls", param=where)
-    name = read_tool_name(function.get("name"), f"{where}.function.name", code="invalid_tool_calls")
-    arguments = read_arguments(function.get("arguments"), f"{where}.function.arguments", limits)
-    return ToolCall(read_id(item.get("id"), f"{where}.id"), name, arguments)
-
-
-def read_arguments(value: Any, where: str, limits: InputLimits = INPUT_LIMITS) -> str:
-    """The JSON text of a call's arguments; some clients send the object itself."""
+def read_call(
+    call_id: str, function: CalledFunctionBody | FunctionCallBody, where: str, limits: InputLimits
+) -> ToolCall:
+    """A call with the JSON text of its arguments; some clients send the object itself."""
+    value, where = function.arguments, f"{where}.arguments"
     if isinstance(value, dict):
         check_depth(value, where, limits)
         value = orjson.dumps(value).decode()
-    if value is None:
-        return "{}"
-    if not isinstance(value, str):
-        raise bad_request("arguments is a string of JSON.", code="invalid_tool_calls", param=where)
+    value = "{}" if value is None else value
     if length(value, TextUnit.BYTES) > limits.text:
         message = f"arguments may have at most {limits.text:,} bytes."
         raise bad_request(message, code="content_too_long", param=where)
-    return storable(value)
+    return ToolCall(storable(call_id), function.name, storable(value))
 
 
-def read_id(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID:
-        message = f"The id of the call is missing, or longer than {LONGEST_ID} characters."
-        raise bad_request(message, code="invalid_tool_call_id", param=where)
-    return storable(value)
-
-
-def _name(item: Mapping[str, Any]) -> str:
+def _name(name: Any) -> str:
     """Who speaks, where that is a name a provider takes; it is decoration, so any other is left out."""
-    name = item.get("name")
     return name if isinstance(name, str) and TOOL_NAME.match(name) else ""
 
 
 # Tools
 
 
-def read_tools(value: Any, limits: InputLimits = INPUT_LIMITS, param: str = "tools") -> tuple[ToolSpec, ...]:
+def read_tools(
+    items: Sequence[Json] | None, limits: InputLimits = INPUT_LIMITS, param: str = "tools"
+) -> tuple[ToolSpec, ...]:
     """The client's own tools, in the form of chat completions or the flat one of responses."""
-    if value is None:
+    if not items:
         return ()
-    if not isinstance(value, list) or len(value) > limits.tools:
+    if len(items) > limits.tools:
         raise bad_request(f"{param} is an array of at most {limits.tools} tools.", code="invalid_tools", param=param)
-    specs = tuple(_tool(item, f"{param}[{index}]", limits) for index, item in enumerate(value))
+    specs = tuple(_tool(item, f"{param}[{index}]", limits) for index, item in enumerate(items))
     if len({spec.name for spec in specs}) < len(specs):
         raise bad_request("Two tools have the same name. Give each its own.", code="invalid_tools", param=param)
     return specs
 
 
-def _tool(item: Any, where: str, limits: InputLimits) -> ToolSpec:
-    if not isinstance(item, dict):
-        raise bad_request("A tool is an object with type and function.", code="invalid_tools", param=where)
+def _tool(item: Json, where: str, limits: InputLimits) -> ToolSpec:
     if item.get("type", "function") != "function":
         message = "Only tools of type 'function' can be handed in; the agent brings its own besides."
         raise bad_request(message, code="unsupported_tool_type", param=f"{where}.type")
-    nested = item.get("function")
-    function = nested if isinstance(nested, dict) else item
-    name = read_tool_name(function.get("name"), f"{where}.function.name", code="invalid_tools")
-    description, parameters = function.get("description"), function.get("parameters")
-    if not isinstance(description, str | None) or not isinstance(parameters, dict | None):
-        message = "description is a string and parameters a JSON schema."
-        raise bad_request(message, code="invalid_tools", param=where)
-    if len(description or "") > limits.text:
-        raise bad_request("The description is too long.", code="invalid_tools", param=f"{where}.function.description")
-    check_depth(parameters or {}, f"{where}.function.parameters", limits)
-    return ToolSpec(name, storable(description or ""), parameters or {})
-
-
-def read_tool_name(value: Any, where: str, *, code: str) -> str:
-    if not isinstance(value, str) or not TOOL_NAME.match(value):
-        message = "The name of a tool has 1 to 64 letters, digits, _ and -."
-        raise bad_request(message, code=code, param=where)
-    return value
+    nested, where = item.get("function"), f"{where}.function"
+    function = decode(nested if isinstance(nested, dict) else item, FunctionBody, where)
+    description, parameters = function.description or "", function.parameters or {}
+    if len(description) > limits.text:
+        raise bad_request("The description is too long.", code="invalid_tools", param=f"{where}.description")
+    check_depth(parameters, f"{where}.parameters", limits)
+    return ToolSpec(function.name, storable(description), parameters)
 
 
 def check_depth(value: Any, where: str, limits: InputLimits = INPUT_LIMITS) -> None:
@@ -270,10 +246,8 @@ def check_depth(value: Any, where: str, limits: InputLimits = INPUT_LIMITS) -> N
     for _ in range(limits.schema_depth):
         below: list[Any] = []
         for item in level:
-            if isinstance(item, dict):
-                below.extend(inner for inner in item.values() if isinstance(inner, dict | list))
-            else:
-                below.extend(inner for inner in item if isinstance(inner, dict | list))
+            inners = item.values() if isinstance(item, dict) else item
+            below += [inner for inner in inners if isinstance(inner, (dict, list))]
         if not below:
             return
         level = below
@@ -285,75 +259,37 @@ def read_tool_choice(value: Any, tools: Sequence[ToolSpec], param: str = "tool_c
     """'' where the client says nothing; else auto, none, required, or the name of one of its tools."""
     if value is None:
         return ""
-    if value in ("auto", "none"):
+    if value in ("auto", "none") or (value == "required" and tools):
         return str(value)
     if value == "required":
-        if not tools:
-            message = "tool_choice 'required' needs tools to choose from."
-            raise bad_request(message, code="invalid_tool_choice", param=param)
-        return "required"
-    name = _chosen(value)
-    if name not in {tool.name for tool in tools}:
-        message = "tool_choice is auto, none, required, or names one of the tools of this request."
+        message = "tool_choice 'required' needs tools to choose from."
         raise bad_request(message, code="invalid_tool_choice", param=param)
-    return name
+    named: Any = {}
+    if isinstance(value, dict) and value.get("type") == "function":
+        named = value["function"] if isinstance(value.get("function"), dict) else value
+    for tool in tools:
+        if tool.name == named.get("name"):
+            return tool.name
+    message = "tool_choice is auto, none, required, or names one of the tools of this request."
+    raise bad_request(message, code="invalid_tool_choice", param=param)
 
 
-def _chosen(value: Any) -> str:
-    if not isinstance(value, dict) or value.get("type") != "function":
-        return ""
-    nested = value.get("function")
-    name = nested.get("name") if isinstance(nested, dict) else value.get("name")
-    return name if isinstance(name, str) else ""
-
-
-# Single fields
-
-
-def read_flag(body: Mapping[str, Any], name: str, *, default: bool = False) -> bool:
-    value = body.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise bad_request(f"{name} is true or false.", code="invalid_value", param=name)
-    return value
-
-
-def read_string(body: Mapping[str, Any], name: str, *, longest: int = LONGEST_ID) -> str:
-    value = body.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str) or len(value) > longest:
-        message = f"{name} is a string of at most {longest} characters."
-        raise bad_request(message, code="invalid_value", param=name)
-    return storable(value)
-
-
-def read_temperature(body: Mapping[str, Any]) -> float | None:
-    value = body.get("temperature")
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 2:
-        raise bad_request("temperature is a number from 0 to 2.", code="invalid_value", param="temperature")
-    return float(value)
-
-
-def read_max_tokens(body: Mapping[str, Any], *names: str) -> int:
-    """The first of these fields that is there; 0 where none is."""
-    for name in names:
-        value = body.get(name)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
-            raise bad_request(f"{name} is a whole number above 0.", code="invalid_value", param=name)
-        return value
-    return 0
-
-
-def read_object(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = body.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise bad_request(f"{name} is an object.", code="invalid_value", param=name)
-    return value
+def read_options(
+    body: ChatRequestBody | ResponseRequestBody | SessionChatRequestBody,
+    limits: InputLimits,
+    *,
+    instructions: str,
+    max_tokens: int | None,
+    form: OutputFormat | None = None,
+) -> TurnOptions:
+    """How the agent is to answer, for every route that asks it."""
+    tools = read_tools(body.tools, limits)
+    return TurnOptions(
+        instructions=instructions,
+        tools=tools,
+        tool_choice=read_tool_choice(body.tool_choice, tools),
+        model=storable(body.model or ""),
+        temperature=body.temperature,
+        max_tokens=max_tokens or 0,
+        format=form,
+    )

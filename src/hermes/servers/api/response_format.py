@@ -5,7 +5,6 @@ Both say the same, one of them in a box of its own: any JSON object, or JSON tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -15,8 +14,9 @@ from hermes.core.messages import Json, OutputFormat
 from hermes.core.requests import TurnOptions
 from hermes.core.text import storable
 from hermes.servers.api import parse
+from hermes.servers.api.bodies import FormatBody, ResponseTextBody, SchemaBody, decode
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
-from hermes.servers.api.errors import ApiError, bad_request
+from hermes.servers.api.errors import bad_request
 from hermes.services.gateway import Gateway
 from hermes.store import chat_settings
 
@@ -24,59 +24,33 @@ CHAT_PARAM = "response_format"
 RESPONSE_PARAM = "text.format"
 
 
-def read_response_format(body: Mapping[str, Any], limits: InputLimits = INPUT_LIMITS) -> OutputFormat | None:
+def read_response_format(asked: Json | None, limits: InputLimits = INPUT_LIMITS) -> OutputFormat | None:
     """None where plain text is asked for, as nearly always."""
-    asked = body.get(CHAT_PARAM)
-    return None if asked is None else _read(asked, CHAT_PARAM, "json_schema", limits)
+    return None if asked is None else _read(asked, asked.get("json_schema"), CHAT_PARAM, ".json_schema", limits)
 
 
-def read_text_format(body: Mapping[str, Any], limits: InputLimits = INPUT_LIMITS) -> OutputFormat | None:
+def read_text_format(text: ResponseTextBody | None, limits: InputLimits = INPUT_LIMITS) -> OutputFormat | None:
     """The same for a response, whose schema stands beside its type."""
-    if body.get("text") is None:
-        return None
-    asked = parse.read_object(body, "text").get("format")
-    return None if asked is None else _read(asked, RESPONSE_PARAM, "", limits)
+    asked = text.format if text is not None else None
+    return None if asked is None else _read(asked, asked, RESPONSE_PARAM, "", limits)
 
 
-def _read(asked: Any, where: str, box: str, limits: InputLimits) -> OutputFormat | None:
-    if not isinstance(asked, dict):
-        raise _wrong(f"{where} is an object with a type.", where)
-    match asked.get("type", "text"):
-        case "text":
-            return None
-        case "json_object":
-            return OutputFormat()
-        case "json_schema" if not box:
-            return _read_schema(asked, where, limits)
-        case "json_schema" if isinstance(asked.get(box), dict):
-            return _read_schema(asked[box], f"{where}.{box}", limits)
-        case "json_schema":
-            raise _wrong(f"{box} is missing: an object with name and schema.", f"{where}.{box}")
-        case _:
-            raise _wrong("type is one of text, json_object, json_schema.", f"{where}.type")
-
-
-def _read_schema(asked: Json, where: str, limits: InputLimits) -> OutputFormat:
-    name, schema, strict, description = (asked.get(key) for key in ("name", "schema", "strict", "description"))
-    if not isinstance(name, str) or not parse.TOOL_NAME.match(name):
-        raise _wrong("The form needs a name of 1 to 64 letters, digits, _ and -.", f"{where}.name")
-    if not isinstance(schema, dict):
-        raise _wrong("schema is missing: a JSON schema, as an object.", f"{where}.schema")
-    if not isinstance(strict, bool | None):
-        raise _wrong("strict is true or false.", f"{where}.strict")
-    if not isinstance(description, str | None) or len(description or "") > limits.text:
-        raise _wrong(f"description is a string of at most {limits.text:,} characters.", f"{where}.description")
-    parse.check_depth(schema, f"{where}.schema", limits)
-    if len(orjson.dumps(schema)) > limits.schema_bytes:
+def _read(asked: Json, schema: Any, where: str, box: str, limits: InputLimits) -> OutputFormat | None:
+    kind = decode(asked, FormatBody, where).type
+    if kind != "json_schema":
+        return OutputFormat() if kind == "json_object" else None
+    where = f"{where}{box}"
+    form = decode(schema, SchemaBody, where)
+    if len(form.description or "") > limits.text:
+        message = f"description is a string of at most {limits.text:,} characters."
+        raise bad_request(message, code="invalid_response_format", param=f"{where}.description")
+    parse.check_depth(form.schema, f"{where}.schema", limits)
+    if len(orjson.dumps(form.schema)) > limits.schema_bytes:
         message = (
-            f"A schema may have at most {limits.schema_bytes:,} bytes: it goes along with every call of the model."
+            f"A schema may have {limits.schema_bytes:,} bytes at most: it goes along with every call of the model."
         )
         raise bad_request(message, code="content_too_long", param=f"{where}.schema")
-    return OutputFormat(schema, name, storable(description or ""), strict)
-
-
-def _wrong(message: str, param: str) -> ApiError:
-    return bad_request(message, code="invalid_response_format", param=param)
+    return OutputFormat(form.schema, form.name, storable(form.description or ""), form.strict)
 
 
 def format_to_dict(form: OutputFormat) -> Json:

@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
 
@@ -23,8 +23,9 @@ from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.text import storable
 from hermes.servers.api import approvals, parse, results
+from hermes.servers.api.bodies import DecisionBody, MessageBody, RunRequestBody, SessionChatRequestBody, decode
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
-from hermes.servers.api.context import CALLER, LONGEST_NAME, ApiParts, Caller, SessionNames, session_names
+from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
 from hermes.servers.api.streams.run_events import RUN, SNAPSHOT, RunEvent, RunFeed, RunFeeds, run_id_of
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
@@ -41,6 +42,8 @@ from hermes.store.ids import new_id
 from hermes.store.sessions import transcripts
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=SessionChatRequestBody)
 
 FEEDS = web.AppKey("feeds", RunFeeds)
 STOPPING = "stopping"
@@ -305,13 +308,13 @@ class Runs:
 
     async def create(self, request: web.Request) -> web.Response:
         caller = request[CALLER]
-        body = await parse.read_body(request, self._limits)
+        body = decode_request(await parse.read_body(request, self._limits), RunRequestBody)
         names = await self._names(request, body, caller)
         reading = partial(read_request, is_whole=not names.is_named)
         whole, options = await parse.apart(request, reading, body, self._limits)
         messages = whole
-        if names.is_named and body.get("conversation_history") and await has_transcript(self._gateway, names):
-            messages, _ = read_request({**body, "conversation_history": None}, self._limits, is_whole=False)
+        if names.is_named and body.conversation_history and await has_transcript(self._gateway, names):
+            messages, _ = read_request(body, self._limits, is_whole=False, has_history=False)
         if names.is_named:
             await check_answers(self._gateway, names, messages, "input")
         asked = AgentRequest(RequestKind.RUN, names.key, caller.sender_id, messages, options)
@@ -341,13 +344,13 @@ class Runs:
         status = state.status if state is not None else "queued"
         return _accepted(row.id, status, SessionNames(first.session_key.chat, is_named=True))
 
-    async def _names(self, request: web.Request, body: Mapping[str, Any], caller: Caller) -> SessionNames:
+    async def _names(self, request: web.Request, body: RunRequestBody, caller: Caller) -> SessionNames:
         """The body's session id wins, then the header's, then that of the response before."""
-        previous = await self._place_before(parse.read_string(body, "previous_response_id"), caller)
+        previous = await self._place_before(storable(body.previous_response_id or ""), caller)
         names = session_names(request, session_id=previous.chat if previous is not None else "")
         if previous is not None and names.session_id == previous.chat:
             names = replace(names, person=previous.person)
-        named = parse.read_string(body, "session_id", longest=LONGEST_NAME).strip()
+        named = storable(body.session_id or "").strip()
         if named and not named.isprintable():
             raise bad_request(
                 "session_id holds characters that cannot be seen.", code="invalid_value", param="session_id"
@@ -399,9 +402,8 @@ class Runs:
     # Answering
 
     async def approve(self, request: web.Request) -> web.Response:
-        body = await parse.read_body(request, self._limits)
-        decision = approvals.read_decision(body)
-        wanted = parse.read_string(body, "approval_id")
+        body = decode(await parse.read_body(request, self._limits), DecisionBody)
+        decision, wanted = approvals.read_decision(body), storable(body.approval_id or "")
         run, caller = await self._run(request), request[CALLER]
         asked = await self._gateway.db.read(stored_approvals.of_turn, run.turn_id) if run.turn_id else []
         approval = _chosen(run, asked, wanted, now=self._gateway.clock.now())
@@ -481,39 +483,29 @@ def _chosen(run: Run, asked: Sequence[Approval], wanted: str, *, now: float) -> 
 
 
 def read_request(
-    body: Mapping[str, Any], limits: InputLimits, *, is_whole: bool
+    body: SessionChatRequestBody, limits: InputLimits, *, is_whole: bool, has_history: bool = True
 ) -> tuple[tuple[ChatMessage, ...], TurnOptions]:
     """What is asked and how. ``is_whole``: no transcript stands before it, so every result needs its call in here."""
-    talk = parse.read_conversation(_messages(body), limits, "input")
+    new: list[Any] | str = body.input
+    if isinstance(new, str) or not all(isinstance(item, dict) and "role" in item for item in new):
+        new = [{"role": "user", "content": new}]
+    history = (body.conversation_history or []) if has_history else []
+    talk = parse.read_conversation(decode([*history, *new], list[MessageBody], "input"), limits, "input")
     if is_whole:
         parse.check_results(talk.messages, "input")
-    tools = parse.read_tools(body.get("tools"), limits)
-    given = parse.read_string(body, "instructions", longest=limits.text)
-    options = TurnOptions(
-        instructions="\n\n".join(text for text in (given, talk.instructions) if text),
-        tools=tools,
-        tool_choice=parse.read_tool_choice(body.get("tool_choice"), tools),
-        model=parse.read_string(body, "model"),
-        temperature=parse.read_temperature(body),
-        max_tokens=parse.read_max_tokens(body, "max_output_tokens", "max_tokens"),
-    )
-    return talk.messages, options
+    given = body.instructions or ""
+    if len(given) > limits.text:
+        message = f"instructions is a string of at most {limits.text:,} characters."
+        raise bad_request(message, code="invalid_value", param="instructions")
+    instructions = "\n\n".join(text for text in (storable(given), talk.instructions) if text)
+    asked_tokens = body.max_output_tokens or body.max_tokens
+    return talk.messages, parse.read_options(body, limits, instructions=instructions, max_tokens=asked_tokens)
 
 
-def _messages(body: Mapping[str, Any]) -> list[Any]:
-    """``input`` as an array of messages; ``conversation_history`` stands before it."""
+def decode_request(body: Mapping[str, Any], kind: type[T]) -> T:
+    """``message`` and ``messages`` are other names of ``input``."""
     given = next((body[name] for name in ("input", "message", "messages") if body.get(name) is not None), None)
-    if isinstance(given, list) and all(isinstance(item, dict) and "role" in item for item in given):
-        new = given
-    elif isinstance(given, str | list):
-        new = [{"role": "user", "content": given}]
-    else:
-        raise bad_request("input is a text, or an array of messages.", code="invalid_input", param="input")
-    history = body.get("conversation_history")
-    if not isinstance(history, list | None):
-        message = "conversation_history is an array of messages."
-        raise bad_request(message, code="invalid_input", param="conversation_history")
-    return [*(history or []), *new]
+    return decode({**body, "input": given}, kind)
 
 
 def _accepted(event_id: str, status: str, names: SessionNames) -> web.Response:

@@ -8,11 +8,9 @@ appear to them from nowhere. Fork it, and go on with the copy.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from aiohttp import web
 
@@ -24,10 +22,11 @@ from hermes.core.requests import AgentRequest, RequestKind
 from hermes.core.roles import Action, may
 from hermes.core.text import one_line, storable
 from hermes.servers.api import parse, results
+from hermes.servers.api.bodies import LONGEST_TITLE, SessionChangeBody, SessionChatRequestBody, SessionForkBody, decode
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames
 from hermes.servers.api.errors import ApiError, bad_request, not_found
-from hermes.servers.api.runs import Run, RunReader, feeds_of, read_request
+from hermes.servers.api.runs import Run, RunReader, decode_request, feeds_of, read_request
 from hermes.servers.api.shutdown import OpenRequests
 from hermes.servers.api.streams.run_events import run_id_of
 from hermes.servers.api.streams.sse import ClientGoneError, EventStream, event_stream
@@ -42,7 +41,6 @@ from hermes.store.sessions.transcripts import Session, SessionFilter, Transcript
 
 log = logging.getLogger(__name__)
 
-LONGEST_TITLE = 200
 PREVIEW = 80
 FIRST_LINES = 5
 PAGE = 50
@@ -140,10 +138,8 @@ class SessionRoutes:
     # Changing
 
     async def change(self, request: web.Request) -> web.Response:
-        body = await parse.read_body(request, self._limits)
-        if not isinstance(body.get("title"), str):
-            raise bad_request("Send the new title.", code="invalid_value", param="title")
-        title = one_line(parse.read_string(body, "title", longest=LONGEST_TITLE), LONGEST_TITLE)
+        body = decode(await parse.read_body(request, self._limits), SessionChangeBody)
+        title = one_line(storable(body.title), LONGEST_TITLE)
         shown = await self._find(request, Action.CHANGE_OWN)
         await self._db.write(transcripts.rename, shown.session.id, title)
         return json_response(replace(shown, session=replace(shown.session, title=title)).to_dict())
@@ -157,10 +153,13 @@ class SessionRoutes:
 
     async def fork(self, request: web.Request) -> web.Response:
         """A session of the caller's own that begins with the transcript of this one, up to line ``up_to``."""
-        body = await parse.read_body(request, self._limits) if await request.read() else {}
-        title = one_line(parse.read_string(body, "title", longest=LONGEST_TITLE), LONGEST_TITLE)
+        body = decode(await parse.read_body(request, self._limits) if await request.read() else {}, SessionForkBody)
+        title = one_line(storable(body.title or ""), LONGEST_TITLE)
         shown = await self._find(request, Action.CHANGE_OWN)
-        up_to = _up_to(body, shown.session.seq)
+        last = shown.session.seq
+        if body.up_to is not None and body.up_to > last:
+            message = f"up_to is the seq of one of its messages, from 1 to {last}."
+            raise bad_request(message, code="invalid_value", param="up_to")
         forked, named = new_id("s"), new_id("s")
         key = SessionKey(PLATFORM, ChatKind.DM, named, person=request[CALLER].person)
         await self._db.alone(
@@ -169,7 +168,7 @@ class SessionRoutes:
             forked,
             str(key),
             title=title or (f"{shown.session.title} (fork)" if shown.session.title else ""),
-            up_to=up_to,
+            up_to=body.up_to or last,
             now=self._gateway.clock.now(),
         )
         copy = await self._db.read(_find, forked, request[CALLER])
@@ -231,9 +230,9 @@ class SessionRoutes:
 
     async def _parse_request(self, request: web.Request) -> tuple[SessionNames, AgentRequest]:
         """Everything is looked at before anything is stored."""
-        body = await parse.read_body(request, self._limits)
-        known = {**body, "conversation_history": None}  # the session has its own
-        messages, options = await parse.apart(request, partial(read_request, is_whole=False), known, self._limits)
+        body = decode_request(await parse.read_body(request, self._limits), SessionChatRequestBody)
+        reading = partial(read_request, is_whole=False, has_history=False)  # the session has its own
+        messages, options = await parse.apart(request, reading, body, self._limits)
         shown = await self._find(request)
         key = shown.key
         if key.platform != PLATFORM:
@@ -294,16 +293,6 @@ def _number(request: web.Request, name: str, default: int, *, least: int = 1, mo
     if not (text.isascii() and text.isdigit() and len(text) < 17 and least <= int(text)):
         raise bad_request(f"{name} is a whole number from {least} on.", code="invalid_value", param=name)
     return min(int(text), most)
-
-
-def _up_to(body: Mapping[str, Any], last: int) -> int:
-    value = body.get("up_to")
-    if value is None:
-        return last
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= last:
-        message = f"up_to is the seq of one of its messages, from 1 to {last}."
-        raise bad_request(message, code="invalid_value", param="up_to")
-    return value
 
 
 # What is told

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from hermes.config import ApiConfig
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall, ToolSpec
+from hermes.core.requests import TurnOptions
 from hermes.servers.api import parse
-from hermes.servers.api.content import Content, InputLimits, limits_of, read_content, read_text, summary
+from hermes.servers.api.bodies import ChatRequestBody, PairingDecisionBody, ResponseRequestBody, decode
+from hermes.servers.api.content import INPUT_LIMITS, Content, InputLimits, limits_of, read_content, read_text, summary
 from hermes.servers.api.errors import ApiError
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
@@ -26,6 +28,19 @@ def refused(call: Callable[..., Any], *args: Any, **more: Any) -> tuple[str, str
     assert caught.value.status == 400
     assert caught.value.message.endswith((".", "…"))
     return caught.value.code, caught.value.param
+
+
+def sent(**fields: Any) -> ChatRequestBody:
+    """A chat request with these fields, decoded."""
+    return decode({"messages": [], **fields}, ChatRequestBody)
+
+
+def conversation(messages: Any, limits: InputLimits = INPUT_LIMITS) -> parse.Conversation:
+    return parse.read_conversation(sent(messages=messages).messages, limits)
+
+
+def tools_of(tools: Any) -> tuple[ToolSpec, ...]:
+    return parse.read_tools(sent(tools=tools).tools)
 
 
 def nested(depth: int, inside: Any) -> Any:
@@ -64,7 +79,7 @@ def test_a_refusal_beside_the_content_is_what_the_model_said() -> None:
         "annotations": [],
         "audio": None,
     }
-    assert parse.read_conversation([said, {"role": "user", "content": "why?"}]).messages[0].text == "I will not."
+    assert conversation([said, {"role": "user", "content": "why?"}]).messages[0].text == "I will not."
 
 
 @pytest.mark.parametrize(
@@ -156,7 +171,7 @@ def test_half_a_character_is_replaced() -> None:
 
 
 def test_system_and_developer_messages_are_the_instructions() -> None:
-    talk = parse.read_conversation(
+    talk = conversation(
         [
             {"role": "system", "content": [{"type": "text", "text": "one"}]},
             {"role": "user", "content": "hello"},
@@ -169,7 +184,7 @@ def test_system_and_developer_messages_are_the_instructions() -> None:
 
 def test_calls_and_their_results_are_read() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
-    talk = parse.read_conversation(
+    talk = conversation(
         [
             {"role": "user", "content": "hi", "name": "ana"},
             {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -213,12 +228,12 @@ def test_calls_and_their_results_are_read() -> None:
     ],
 )
 def test_messages_that_cannot_be_taken_are_refused_where_they_are(messages: Any, code: str, param: str) -> None:
-    assert refused(parse.read_conversation, messages) == (code, param)
+    assert refused(conversation, messages) == (code, param)
 
 
 def test_there_may_be_only_so_many_messages() -> None:
     messages = [{"role": "user", "content": "x"}] * 3
-    assert refused(parse.read_conversation, messages, InputLimits(messages=2))[0] == "too_many_messages"
+    assert refused(conversation, messages, InputLimits(messages=2))[0] == "too_many_messages"
 
 
 def test_a_result_needs_its_call_just_before_it() -> None:
@@ -231,7 +246,7 @@ def test_a_result_needs_its_call_just_before_it() -> None:
 
 def test_talks_that_begin_alike_have_one_label() -> None:
     def label(*messages: dict[str, str]) -> str:
-        return parse.read_conversation(list(messages)).label
+        return conversation(list(messages)).label
 
     system, first = {"role": "system", "content": "s"}, {"role": "user", "content": "hello"}
     later = ({"role": "assistant", "content": "a"}, {"role": "user", "content": "more"})
@@ -247,8 +262,8 @@ def test_tools_are_taken_in_both_dialects() -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     chat = {"type": "function", "function": {"name": "weather", "description": "d", "parameters": schema}}
     flat = {"type": "function", "name": "time", "parameters": None, "strict": True}
-    assert parse.read_tools([chat, flat]) == (ToolSpec("weather", "d", schema), ToolSpec("time", "", {}))
-    assert parse.read_tools(None) == ()
+    assert tools_of([chat, flat]) == (ToolSpec("weather", "d", schema), ToolSpec("time", "", {}))
+    assert tools_of(None) == ()
 
 
 @pytest.mark.parametrize(
@@ -266,7 +281,7 @@ def test_tools_are_taken_in_both_dialects() -> None:
     ],
 )
 def test_tools_that_cannot_be_taken_are_refused(tools: Any, code: str) -> None:
-    assert refused(parse.read_tools, tools)[0] == code
+    assert refused(tools_of, tools)[0] == code
 
 
 @pytest.mark.parametrize(
@@ -296,22 +311,69 @@ def test_a_choice_of_something_else_is_refused(value: Any) -> None:
 
 
 def test_fields_that_are_null_are_as_good_as_absent() -> None:
-    body = dict.fromkeys(("stream", "model", "temperature", "max_tokens", "stream_options"))
-    assert parse.read_flag(body, "stream", default=True) is True
-    assert parse.read_string(body, "model") == ""
-    assert parse.read_temperature(body) is None
-    assert parse.read_max_tokens(body, "max_tokens") == 0
-    assert parse.read_object(body, "stream_options") == {}
+    nothing = dict.fromkeys(("stream", "model", "temperature", "max_tokens", "stream_options", "tools", "tool_choice"))
+    body = sent(**nothing)
+    assert body == sent()
+    options = parse.read_options(body, INPUT_LIMITS, instructions="", max_tokens=body.max_tokens)
+    assert options == TurnOptions()
+    assert (options.model, options.temperature, options.max_tokens) == ("", None, 0)
+    assert not body.stream
+    assert not body.stream_options
+
+
+def test_fields_that_nobody_declared_are_left_alone() -> None:
+    assert sent(seed=1, made_up={"a": [1]}) == sent()
 
 
 @pytest.mark.parametrize("value", ["1", True, -1, 2.1, [], {}])
 def test_a_temperature_that_is_none_is_refused(value: Any) -> None:
-    assert refused(parse.read_temperature, {"temperature": value}) == ("invalid_value", "temperature")
+    assert refused(sent, temperature=value) == ("invalid_value", "temperature")
 
 
 @pytest.mark.parametrize("value", ["1", True, -1, 0, 1.5, 2**31])
 def test_a_number_of_tokens_that_is_none_is_refused(value: Any) -> None:
-    assert refused(parse.read_max_tokens, {"max_tokens": value}, "max_tokens") == ("invalid_value", "max_tokens")
+    assert refused(sent, max_tokens=value) == ("invalid_value", "max_tokens")
+
+
+@pytest.mark.parametrize(
+    "body, kind, sentence",
+    [
+        (
+            {"messages": [], "stream": "yes"},
+            ChatRequestBody,
+            "stream cannot be taken: expected `bool | null`, got `str`.",
+        ),
+        ({}, ChatRequestBody, "messages is missing."),
+        (
+            {"messages": [{"role": "bot"}]},
+            ChatRequestBody,
+            "messages[0].role cannot be taken: invalid value 'bot'; it is one of system, developer, user, assistant,"
+            " tool.",
+        ),
+        (
+            {"platform": "telegram", "decision": "x - at `$.code`"},
+            PairingDecisionBody,
+            "decision cannot be taken: invalid enum value 'x - at `$.code`'; it is one of approve, refuse, revoke.",
+        ),
+        (
+            {"input": "x", "metadata": {"a": 1}},
+            ResponseRequestBody,
+            "metadata cannot be taken: expected `str`, got `int`.",
+        ),
+    ],
+)
+def test_a_refusal_is_a_sentence_that_names_the_field_and_what_it_takes(body: Any, kind: Any, sentence: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        decode(body, kind)
+    assert caught.value.message == sentence
+    assert caught.value.param is not None
+    assert sentence.startswith(caught.value.param)
+
+
+def test_a_refusal_repeats_only_the_beginning_of_a_long_value() -> None:
+    with pytest.raises(ApiError) as caught:
+        sent(messages=[{"role": "x" * 100_000}])
+    assert len(caught.value.message) < 400
 
 
 ANY_JSON = st.recursive(
@@ -331,6 +393,6 @@ ANY_JSON = st.recursive(
 @given(ANY_JSON)
 @settings(max_examples=60)
 def test_whatever_is_sent_is_taken_or_refused_and_never_breaks_us(value: Any) -> None:
-    for read in (parse.read_conversation, parse.read_tools, lambda v: parse.read_tool_choice(v, [TOOL])):
+    for read in (conversation, tools_of, lambda v: parse.read_tool_choice(v, [TOOL])):
         with suppress(ApiError):
             read(value)

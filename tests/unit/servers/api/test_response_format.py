@@ -7,9 +7,20 @@ from typing import Any
 import pytest
 
 from hermes.core.messages import OutputFormat
-from hermes.servers.api.content import InputLimits
-from hermes.servers.api.response_format import format_to_dict, read_response_format, read_text_format
+from hermes.servers.api import response_format
+from hermes.servers.api.bodies import ChatRequestBody, ResponseRequestBody, decode
+from hermes.servers.api.content import INPUT_LIMITS, InputLimits
+from hermes.servers.api.response_format import format_to_dict
 from tests.unit.servers.api.test_parse import nested, refused
+
+
+def read_response_format(body: dict[str, Any]) -> OutputFormat | None:
+    return response_format.read_response_format(decode({"messages": [], **body}, ChatRequestBody).response_format)
+
+
+def read_text_format(body: dict[str, Any], limits: InputLimits = INPUT_LIMITS) -> OutputFormat | None:
+    return response_format.read_text_format(decode({"input": "", **body}, ResponseRequestBody).text, limits)
+
 
 TOWN = {"type": "object", "properties": {"name": {"type": "string"}}}
 ASKED: list[tuple[dict[str, Any], OutputFormat | None]] = [

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, Role, ToolCall
 from hermes.core.requests import TurnOptions
-from hermes.core.text import one_line
+from hermes.core.text import one_line, storable
 from hermes.servers.api import parse, response_format
+from hermes.servers.api.bodies import (
+    LONGEST_ID,
+    MESSAGES,
+    FunctionCallBody,
+    FunctionCallOutputBody,
+    ResponseRequestBody,
+    SystemMessageBody,
+    UserMessageBody,
+    decode,
+)
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request
-
-METADATA_PAIRS = 16
-LONGEST_METADATA_KEY = 64
-LONGEST_METADATA_VALUE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +58,29 @@ class ResponseRequest:
 
 def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS) -> ResponseRequest:
     """Everything is looked at before anything is stored."""
-    _refuse_unsupported(body)
-    instructions = read_text(body.get("instructions"), "instructions", limits)
-    tools = parse.read_tools(body.get("tools"), limits)
-    options = TurnOptions(
-        instructions=instructions,
-        tools=tools,
-        tool_choice=parse.read_tool_choice(body.get("tool_choice"), tools),
-        model=parse.read_string(body, "model"),
-        temperature=parse.read_temperature(body),
-        max_tokens=parse.read_max_tokens(body, "max_output_tokens"),
-        format=response_format.read_text_format(body, limits),
+    if body.get("prompt") is not None:  # what would change the answer and is not done here is never left out in silence
+        message = "Prompt templates are not kept here; send instructions and input."
+        raise bad_request(message, code="unsupported_parameter", param="prompt")
+    if body.get("input") is None:
+        raise bad_request("input is missing: send a text, or an array of items.", code="missing_input", param="input")
+    sent = decode(body, ResponseRequestBody)
+    options = parse.read_options(
+        sent,
+        limits,
+        instructions=read_text(sent.instructions, "instructions", limits),
+        max_tokens=sent.max_output_tokens,
+        form=response_format.read_text_format(sent.text, limits),
     )
-    said = read_input(body.get("input"), limits)
-    history = _read_items(body.get("conversation_history") or [], "conversation_history", limits)
     asked = ResponseRequest(
-        said,
-        history,
+        read_input(sent.input, limits),
+        _read_items(sent.conversation_history or [], "conversation_history", limits),
         options,
-        previous=parse.read_string(body, "previous_response_id"),
-        conversation=_read_conversation_name(body),
-        streams=parse.read_flag(body, "stream"),
-        is_stored=parse.read_flag(body, "store", default=True),
-        is_background=parse.read_flag(body, "background"),
-        echo=_read_echo(body, options),
+        previous=storable(sent.previous_response_id or ""),
+        conversation=_read_conversation_name(sent.conversation),
+        streams=bool(sent.stream),
+        is_stored=sent.store is not False,
+        is_background=bool(sent.background),
+        echo=_echo(sent, options),
     )
     _check_together(asked)
     return asked
@@ -97,35 +102,27 @@ def _check_together(asked: ResponseRequest) -> None:
         raise bad_request(message, code="store_required", param="store")
 
 
-def _refuse_unsupported(body: Mapping[str, Any]) -> None:
-    """What would change the answer and is not done here is refused; it is never left out in silence."""
-    if body.get("prompt") is not None:
-        message = "Prompt templates are not kept here; send instructions and input."
-        raise bad_request(message, code="unsupported_parameter", param="prompt")
-
-
-def _read_conversation_name(body: Mapping[str, Any]) -> str:
-    value = body.get("conversation")
-    name = value.get("id") if isinstance(value, dict) else value
-    if name is None and not isinstance(value, dict):
+def _read_conversation_name(value: Any) -> str:
+    if value is None:
         return ""
-    if not isinstance(name, str) or not name.strip():
-        message = "conversation is a name, or an object with the name as id."
+    name = value.get("id") if isinstance(value, dict) else value
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_ID:
+        message = f"conversation is a name of at most {LONGEST_ID} characters, or an object with the name as id."
         raise bad_request(message, code="invalid_value", param="conversation")
-    return parse.read_string({"conversation": name}, "conversation")
+    return storable(name)
 
 
-def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
+def _echo(sent: ResponseRequestBody, options: TurnOptions) -> Json:
     choice = options.tool_choice
     is_word = choice in ("", "auto", "none", "required")
     form = {"type": "text"} if options.format is None else response_format.format_to_dict(options.format)
     return {
         "instructions": options.instructions or None,
         "max_output_tokens": options.max_tokens or None,
-        "metadata": _read_metadata(body),
-        "parallel_tool_calls": parse.read_flag(body, "parallel_tool_calls", default=True),
-        "prompt_cache_key": parse.read_string(body, "prompt_cache_key", longest=1024) or None,
-        "safety_identifier": parse.read_string(body, "safety_identifier", longest=1024) or None,
+        "metadata": sent.metadata or {},
+        "parallel_tool_calls": sent.parallel_tool_calls is not False,
+        "prompt_cache_key": storable(sent.prompt_cache_key or "") or None,
+        "safety_identifier": storable(sent.safety_identifier or "") or None,
         "temperature": options.temperature,
         "text": {"format": form},
         "tool_choice": (choice or "auto") if is_word else {"type": "function", "name": choice},
@@ -139,22 +136,8 @@ def _read_echo(body: Mapping[str, Any], options: TurnOptions) -> Json:
             }
             for tool in options.tools
         ],
-        "user": parse.read_string(body, "user", longest=1024) or None,
+        "user": storable(sent.user or "") or None,
     }
-
-
-def _read_metadata(body: Mapping[str, Any]) -> Json:
-    pairs = parse.read_object(body, "metadata")
-    for key, value in pairs.items():
-        if not isinstance(value, str) or len(value) > LONGEST_METADATA_VALUE or len(key) > LONGEST_METADATA_KEY:
-            message = (
-                f"metadata pairs keys of at most {LONGEST_METADATA_KEY} characters with strings of at most "
-                f"{LONGEST_METADATA_VALUE}."
-            )
-            raise bad_request(message, code="invalid_value", param="metadata")
-    if len(pairs) > METADATA_PAIRS:
-        raise bad_request(f"metadata has at most {METADATA_PAIRS} pairs.", code="invalid_value", param="metadata")
-    return dict(pairs)
 
 
 # Items
@@ -164,8 +147,6 @@ def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> InputMessages:
     """A text, or items; there has to be something to answer."""
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
-    if value is None:
-        raise bad_request("input is missing: send a text, or an array of items.", code="missing_input", param="input")
     talk = _read_items(value, "input", limits)
     parse.check_turn(talk.messages, "input")
     return talk
@@ -183,39 +164,37 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> InputMessages:
         if not isinstance(item, dict):
             raise bad_request("An item is an object.", code="invalid_input", param=where)
         match item.get("type", "message"):
-            case "message" if item.get("role") in parse.SYSTEM_ROLES:
-                system.append(read_text(item.get("content"), f"{where}.content", limits))
             case "message":
-                messages.append(parse.read_message(item, where, limits))
+                role = item.get("role")
+                message = decode(item, MESSAGES.get(role if isinstance(role, str) else "", UserMessageBody), where)
+                if isinstance(message, SystemMessageBody):
+                    system.append(read_text(message.content, f"{where}.content", limits))
+                else:
+                    messages.append(parse.read_message(message, where, limits))
             case "function_call":
-                messages.append(ChatMessage(Role.ASSISTANT, tool_calls=(_read_call(item, where, limits),)))
+                call = decode(item, FunctionCallBody, where)
+                calls = (parse.read_call(call.call_id, call, where, limits),)
+                messages.append(ChatMessage(Role.ASSISTANT, tool_calls=calls))
             case "function_call_output":
                 messages.append(_read_call_output(item, where, limits))
             case "reasoning":
                 pass  # clients send back what they were given; it means nothing to another model
             case kind:
                 name = repr(one_line(kind, 40)) if isinstance(kind, str) else "that is no name"
-                message = (
+                reason = (
                     f"Items of type {name} are not taken; send message, function_call and function_call_output items, "
                     "or what came before as previous_response_id."
                 )
-                raise bad_request(message, code="unsupported_item_type", param=f"{where}.type")
+                raise bad_request(reason, code="unsupported_item_type", param=f"{where}.type")
     return InputMessages("\n\n".join(text for text in system if text), _joined(messages))
 
 
-def _read_call(item: Json, where: str, limits: InputLimits) -> ToolCall:
-    return ToolCall(
-        parse.read_id(item.get("call_id"), f"{where}.call_id"),
-        parse.read_tool_name(item.get("name"), f"{where}.name", code="invalid_input"),
-        parse.read_arguments(item.get("arguments"), f"{where}.arguments", limits),
-    )
-
-
 def _read_call_output(item: Json, where: str, limits: InputLimits) -> ChatMessage:
-    call_id = parse.read_id(item.get("call_id"), f"{where}.call_id")
-    if item.get("output") is None:
+    result = decode(item, FunctionCallOutputBody, where)
+    if result.output is None:
         raise bad_request("The output of the call is missing.", code="invalid_input", param=f"{where}.output")
-    return ChatMessage(Role.TOOL, read_text(item["output"], f"{where}.output", limits), tool_call_id=call_id)
+    text = read_text(result.output, f"{where}.output", limits)
+    return ChatMessage(Role.TOOL, text, tool_call_id=storable(result.call_id))
 
 
 def _joined(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
