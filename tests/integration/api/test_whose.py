@@ -41,7 +41,7 @@ async def say(api: Served, who: dict[str, str], requests: str, text: str) -> Non
 
 
 @pytest.mark.parametrize("mine", ["user", "owner"])
-@pytest.mark.parametrize("door", ["chat", "responses", "runs"])
+@pytest.mark.parametrize("requests", ["chat", "responses", "runs"])
 async def test_the_session_of_another_key_is_another_session_whatever_its_name(
     api: Served, model: FakeModel, requests: str, mine: str
 ) -> None:

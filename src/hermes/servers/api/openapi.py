@@ -19,8 +19,6 @@ Schema = dict[str, Any]
 JSON_TYPE = "application/json"
 STREAM_TYPE = "text/event-stream"
 TEXT: Schema = {"type": "string"}
-ANYTHING: Schema = {"type": "object", "properties": {}, "additionalProperties": True}
-LONGEST_TEXT = 16384
 
 
 def ref(name: str) -> Schema:
@@ -28,78 +26,68 @@ def ref(name: str) -> Schema:
 
 
 def shape(required: str, optional: str = "", **special: Schema) -> Schema:
-    """An object of fields ``name``, ``name=value`` or ``name:type``: a text, this very text, or a type.
+    """An object of fields: ``name`` is a text, ``name=a|b`` one of these words, ``name:type`` anything else.
 
-    A type is text, flag, number, whole, object or the name of a schema; ``[]`` after it is an array of these, ``?`` is
-    null as well. ``special`` are the schemas of fields that this does not say.
+    A type is text, flag, number, whole, null, object or the name of a schema; ``[]`` after it is an array of these,
+    ``{}`` an object whose values are these, ``?`` null as well. ``special`` are schemas of fields said in no such way.
     """
-    properties = {}
+    properties, names = {}, []
     for field in f"{required} {optional}".split():
-        name, value, kind = re.fullmatch(r"(\w+)(?:=([\w.]+))?(?::(\S+))?", field).groups()  # type: ignore[union-attr]
-        properties[name] = special.get(name) or ({"const": value} if value else _type(kind or "text"))
-    names = [re.match(r"\w+", field)[0] for field in required.split()]  # type: ignore[index]
+        name, sign, said = re.split(r"([=:]|$)", field, maxsplit=1)
+        names.append(name)
+        choices = said.split("|")
+        const = {"const": said} if len(choices) == 1 else {"enum": choices}
+        properties[name] = special.get(name) or (const if sign == "=" else typed(said or "text"))
+    names = names[: len(required.split())]
     return {"type": "object", "properties": properties, **({"required": names} if names else {})}
 
 
-def _type(kind: str) -> Schema:
-    if kind.endswith("?"):
-        return maybe(_type(kind[:-1]))
-    if kind.endswith("[]"):
-        return {"type": "array", "items": _type(kind[:-2])}
-    plain = {"text": "string", "flag": "boolean", "number": "number", "whole": "integer"}
-    return {"type": plain[kind]} if kind in plain else ANYTHING if kind == "object" else ref(kind)
-
-
-def maybe(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def words(*choices: str) -> Schema:
-    return {"enum": list(choices)}
-
-
-def mapping(schema: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": schema}
+def typed(kind: str) -> Schema:
+    match kind[-1], kind:
+        case "?", _:
+            return {"anyOf": [typed(kind[:-1]), {"type": "null"}]}
+        case "]", _:
+            return {"type": "array", "items": typed(kind[:-2])}
+        case "}", _:
+            return {"type": "object", "additionalProperties": typed(kind[:-2])}
+        case _, "object":
+            return {"type": "object", "properties": {}, "additionalProperties": True}
+        case _:
+            plain = {"text": "string", "flag": "boolean", "number": "number", "whole": "integer", "null": "null"}
+            return {"type": plain[kind]} if kind in plain else ref(kind)
 
 
 # Requests: the documented forms of what is read by hand
 
-_TEXTS = {"type": "string", "maxLength": LONGEST_TEXT}
-_TEXT_PART = shape("type text", type=words("text", "input_text", "output_text"))
+_TEXT = {"type": "string", "maxLength": 16384}
+_SAID = {**_TEXT, "minLength": 1}
+_SOME = {"type": "array", "minItems": 1, "maxItems": 10_000}
 _ADDRESS = {"type": "string", "pattern": "^(https?://[^/]|data:image/[a-z]+;base64,)"}
-_IMAGE_URL = shape("url", "detail:ImageDetail", url=_ADDRESS)
-_PARTS = [
-    _TEXT_PART,
-    shape("type image_url", type=words("image_url"), image_url=_IMAGE_URL),
-    shape("type image_url", "detail:ImageDetail", type=words("input_image"), image_url=_ADDRESS),
-]
-_PLAIN_FORMAT = shape("type", type=words("text", "json_object"))
-_SOME = {"minItems": 1, "maxItems": 10_000}
-_SAID = {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
-_FLAT_SCHEMA = {"allOf": [shape("type=json_schema"), ref("Schema")]}
 
 FORMS: dict[str, Schema] = {
-    "Text": maybe(_TEXTS),
-    "ImageDetail": words("auto", "low", "high", "original"),
-    "TextContent": {"anyOf": [_TEXTS, {"type": "array", "items": _TEXT_PART}, {"type": "null"}]},
-    "UserContent": {
-        "anyOf": [_SAID, {"type": "array", "items": {"anyOf": _PARTS}, "minItems": 1, "maxItems": 1000}],
-    },
-    "Tool": {"anyOf": [shape("type=function function:Function"), {"allOf": [shape("type=function"), ref("Function")]}]},
-    "ToolChoice": {
+    "Text": {"anyOf": [_TEXT, {"type": "null"}]},
+    "ImageDetail": {"enum": ["auto", "low", "high", "original"]},
+    "TextPart": shape("type=text|input_text|output_text text"),
+    "ImagePart": {
         "anyOf": [
-            words("auto", "none", "required"),
-            {**shape("type=function"), "description": "names one of the tools"},
-            {"type": "null"},
+            shape("type=image_url image_url", image_url=shape("url", "detail:ImageDetail", url=_ADDRESS)),
+            shape("type=input_image image_url", "detail:ImageDetail", image_url=_ADDRESS),
         ]
     },
-    "ResponseFormat": {"anyOf": [_PLAIN_FORMAT, shape("type=json_schema json_schema:Schema")]},
-    "TextFormat": {"anyOf": [_PLAIN_FORMAT, _FLAT_SCHEMA]},
-    "ConversationName": {
-        "anyOf": [{"type": "string", "maxLength": 256}, shape("id", id={"type": "string"}), {"type": "null"}]
+    "ContentPart": {"anyOf": [ref("TextPart"), ref("ImagePart")]},
+    "TextContent": {"anyOf": [_TEXT, typed("TextPart[]"), {"type": "null"}]},
+    "UserContent": {"anyOf": [_SAID, {**_SOME, "items": ref("ContentPart"), "maxItems": 1000}]},
+    "Tool": {"anyOf": [shape("type=function function:Function"), {"allOf": [shape("type=function"), ref("Function")]}]},
+    "ToolChoice": {
+        "anyOf": [{"enum": ["auto", "none", "required", None]}, shape("type=function")],
+        "description": "a function names one of the tools",
     },
-    "Messages": {"type": "array", "items": ref("Message")},
-    "RunInput": {"anyOf": [_SAID, {**_SOME, "type": "array", "items": ref("Message")}], "description": "or messages"},
+    "PlainFormat": shape("type=text|json_object"),
+    "ResponseFormat": {"anyOf": [ref("PlainFormat"), shape("type=json_schema json_schema:Schema")]},
+    "TextFormat": {"anyOf": [ref("PlainFormat"), {"allOf": [shape("type=json_schema"), ref("Schema")]}]},
+    "ConversationName": {"anyOf": [{"type": ["string", "null"], "maxLength": 256}, shape("id")]},
+    "Messages": typed("Message[]"),
+    "RunInput": {"anyOf": [_SAID, {**_SOME, "items": ref("Message")}], "description": "a text, or messages"},
     "InputItem": {
         "anyOf": [
             {"allOf": [shape("", "type=message"), ref("Message")]},
@@ -109,8 +97,8 @@ FORMS: dict[str, Schema] = {
             {**shape("type=item_reference id"), "description": "an item of a stored response"},
         ]
     },
-    "InputItems": {"anyOf": [_SAID, {**_SOME, "type": "array", "items": ref("InputItem")}]},
-    "ItemHistory": maybe({"type": "array", "items": ref("InputItem")}),
+    "InputItems": {"anyOf": [_SAID, {**_SOME, "items": ref("InputItem")}]},
+    "ItemHistory": typed("InputItem[]?"),
 }
 EXAMPLES: dict[type[msgspec.Struct], Schema] = {
     bodies.ChatRequestBody: {"model": "hermes", "messages": [{"role": "user", "content": "Hello!"}]},
@@ -125,85 +113,66 @@ EXAMPLES: dict[type[msgspec.Struct], Schema] = {
 
 # Answers
 
-_RUN_STATUS = words("queued", "running", "waiting_approval", "stopping", "completed", "failed", "cancelled")
-_FAILURE = maybe(shape("code message"))
-_PAIRING_STATUS = words("pending", "approved", "refused", "revoked")
-_CHOICE = shape(
-    "index:whole message logprobs finish_reason",
-    message=shape("role=assistant content:text? refusal:text?", "tool_calls:ToolCall[]"),
-    logprobs={"type": "null"},
-    finish_reason=words("stop", "length", "tool_calls", "content_filter", "error"),
-)
 ANSWERS: dict[str, Schema] = {
-    "Error": shape("error", error={**shape("message type param:text? code:text?"), "additionalProperties": True}),
+    "Error": shape("error", error=shape("message type param:text? code:text?")),
     "Event": shape("", "id event data", data={**TEXT, "description": "JSON, or [DONE]"}),
     "Deleted": shape("id object deleted", deleted={"const": True}),
+    "Failure": shape("code message"),
     "ToolCall": shape("id type=function function", function=shape("name arguments")),
     "Usage": shape("prompt_tokens:whole completion_tokens:whole total_tokens:whole", "prompt_tokens_details:object"),
-    "ChatCompletion": shape(
-        "id object=chat.completion created:whole model choices usage:Usage",
-        "hermes:object",
-        choices={"type": "array", "items": _CHOICE},
+    "Choice": shape(
+        "index:whole message logprobs:null finish_reason=stop|length|tool_calls|content_filter|error",
+        message=shape("role=assistant content:text? refusal:text?", "tool_calls:ToolCall[]"),
     ),
-    "Response": {
-        **shape(
-            "id object=response created_at:whole status model output:object[] error incomplete_details"
-            " previous_response_id:text? store:flag usage:object?",
-            "conversation background:flag text metadata:object hermes:object",
-            status=words("queued", "in_progress", "completed", "failed", "incomplete", "cancelled"),
-            error=_FAILURE,
-            incomplete_details=maybe(shape("reason")),
-            conversation=maybe(shape("id")),
-            text=shape("format:object"),
-        ),
-        "additionalProperties": True,
-    },
+    "ChatCompletion": shape(
+        "id object=chat.completion created:whole model choices:Choice[] usage:Usage", "hermes:object"
+    ),
+    "Response": shape(
+        "id object=response created_at:whole status=queued|in_progress|completed|failed|incomplete|cancelled model"
+        " output:object[] error:Failure? incomplete_details previous_response_id:text? store:flag usage:object?",
+        "conversation background:flag text metadata:object hermes:object",
+        incomplete_details={"anyOf": [shape("reason"), {"type": "null"}]},
+        conversation={"anyOf": [shape("id"), {"type": "null"}]},
+        text=shape("format:object"),
+    ),
     "Question": shape("id code question touches_host:flag expires_at:number"),
+    "RunStatus": {"enum": ["queued", "running", "waiting_approval", "stopping", "completed", "failed", "cancelled"]},
     "Run": shape(
-        "id run_id object=run status session_id created_at:number approvals:Question[] output:text? usage:Usage? error",
+        "id run_id object=run status:RunStatus session_id created_at:number approvals:Question[] output:text?"
+        " usage:Usage? error:Failure?",
         "turn_id:text? model:text? started_at:number? ended_at:number? approval:Question? tool_calls:ToolCall[]?"
         " reason:text?",
-        status=_RUN_STATUS,
-        error=_FAILURE,
     ),
-    "RunState": shape("run_id status session_id", status=_RUN_STATUS),
+    "RunState": shape("run_id status:RunStatus session_id"),
     "RunAnswered": shape(
-        "run_id status session_id approval_id decision",
-        "answered_by scope:text?",
-        status=_RUN_STATUS,
-        decision=words("approve", "deny"),
+        "run_id status:RunStatus session_id approval_id decision=approve|deny", "answered_by scope:text?"
     ),
+    "Scope": {"enum": ["once", "session", "always"]},
     "Approval": shape(
         "id object=approval code status question touches_host:flag created_at:number expires_at:number may_answer:flag",
         "tool arguments platform session_id:text? session_key run_id:text? turn_id answered_by:text?"
-        " answered_at:number? reason where:text? scope:text? scopes",
-        scopes={"type": "array", "items": words("once", "session", "always")},
+        " answered_at:number? reason where:text? scope:text? scopes:Scope[]",
     ),
     "Pairing": shape(
-        "object=pairing platform account user_id name status code:text? asked_at:number",
+        "object=pairing platform account user_id name status=pending|approved|refused|revoked code:text?"
+        " asked_at:number",
         "expires_at:number? decided_at:number? decided_by:text? role",
-        status=_PAIRING_STATUS,
         role={**TEXT, "description": "in the answer to an approval"},
     ),
     "Model": shape("id object=model created:whole owned_by"),
+    "Endpoint": shape("method path"),
     "Capabilities": shape(
-        "object=hermes.capabilities version auth:object features endpoints",
-        features=mapping({"type": ["boolean", "string"]}),
-        endpoints=mapping(shape("method path")),
+        "object=hermes.capabilities version auth:object features endpoints:Endpoint{}",
+        features={"type": "object", "additionalProperties": {"type": ["boolean", "string"]}},
     ),
     "Skill": shape("name description", "category"),
-    "Toolset": shape(
-        "name object=toolset enabled:flag configured:flag tools",
-        tools={"type": "array", "items": shape("name description")},
-    ),
+    "Toolset": shape("name object=toolset enabled:flag configured:flag tools:Skill[]"),
     "Health": shape("status=ok"),
+    "PlatformHealth": shape("state"),
     "HealthDetailed": {
         **shape(
-            "status gateway_state platforms active_agents:whole waiting",
+            "status=ok|degraded gateway_state platforms:PlatformHealth{} active_agents:whole waiting:whole{}",
             "version pid:whole? home troubles:text[]",
-            status=words("ok", "degraded"),
-            platforms=mapping(shape("state")),
-            waiting=mapping({"type": "integer"}),
         ),
         "description": "From `version` on only with a key of an admin or the owner.",
     },
@@ -257,7 +226,7 @@ def given(where: str, name: str, description: str, **schema: Any) -> Schema:
         "in": where,
         "required": where == "path",
         "description": description,
-        "schema": {"type": "string", **schema} if "enum" not in schema or where == "header" else schema,
+        "schema": {"type": "string", **schema},
     }
 
 
@@ -277,7 +246,6 @@ def route(
     status: int = 200,
     says: str = "Done.",
     types: tuple[str, ...] = (JSON_TYPE,),
-    links: Schema | None = None,
     **more: Any,
 ) -> tuple[str, Schema]:
     """``answer``: a schema, the name of one, or ``[name]`` for a list of these."""
@@ -286,18 +254,12 @@ def route(
     content = {kind: {"schema": ref("Event") if kind == STREAM_TYPE else answer} for kind in types}
     names = re.findall(r"\{(\w+)\}", address)
     codes = (
-        {403} if more.get("security") == [] else {*GATE, *errors, *([400] if body else []), *([404] if names else [])}
+        {*GATE, *errors, *([400] if body else []), *([404] if names else [])} if more.get("security") != [] else {403}
     )
-    told: Schema = {
-        "summary": summary,
-        "responses": {
-            str(status): {"description": says, "content": content, **({"links": links} if links else {})},
-            **{str(code): {"$ref": f"#/components/responses/{ERRORS[code][0]}"} for code in sorted(codes)},
-        },
-        **more,
-    }
-    if names or parameters:
-        told["parameters"] = [*(given("path", name, IN_PATH[name], **_PATH) for name in names), *parameters]
+    responses: Schema = {str(code): {"$ref": f"#/components/responses/{ERRORS[code][0]}"} for code in sorted(codes)}
+    responses[str(status)] = {"description": says, "content": content, "links": more.pop("links", {})}
+    told: Schema = {"summary": summary, "responses": responses, **more}
+    told["parameters"] = [*(given("path", name, IN_PATH[name], **_PATH) for name in names), *parameters]
     if body:
         content = {JSON_TYPE: {"schema": ref(body.__name__.removesuffix("Body")), "example": EXAMPLES[body]}}
         told["requestBody"] = {"required": True, "content": content}
@@ -392,7 +354,7 @@ ROUTES = [
         *(
             "GET /api/sessions",
             "Conversations, the newest first",
-            listed("Session", **_MORE, next_cursor=maybe(TEXT)),
+            listed("Session", **_MORE, next_cursor=typed("text?")),
             400,
         ),
         parameters=(
@@ -409,7 +371,7 @@ ROUTES = [
         *(
             "GET /api/sessions/{id}/messages",
             "What was said in it",
-            listed("SessionLine", **_MORE, next_after=maybe({"type": "integer"})),
+            listed("SessionLine", **_MORE, next_after=typed("whole?")),
             400,
         ),
         parameters=(_LIMIT, given("query", "after", "the seq of the last one seen", type="integer", minimum=0)),
@@ -446,7 +408,10 @@ ROUTES = [
     route("POST /api/approvals/{approval_id}", "Answer it", "Approval", 409, body=bodies.DecisionBody),
     route(
         *("GET /api/pairings", "Who would like to talk, and who was let in", "[Pairing]", 400),
-        parameters=(_PLATFORM, given("query", "status", "only these", **_PAIRING_STATUS)),
+        parameters=(
+            _PLATFORM,
+            given("query", "status", "only these", enum=["pending", "approved", "refused", "revoked"]),
+        ),
     ),
     route(
         *(
