@@ -220,24 +220,18 @@ class PairingDecisionBody(msgspec.Struct):
 # Decoding
 
 CODES = {
-    "approve": "invalid_decision",
-    "arguments": "invalid_tool_calls",
-    "call_id": "invalid_tool_call_id",
-    "conversation_history": "invalid_input",
-    "decision": "invalid_decision",
-    "format": "invalid_response_format",
-    "id": "invalid_tool_call_id",
-    "input": "invalid_input",
-    "messages": "invalid_messages",
-    "output": "invalid_input",
-    "response_format": "invalid_response_format",
-    "role": "invalid_role",
-    "scope": "invalid_scope",
-    "title": "invalid_value",
-    "tool_call_id": "invalid_tool_call_id",
-    "tool_calls": "invalid_tool_calls",
-    "tools": "invalid_tools",
+    "invalid_decision": "approve decision",
+    "invalid_input": "conversation_history input output",
+    "invalid_messages": "messages",
+    "invalid_response_format": "format response_format",
+    "invalid_role": "role",
+    "invalid_scope": "scope",
+    "invalid_tool_call_id": "call_id id tool_call_id",
+    "invalid_tool_calls": "arguments tool_calls",
+    "invalid_tools": "tools",
+    "invalid_value": "title",
 }
+CODE_OF = {field: code for code, fields in CODES.items() for field in fields.split()}
 """What a refusal is called: the last part of the way to the field that stands here counts."""
 
 
@@ -256,7 +250,7 @@ def _refusal(error: str, kind: type[Any], where: str) -> ApiError:
     missing = re.fullmatch(r"Object missing required field `(\w+)`", reason)
     param = f"{where}{path[:-1]}{'.' + missing[1] if missing else ''}".replace("[...]", "").lstrip(".")
     names = re.findall(r"\w+", param)[::-1]
-    code = next((CODES[name] for name in names if name in CODES), "missing_field" if missing else "invalid_value")
+    code = next((CODE_OF[name] for name in names if name in CODE_OF), "missing_field" if missing else "invalid_value")
     if missing:
         return bad_request(f"{param} is missing.", code=code, param=param)
     choices = list(MESSAGES) if names[0] == "role" else _choices(kind, names[0])

@@ -180,6 +180,8 @@ ANSWERS: dict[str, Schema] = {
         "id object=session session_id:text? key platform title message_count:whole created_at:number updated_at:number",
         "label preview is_busy:flag ended_at:number? end_reason:text? forked_from",
     ),
+    "SessionPage": shape("object=list data:Session[]", "has_more:flag next_cursor:text?"),
+    "LinePage": shape("object=list data:SessionLine[]", "has_more:flag next_after:whole?"),
     "SessionLine": shape(
         "seq:whole created_at:number role:text? content",
         "turn_id:text? tool_calls:ToolCall[] tool_call_id name",
@@ -221,13 +223,8 @@ IN_PATH = {
 
 def given(where: str, name: str, description: str, **schema: Any) -> Schema:
     """A parameter in the path, the query or a header."""
-    return {
-        "name": name,
-        "in": where,
-        "required": where == "path",
-        "description": description,
-        "schema": {"type": "string", **schema},
-    }
+    wanted: Schema = {"type": "string", **schema}
+    return {"name": name, "in": where, "required": where == "path", "description": description, "schema": wanted}
 
 
 def link(path: str, parameter: str, method: str = "get") -> Schema:
@@ -239,190 +236,112 @@ def link(path: str, parameter: str, method: str = "get") -> Schema:
 def route(
     address: str,
     summary: str,
-    answer: str | Schema,
-    *errors: int,
+    answer: str,
+    errors: tuple[int, ...] = (),
     body: type[msgspec.Struct] | None = None,
     parameters: tuple[Schema, ...] = (),
+    *,
     status: int = 200,
     says: str = "Done.",
     types: tuple[str, ...] = (JSON_TYPE,),
+    links: Schema | None = None,
     **more: Any,
 ) -> tuple[str, Schema]:
-    """``answer``: a schema, the name of one, or ``[name]`` for a list of these."""
-    if isinstance(answer, str):
-        answer = listed(answer[1:-1]) if answer.startswith("[") else ref(answer)
-    content = {kind: {"schema": ref("Event") if kind == STREAM_TYPE else answer} for kind in types}
+    """``answer`` is a type as in a shape, or ``[name]`` for a list of these."""
+    schema = shape("object=list data", data=typed(f"{answer[1:-1]}[]")) if answer[0] == "[" else typed(answer)
+    content = {kind: {"schema": ref("Event") if kind == STREAM_TYPE else schema} for kind in types}
     names = re.findall(r"\{(\w+)\}", address)
-    codes = (
-        {*GATE, *errors, *([400] if body else []), *([404] if names else [])} if more.get("security") != [] else {403}
-    )
+    codes = {*GATE, *errors, *([400] if body else []), *([404] if names else [])}
+    codes = {403} if more.get("security") == [] else codes
     responses: Schema = {str(code): {"$ref": f"#/components/responses/{ERRORS[code][0]}"} for code in sorted(codes)}
-    responses[str(status)] = {"description": says, "content": content, "links": more.pop("links", {})}
-    told: Schema = {"summary": summary, "responses": responses, **more}
-    told["parameters"] = [*(given("path", name, IN_PATH[name], **_PATH) for name in names), *parameters]
+    responses[str(status)] = {"description": says, "content": content, "links": links or {}}
+    in_path = (given("path", name, IN_PATH[name], **_PATH) for name in names)
+    told: Schema = {"summary": summary, "responses": responses, "parameters": [*in_path, *parameters], **more}
     if body:
         content = {JSON_TYPE: {"schema": ref(body.__name__.removesuffix("Body")), "example": EXAMPLES[body]}}
         told["requestBody"] = {"required": True, "content": content}
     return address, told
 
 
-def listed(name: str, **more: Schema) -> Schema:
-    items = ref(name) if name else {"type": "object"}
-    return shape("object=list data", " ".join(more), data={"type": "array", "items": items}, **more)
-
-
 _PATH = {"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9_-]+$"}
-_VISIBLE = "^[!-~]([ -~]*[!-~])?$"
-_NAMED = {"pattern": _VISIBLE, "maxLength": 256}
-_SESSION = given("header", "X-Hermes-Session-Id", "the session that goes on; a fresh one without it", **_NAMED)
-_MEMORY = given("header", "X-Hermes-Session-Key", "the scope of long-term memory", **_NAMED)
-_REPEATED = "sent again within a day, the same request gets the same answer"
-_IDEMPOTENCY = given("header", "Idempotency-Key", _REPEATED, pattern=_VISIBLE, maxLength=255)
-_ASKING = (_SESSION, _MEMORY, _IDEMPOTENCY)
-_LEAVING = given(
-    "header", "X-Hermes-On-Disconnect", "what becomes of the turn when the client goes", enum=["continue", "stop"]
+_SEEN = {"pattern": "^[!-~]([ -~]*[!-~])?$"}
+_SESSION = given(
+    "header", "X-Hermes-Session-Id", "the session that goes on; a fresh one without it", **_SEEN, maxLength=256
 )
-_LAST_EVENT = given("header", "Last-Event-ID", "the number of the last event that was seen", pattern=_VISIBLE)
+_MEMORY = given("header", "X-Hermes-Session-Key", "the scope of long-term memory", **_SEEN, maxLength=256)
+_REPEATED = "sent again within a day, the same request gets the same answer"
+_REPEAT = given("header", "Idempotency-Key", _REPEATED, **_SEEN, maxLength=255)
+_ASKING = (_SESSION, _MEMORY, _REPEAT)
+_LEFT = "what becomes of the turn when the client goes"
+_LEAVING = given("header", "X-Hermes-On-Disconnect", _LEFT, enum=["continue", "stop"])
+_LAST_EVENT = given("header", "Last-Event-ID", "the number of the last event that was seen", **_SEEN)
 _LIMIT = given("query", "limit", "how many", type="integer", minimum=1)
+_ITEMS = given("query", "limit", "how many", type="integer", minimum=1, maximum=100)
+_ORDER = given("query", "order", "which first", enum=["asc", "desc"])
+_AFTER_ID = given("query", "after", "the id of the last one that was seen")
+_AFTER = given("query", "after", "the seq of the last one seen", type="integer", minimum=0)
+_CURSOR = given("query", "cursor", "the next_cursor of the page before")
+_KEY = given("query", "key", "only under this session key")
+_OF_SESSION = given("query", "session_id", "only of this session")
 _PLATFORM = given("query", "platform", "only of this platform")
-_MORE: Schema = {"has_more": {"type": "boolean"}}
-_CHAT_BODY = bodies.SessionChatRequestBody
-
+_STATUS = given("query", "status", "only these", enum=["pending", "approved", "refused", "revoked"])
+_CHAT = bodies.SessionChatRequestBody
+_EITHER, _STREAM = (JSON_TYPE, STREAM_TYPE), (STREAM_TYPE,)
+_RESPONSE_LINKS = {"read": link("/v1/responses/{id}", "id"), "delete": link("/v1/responses/{id}", "id", "delete")}
+_RUN_LINKS = {
+    "read": link("/v1/runs/{run_id}", "run_id"),
+    "events": link("/v1/runs/{run_id}/events", "run_id"),
+    "stop": link("/v1/runs/{run_id}/stop", "run_id", "post"),
+}
+# fmt: off
 ROUTES = [
     route("GET /health", "Whether it is up", "Health", security=[]),
-    route(
-        "GET /health/detailed",
-        "How it is; with a key of an admin also why",
-        "HealthDetailed",
-        security=[{}, {"key": []}],
-    ),
-    route("GET /metrics", "Numbers for Prometheus", TEXT, says="Text format 0.0.4.", types=("text/plain",)),
-    route("GET /openapi.json", "This document", {"type": "object"}),
+    route("GET /health/detailed", "How it is; with a key of an admin also why", "HealthDetailed",
+          security=[{}, {"key": []}]),
+    route("GET /metrics", "Numbers for Prometheus", "text", says="Text format 0.0.4.", types=("text/plain",)),
+    route("GET /openapi.json", "This document", "object"),
     route("GET /v1/models", "The agent, and the names of model_routes", "[Model]"),
     route("GET /v1/models/{model}", "One of them", "Model"),
     route("GET /v1/capabilities", "What this server can do", "Capabilities"),
     route("GET /v1/skills", "Skills", "[Skill]"),
     route("GET /v1/toolsets", "Toolsets, as resolved for the API", "[Toolset]"),
-    route(
-        *("POST /v1/chat/completions", "Ask the agent", "ChatCompletion", 409, 422, 502),
-        body=bodies.ChatRequestBody,
-        parameters=(*_ASKING, _LEAVING),
-        says="The answer, or its stream of chunks.",
-        types=(JSON_TYPE, STREAM_TYPE),
-    ),
-    route(
-        *("POST /v1/responses", "Ask the agent; the answer is kept", "Response", 409, 422, 502),
-        body=bodies.ResponseRequestBody,
-        parameters=_ASKING,
-        says="The response, or its stream of events.",
-        types=(JSON_TYPE, STREAM_TYPE),
-        links={"read": link("/v1/responses/{id}", "id"), "delete": link("/v1/responses/{id}", "id", "delete")},
-    ),
-    route("GET /v1/responses/{id}", "A response that was kept", "Response", 400),
+    route("POST /v1/chat/completions", "Ask the agent", "ChatCompletion", (409, 422, 502), bodies.ChatRequestBody,
+          (*_ASKING, _LEAVING), says="The answer, or its stream of chunks.", types=_EITHER),
+    route("POST /v1/responses", "Ask the agent; the answer is kept", "Response", (409, 422, 502),
+          bodies.ResponseRequestBody, _ASKING, says="The response, or its stream of events.", types=_EITHER,
+          links=_RESPONSE_LINKS),
+    route("GET /v1/responses/{id}", "A response that was kept", "Response", (400,)),
     route("DELETE /v1/responses/{id}", "Forget a response", "Deleted"),
-    route(
-        *("GET /v1/responses/{id}/input_items", "What it was asked", "[]", 400),
-        parameters=(
-            given("query", "limit", "how many", type="integer", minimum=1, maximum=100),
-            given("query", "order", "which first", enum=["asc", "desc"]),
-            given("query", "after", "the id of the last one that was seen"),
-        ),
-    ),
+    route("GET /v1/responses/{id}/input_items", "What it was asked", "[object]", (400,), None,
+          (_ITEMS, _ORDER, _AFTER_ID)),
     route("POST /v1/responses/{id}/cancel", "Stop it", "Response"),
-    route(
-        *("POST /v1/runs", "Ask for work that is looked up later", "RunState", 404, 409, 422),
-        body=bodies.RunRequestBody,
-        parameters=_ASKING,
-        status=202,
-        says="Accepted; Location names it.",
-        links={
-            "read": link("/v1/runs/{run_id}", "run_id"),
-            "events": link("/v1/runs/{run_id}/events", "run_id"),
-            "stop": link("/v1/runs/{run_id}/stop", "run_id", "post"),
-        },
-    ),
+    route("POST /v1/runs", "Ask for work that is looked up later", "RunState", (404, 409, 422), bodies.RunRequestBody,
+          _ASKING, status=202, says="Accepted; Location names it.", links=_RUN_LINKS),
     route("GET /v1/runs/{run_id}", "Where a run stands", "Run"),
-    route(
-        *("GET /v1/runs/{run_id}/events", "What it does, as it does it", ""),
-        parameters=(_LAST_EVENT,),
-        says="Numbered events until the end of the run.",
-        types=(STREAM_TYPE,),
-    ),
-    route("POST /v1/runs/{run_id}/approval", "Answer what it asks", "RunAnswered", 409, body=bodies.DecisionBody),
+    route("GET /v1/runs/{run_id}/events", "What it does, as it does it", "Event", (), None, (_LAST_EVENT,),
+          says="Numbered events until the end of the run.", types=_STREAM),
+    route("POST /v1/runs/{run_id}/approval", "Answer what it asks", "RunAnswered", (409,), bodies.DecisionBody),
     route("POST /v1/runs/{run_id}/stop", "Stop it", "RunState"),
-    route(
-        *(
-            "GET /api/sessions",
-            "Conversations, the newest first",
-            listed("Session", **_MORE, next_cursor=typed("text?")),
-            400,
-        ),
-        parameters=(
-            _LIMIT,
-            given("query", "cursor", "the next_cursor of the page before"),
-            given("query", "key", "only under this session key"),
-            _PLATFORM,
-        ),
-    ),
+    route("GET /api/sessions", "Conversations, the newest first", "SessionPage", (400,), None,
+          (_LIMIT, _CURSOR, _KEY, _PLATFORM)),
     route("GET /api/sessions/{id}", "One conversation", "Session"),
-    route("PATCH /api/sessions/{id}", "Give it a title", "Session", body=bodies.SessionChangeBody),
-    route("DELETE /api/sessions/{id}", "Delete it for good", "Deleted", 409),
-    route(
-        *(
-            "GET /api/sessions/{id}/messages",
-            "What was said in it",
-            listed("SessionLine", **_MORE, next_after=typed("whole?")),
-            400,
-        ),
-        parameters=(_LIMIT, given("query", "after", "the seq of the last one seen", type="integer", minimum=0)),
-    ),
-    route(
-        "POST /api/sessions/{id}/fork",
-        "Begin another with what was said in it",
-        "Session",
-        body=bodies.SessionForkBody,
-        status=201,
-    ),
-    route(
-        "POST /api/sessions/{id}/chat",
-        "Go on with it",
-        "SessionChat",
-        409,
-        422,
-        502,
-        body=_CHAT_BODY,
-        parameters=(_IDEMPOTENCY,),
-    ),
-    route(
-        *("POST /api/sessions/{id}/chat/stream", "Go on with it, as typed events", "", 409, 422),
-        body=_CHAT_BODY,
-        parameters=(_IDEMPOTENCY,),
-        says="The events of a run.",
-        types=(STREAM_TYPE,),
-    ),
-    route(
-        *("GET /api/approvals", "Questions that wait for an answer", "[Approval]"),
-        parameters=(given("query", "session_id", "only of this session"),),
-    ),
+    route("PATCH /api/sessions/{id}", "Give it a title", "Session", (), bodies.SessionChangeBody),
+    route("DELETE /api/sessions/{id}", "Delete it for good", "Deleted", (409,)),
+    route("GET /api/sessions/{id}/messages", "What was said in it", "LinePage", (400,), None, (_LIMIT, _AFTER)),
+    route("POST /api/sessions/{id}/fork", "Begin another with what was said in it", "Session", (),
+          bodies.SessionForkBody, status=201),
+    route("POST /api/sessions/{id}/chat", "Go on with it", "SessionChat", (409, 422, 502), _CHAT, (_REPEAT,)),
+    route("POST /api/sessions/{id}/chat/stream", "Go on with it, as typed events", "Event", (409, 422), _CHAT,
+          (_REPEAT,), says="The events of a run.", types=_STREAM),
+    route("GET /api/approvals", "Questions that wait for an answer", "[Approval]", (), None, (_OF_SESSION,)),
     route("GET /api/approvals/{approval_id}", "One question", "Approval"),
-    route("POST /api/approvals/{approval_id}", "Answer it", "Approval", 409, body=bodies.DecisionBody),
-    route(
-        *("GET /api/pairings", "Who would like to talk, and who was let in", "[Pairing]", 400),
-        parameters=(
-            _PLATFORM,
-            given("query", "status", "only these", enum=["pending", "approved", "refused", "revoked"]),
-        ),
-    ),
-    route(
-        *(
-            "POST /api/pairings",
-            "Let somebody in by their code, send them away, or make them a stranger again",
-            "Pairing",
-            404,
-        ),
-        body=bodies.PairingDecisionBody,
-    ),
+    route("POST /api/approvals/{approval_id}", "Answer it", "Approval", (409,), bodies.DecisionBody),
+    route("GET /api/pairings", "Who would like to talk, and who was let in", "[Pairing]", (400,), None,
+          (_PLATFORM, _STATUS)),
+    route("POST /api/pairings", "Let somebody in by their code, send them away, or make them a stranger again",
+          "Pairing", (404,), bodies.PairingDecisionBody),
 ]
+# fmt: on
 
 
 @lru_cache(maxsize=1)
