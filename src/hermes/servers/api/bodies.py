@@ -243,6 +243,17 @@ def decode(value: Any, kind: type[T], where: str = "") -> T:
         raise _refusal(str(error), kind, where) from None
 
 
+def decode_message(item: Any, where: str) -> MessageBody:
+    """One message, as its role says."""
+    if not isinstance(item, dict):
+        raise bad_request(f"{where} is no object with role and content.", code="invalid_messages", param=where)
+    role = item.get("role")
+    if not isinstance(role, str) or role not in MESSAGES:
+        message = f"{where}.role is one of {', '.join(MESSAGES)}."
+        raise bad_request(message, code="invalid_role", param=f"{where}.role")
+    return decode(item, MESSAGES[role], where)
+
+
 def _refusal(error: str, kind: type[Any], where: str) -> ApiError:
     reason, at, path = error.rpartition(" - at `$")
     if not at:

@@ -191,6 +191,8 @@ class ChatRoutes:
 def _read(request: web.Request, body: Json, limits: InputLimits, default_model: str) -> ChatRequest:
     """Everything is looked at before anything is stored. ``default_model`` is named in answers to who names none."""
     _refuse_unsupported(body)
+    if body.get("max_completion_tokens") is not None:
+        body = {**body, "max_tokens": None}  # the newer name counts, whatever stands under the older one
     asked = decode(body, ChatRequestBody)
     talk = parse.read_conversation(asked.messages, limits)
     options = parse.read_options(

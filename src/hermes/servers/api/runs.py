@@ -23,7 +23,7 @@ from hermes.core.messages import ChatMessage, Json, Role, Usage
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
 from hermes.core.text import storable
 from hermes.servers.api import approvals, parse, results
-from hermes.servers.api.bodies import DecisionBody, MessageBody, RunRequestBody, SessionChatRequestBody, decode
+from hermes.servers.api.bodies import DecisionBody, RunRequestBody, SessionChatRequestBody, decode, decode_message
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits
 from hermes.servers.api.context import CALLER, ApiParts, Caller, SessionNames, session_names
 from hermes.servers.api.errors import ApiError, bad_request, not_found
@@ -490,7 +490,8 @@ def read_request(
     if isinstance(new, str) or not all(isinstance(item, dict) and "role" in item for item in new):
         new = [{"role": "user", "content": new}]
     history = (body.conversation_history or []) if has_history else []
-    talk = parse.read_conversation(decode([*history, *new], list[MessageBody], "input"), limits, "input")
+    messages = [decode_message(item, f"input[{index}]") for index, item in enumerate([*history, *new])]
+    talk = parse.read_conversation(messages, limits, "input")
     if is_whole:
         parse.check_results(talk.messages, "input")
     given = body.instructions or ""
@@ -498,14 +499,15 @@ def read_request(
         message = f"instructions is a string of at most {limits.text:,} characters."
         raise bad_request(message, code="invalid_value", param="instructions")
     instructions = "\n\n".join(text for text in (storable(given), talk.instructions) if text)
-    asked_tokens = body.max_output_tokens or body.max_tokens
-    return talk.messages, parse.read_options(body, limits, instructions=instructions, max_tokens=asked_tokens)
+    most = body.max_output_tokens or body.max_tokens
+    return talk.messages, parse.read_options(body, limits, instructions=instructions, max_tokens=most)
 
 
 def decode_request(body: Mapping[str, Any], kind: type[T]) -> T:
-    """``message`` and ``messages`` are other names of ``input``."""
+    """``message`` and ``messages`` are other names of ``input``; beside ``max_output_tokens`` its older name counts not."""
     given = next((body[name] for name in ("input", "message", "messages") if body.get(name) is not None), None)
-    return decode({**body, "input": given}, kind)
+    most = body.get("max_tokens") if body.get("max_output_tokens") is None else None
+    return decode({**body, "input": given, "max_tokens": most}, kind)
 
 
 def _accepted(event_id: str, status: str, names: SessionNames) -> web.Response:

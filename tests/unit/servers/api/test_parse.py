@@ -14,9 +14,11 @@ from hermes.config import ApiConfig
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall, ToolSpec
 from hermes.core.requests import TurnOptions
 from hermes.servers.api import parse
-from hermes.servers.api.bodies import ChatRequestBody, PairingDecisionBody, ResponseRequestBody, decode
+from hermes.servers.api.bodies import ChatRequestBody, PairingDecisionBody, ResponseRequestBody, RunRequestBody, decode
 from hermes.servers.api.content import INPUT_LIMITS, Content, InputLimits, limits_of, read_content, read_text, summary
 from hermes.servers.api.errors import ApiError
+from hermes.servers.api.responses.request import parse_request
+from hermes.servers.api.runs import decode_request, read_request
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 TOOL = ToolSpec("weather", "", {})
@@ -41,6 +43,10 @@ def conversation(messages: Any, limits: InputLimits = INPUT_LIMITS) -> parse.Con
 
 def tools_of(tools: Any) -> tuple[ToolSpec, ...]:
     return parse.read_tools(sent(tools=tools).tools)
+
+
+def run_of(body: dict[str, Any]) -> tuple[tuple[ChatMessage, ...], TurnOptions]:
+    return read_request(decode_request(body, RunRequestBody), INPUT_LIMITS, is_whole=True)
 
 
 def nested(depth: int, inside: Any) -> Any:
@@ -231,6 +237,30 @@ def test_messages_that_cannot_be_taken_are_refused_where_they_are(messages: Any,
     assert refused(conversation, messages) == (code, param)
 
 
+@pytest.mark.parametrize(
+    "message, code, place",
+    [
+        (1, "invalid_messages", ""),
+        ({"content": "x"}, "invalid_role", ".role"),
+        ({"role": None, "content": "x"}, "invalid_role", ".role"),
+        ({"role": "assistant", "tool_calls": [1]}, "invalid_tool_calls", ".tool_calls[0]"),
+        ({"role": "tool", "content": "x"}, "invalid_tool_call_id", ".tool_call_id"),
+    ],
+)
+def test_runs_and_responses_refuse_the_same_messages(message: Any, code: str, place: str) -> None:
+    body: dict[str, Any] = {"input": "x", "conversation_history": [message]}
+    assert refused(run_of, body) == (code, f"input[0]{place}")
+    code = "invalid_input" if message == 1 else code
+    assert refused(parse_request, body) == (code, f"conversation_history[0]{place}")
+
+
+def test_the_newer_name_of_a_limit_counts_and_the_older_one_may_hold_anything() -> None:
+    assert run_of({"input": "x", "max_output_tokens": 5, "max_tokens": "no"})[1].max_tokens == 5
+    assert run_of({"input": "x", "max_tokens": 6})[1].max_tokens == 6
+    assert refused(run_of, {"input": "x", "max_output_tokens": 0}) == ("invalid_value", "max_output_tokens")
+    assert refused(run_of, {"input": "x", "max_tokens": 0}) == ("invalid_value", "max_tokens")
+
+
 def test_there_may_be_only_so_many_messages() -> None:
     messages = [{"role": "user", "content": "x"}] * 3
     assert refused(conversation, messages, InputLimits(messages=2))[0] == "too_many_messages"
@@ -393,6 +423,12 @@ ANY_JSON = st.recursive(
 @given(ANY_JSON)
 @settings(max_examples=60)
 def test_whatever_is_sent_is_taken_or_refused_and_never_breaks_us(value: Any) -> None:
-    for read in (conversation, tools_of, lambda v: parse.read_tool_choice(v, [TOOL])):
+    for read in (
+        conversation,
+        tools_of,
+        lambda v: parse.read_tool_choice(v, [TOOL]),
+        lambda v: run_of({"input": v, "conversation_history": v}),
+        lambda v: parse_request({"input": v, "conversation": v}),
+    ):
         with suppress(ApiError):
             read(value)

@@ -13,13 +13,12 @@ from hermes.core.text import one_line, storable
 from hermes.servers.api import parse, response_format
 from hermes.servers.api.bodies import (
     LONGEST_ID,
-    MESSAGES,
     FunctionCallBody,
     FunctionCallOutputBody,
     ResponseRequestBody,
     SystemMessageBody,
-    UserMessageBody,
     decode,
+    decode_message,
 )
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request
@@ -165,8 +164,7 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> InputMessages:
             raise bad_request("An item is an object.", code="invalid_input", param=where)
         match item.get("type", "message"):
             case "message":
-                role = item.get("role")
-                message = decode(item, MESSAGES.get(role if isinstance(role, str) else "", UserMessageBody), where)
+                message = decode_message(item, where)
                 if isinstance(message, SystemMessageBody):
                     system.append(read_text(message.content, f"{where}.content", limits))
                 else:
