@@ -19,21 +19,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, OutputFormat, Role, TextUnit, ToolCall, ToolSpec
 from hermes.core.requests import TurnOptions
 from hermes.core.text import length, one_line, storable
-from hermes.servers.api.bodies import (
-    AssistantMessageBody,
-    CalledFunctionBody,
-    ChatRequestBody,
-    FunctionBody,
-    FunctionCallBody,
-    MessageBody,
-    ResponseRequestBody,
-    SessionChatRequestBody,
-    SystemMessageBody,
-    ToolCallInputBody,
-    ToolMessageBody,
-    UserMessageBody,
-    decode,
-)
+from hermes.servers.api import bodies
+from hermes.servers.api.bodies import decode
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_content, read_text
 from hermes.servers.api.errors import ApiError, bad_request
 
@@ -118,7 +105,7 @@ def _too_large(limits: InputLimits) -> ApiError:
 
 
 def read_conversation(
-    items: Sequence[MessageBody], limits: InputLimits = INPUT_LIMITS, param: str = "messages"
+    items: Sequence[bodies.MessageBody], limits: InputLimits = INPUT_LIMITS, param: str = "messages"
 ) -> Conversation:
     """Chat messages that end with something to answer."""
     if len(items) > limits.messages:
@@ -128,7 +115,7 @@ def read_conversation(
     messages: list[ChatMessage] = []
     for index, item in enumerate(items):
         where = f"{param}[{index}]"
-        if isinstance(item, SystemMessageBody):
+        if isinstance(item, bodies.SystemMessageBody):
             instructions.append(read_text(item.content, f"{where}.content", limits))
         else:
             messages.append(read_message(item, where, limits))
@@ -136,17 +123,17 @@ def read_conversation(
     return Conversation("\n\n".join(text for text in instructions if text), tuple(messages))
 
 
-def read_message(item: MessageBody, where: str, limits: InputLimits = INPUT_LIMITS) -> ChatMessage:
+def read_message(item: bodies.MessageBody, where: str, limits: InputLimits = INPUT_LIMITS) -> ChatMessage:
     """One message of a user, the assistant or a tool."""
-    if isinstance(item, UserMessageBody):
+    if isinstance(item, bodies.UserMessageBody):
         said = read_content(item.content, f"{where}.content", limits)
         return ChatMessage(Role.USER, said.text, images=said.images, name=_name(item.name))
     text = read_text(item.content, f"{where}.content", limits)
-    if isinstance(item, AssistantMessageBody):  # of a model that would not answer, the words stand beside the content
-        text = text or read_text(item.refusal, f"{where}.refusal", limits)
+    if isinstance(item, bodies.AssistantMessageBody):
+        text = text or read_text(item.refusal, f"{where}.refusal", limits)  # of a model that would not answer
         calls = read_tool_calls(item.tool_calls, f"{where}.tool_calls", limits)
         return ChatMessage(Role.ASSISTANT, text, tool_calls=calls, name=_name(item.name))
-    assert isinstance(item, ToolMessageBody)  # noqa: S101 - the last of the kinds
+    assert isinstance(item, bodies.ToolMessageBody)  # noqa: S101 - the last of the kinds
     return ChatMessage(Role.TOOL, text, tool_call_id=storable(item.tool_call_id), name=_name(item.name))
 
 
@@ -178,7 +165,7 @@ def check_results(messages: Sequence[ChatMessage], param: str = "messages") -> N
 
 
 def read_tool_calls(
-    items: Sequence[ToolCallInputBody] | None, where: str, limits: InputLimits = INPUT_LIMITS
+    items: Sequence[bodies.ToolCallInputBody] | None, where: str, limits: InputLimits = INPUT_LIMITS
 ) -> tuple[ToolCall, ...]:
     if not items:
         return ()
@@ -191,7 +178,7 @@ def read_tool_calls(
 
 
 def read_call(
-    call_id: str, function: CalledFunctionBody | FunctionCallBody, where: str, limits: InputLimits
+    call_id: str, function: bodies.CalledFunctionBody | bodies.FunctionCallBody, where: str, limits: InputLimits
 ) -> ToolCall:
     """A call with the JSON text of its arguments; some clients send the object itself."""
     value, where = function.arguments, f"{where}.arguments"
@@ -232,7 +219,7 @@ def _tool(item: Json, where: str, limits: InputLimits) -> ToolSpec:
         message = "Only tools of type 'function' can be handed in; the agent brings its own besides."
         raise bad_request(message, code="unsupported_tool_type", param=f"{where}.type")
     nested, where = item.get("function"), f"{where}.function"
-    function = decode(nested if isinstance(nested, dict) else item, FunctionBody, where)
+    function = decode(nested if isinstance(nested, dict) else item, bodies.FunctionBody, where)
     description, parameters = function.description or "", function.parameters or {}
     if len(description) > limits.text:
         raise bad_request("The description is too long.", code="invalid_tools", param=f"{where}.description")
@@ -275,7 +262,7 @@ def read_tool_choice(value: Any, tools: Sequence[ToolSpec], param: str = "tool_c
 
 
 def read_options(
-    body: ChatRequestBody | ResponseRequestBody | SessionChatRequestBody,
+    body: bodies.ChatRequestBody | bodies.ResponseRequestBody | bodies.SessionChatRequestBody,
     limits: InputLimits,
     *,
     instructions: str,

@@ -504,7 +504,7 @@ def read_request(
 
 
 def decode_request(body: Mapping[str, Any], kind: type[T]) -> T:
-    """``message`` and ``messages`` are other names of ``input``; beside ``max_output_tokens`` its older name counts not."""
+    """``message`` and ``messages`` are other names of ``input``; ``max_tokens`` counts without its newer name only."""
     given = next((body[name] for name in ("input", "message", "messages") if body.get(name) is not None), None)
     most = body.get("max_tokens") if body.get("max_output_tokens") is None else None
     return decode({**body, "input": given, "max_tokens": most}, kind)

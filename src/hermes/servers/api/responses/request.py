@@ -10,16 +10,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Json, Role, ToolCall
 from hermes.core.requests import TurnOptions
 from hermes.core.text import one_line, storable
-from hermes.servers.api import parse, response_format
-from hermes.servers.api.bodies import (
-    LONGEST_ID,
-    FunctionCallBody,
-    FunctionCallOutputBody,
-    ResponseRequestBody,
-    SystemMessageBody,
-    decode,
-    decode_message,
-)
+from hermes.servers.api import bodies, parse, response_format
+from hermes.servers.api.bodies import decode, decode_message
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request
 
@@ -62,7 +54,7 @@ def parse_request(body: Json, limits: InputLimits = INPUT_LIMITS) -> ResponseReq
         raise bad_request(message, code="unsupported_parameter", param="prompt")
     if body.get("input") is None:
         raise bad_request("input is missing: send a text, or an array of items.", code="missing_input", param="input")
-    sent = decode(body, ResponseRequestBody)
+    sent = decode(body, bodies.ResponseRequestBody)
     options = parse.read_options(
         sent,
         limits,
@@ -105,13 +97,13 @@ def _read_conversation_name(value: Any) -> str:
     if value is None:
         return ""
     name = value.get("id") if isinstance(value, dict) else value
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_ID:
-        message = f"conversation is a name of at most {LONGEST_ID} characters, or an object with the name as id."
+    if not isinstance(name, str) or not name.strip() or len(name) > bodies.LONGEST_ID:
+        message = f"conversation is a name of at most {bodies.LONGEST_ID} characters, or an object with the name as id."
         raise bad_request(message, code="invalid_value", param="conversation")
     return storable(name)
 
 
-def _echo(sent: ResponseRequestBody, options: TurnOptions) -> Json:
+def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
     choice = options.tool_choice
     is_word = choice in ("", "auto", "none", "required")
     form = {"type": "text"} if options.format is None else response_format.format_to_dict(options.format)
@@ -165,12 +157,12 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> InputMessages:
         match item.get("type", "message"):
             case "message":
                 message = decode_message(item, where)
-                if isinstance(message, SystemMessageBody):
+                if isinstance(message, bodies.SystemMessageBody):
                     system.append(read_text(message.content, f"{where}.content", limits))
                 else:
                     messages.append(parse.read_message(message, where, limits))
             case "function_call":
-                call = decode(item, FunctionCallBody, where)
+                call = decode(item, bodies.FunctionCallBody, where)
                 calls = (parse.read_call(call.call_id, call, where, limits),)
                 messages.append(ChatMessage(Role.ASSISTANT, tool_calls=calls))
             case "function_call_output":
@@ -188,7 +180,7 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> InputMessages:
 
 
 def _read_call_output(item: Json, where: str, limits: InputLimits) -> ChatMessage:
-    result = decode(item, FunctionCallOutputBody, where)
+    result = decode(item, bodies.FunctionCallOutputBody, where)
     if result.output is None:
         raise bad_request("The output of the call is missing.", code="invalid_input", param=f"{where}.output")
     text = read_text(result.output, f"{where}.output", limits)
