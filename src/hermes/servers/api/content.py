@@ -61,6 +61,8 @@ def read_content(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> 
 
 def read_text(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> str:
     """The same where only words have a meaning: a system message, a tool's result."""
+    if isinstance(value, str):
+        return _short_enough(storable(value), param, limits)
     content = read_content(value, param, limits)
     if content.images:
         raise _unsupported("Pictures are taken in user messages only; send text here.", param)

@@ -14,14 +14,7 @@ from hermes.servers.api import bodies, parse, response_format
 from hermes.servers.api.bodies import decode, decode_message
 from hermes.servers.api.content import INPUT_LIMITS, InputLimits, read_text
 from hermes.servers.api.errors import bad_request
-
-
-@dataclass(frozen=True, slots=True)
-class InputMessages:
-    """Messages in order, and the system words among them as one text."""
-
-    system: str = ""
-    messages: tuple[ChatMessage, ...] = ()
+from hermes.servers.api.parse import Conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +24,8 @@ class ResponseRequest:
     ``echo`` are the fields that the response repeats as they were sent.
     """
 
-    said: InputMessages
-    history: InputMessages
+    said: Conversation
+    history: Conversation
     options: TurnOptions
     previous: str
     conversation: str
@@ -134,7 +127,7 @@ def _echo(sent: bodies.ResponseRequestBody, options: TurnOptions) -> Json:
 # Items
 
 
-def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> InputMessages:
+def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> Conversation:
     """A text, or items; there has to be something to answer."""
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
@@ -143,7 +136,7 @@ def read_input(value: Any, limits: InputLimits = INPUT_LIMITS) -> InputMessages:
     return talk
 
 
-def _read_items(value: Any, param: str, limits: InputLimits) -> InputMessages:
+def _read_items(value: Any, param: str, limits: InputLimits) -> Conversation:
     if not isinstance(value, list):
         raise bad_request(f"{param} has to be an array of items.", code="invalid_input", param=param)
     if len(value) > limits.messages:
@@ -176,7 +169,7 @@ def _read_items(value: Any, param: str, limits: InputLimits) -> InputMessages:
                     "or what came before as previous_response_id."
                 )
                 raise bad_request(reason, code="unsupported_item_type", param=f"{where}.type")
-    return InputMessages("\n\n".join(text for text in system if text), _joined(messages))
+    return Conversation("\n\n".join(text for text in system if text), _joined(messages))
 
 
 def _read_call_output(item: Json, where: str, limits: InputLimits) -> ChatMessage:
@@ -199,6 +192,6 @@ def _joined(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     return tuple(replace(message, tool_calls=tuple(calls)) if calls else message for message, calls in joined)
 
 
-def check_results(before: Sequence[ChatMessage], said: InputMessages) -> None:
+def check_results(before: Sequence[ChatMessage], said: Conversation) -> None:
     """Every result follows its call. ``before`` is what stands before the input, or the end of it."""
     parse.check_results((*before, *said.messages), "input")

@@ -231,7 +231,7 @@ class ResponseRoutes:
         if names.session_id != previous.session_id:
             message = f"That response belongs to another session than {SESSION_ID_HEADER} names: leave the header out."
             raise bad_request(message, code="session_mismatch", param=SESSION_ID_HEADER)
-        standing = "\n\n".join(text for text in (previous.standing, asked.said.system) if text)
+        standing = "\n\n".join(text for text in (previous.standing, asked.said.instructions) if text)
         answers_calls = asked.said.messages[0].role is Role.TOOL
         tail = await self._gateway.db.read(_tail, previous, names.key, with_lines=answers_calls)
         if tail.is_lost and not asked.conversation:
@@ -268,7 +268,7 @@ class ResponseRoutes:
             await check_answers(self._gateway, names, asked.said.messages, "input")
         else:
             check_results(before, asked.said)
-        standing = "\n\n".join(text for text in (asked.history.system, asked.said.system) if text)
+        standing = "\n\n".join(text for text in (asked.history.instructions, asked.said.instructions) if text)
         return Continuation(names, before, standing)
 
     # Answering
