@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from hermes.core.messages import Json
 from hermes.core.text import one_line
 from hermes.servers.api.errors import ApiError, bad_request
 
 T = TypeVar("T")
-Json = dict[str, Any]
 
 LONGEST_ID = 256
 LONGEST_REASON = 1000
@@ -232,7 +232,7 @@ CODES = {
     "invalid_value": "title",
 }
 CODE_OF = {field: code for code, fields in CODES.items() for field in fields.split()}
-"""What a refusal is called: the last part of the way to the field that stands here counts."""
+"""The code of a refusal, by the last field on the path that is listed here."""
 
 
 def decode(value: Any, kind: type[T], where: str = "") -> T:

@@ -43,10 +43,6 @@ class Content:
     text: str = ""
     images: tuple[Image, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.images and not self.text.strip()
-
 
 def read_content(value: Any, param: str, limits: InputLimits = INPUT_LIMITS) -> Content:
     """A string, null, one part, or an array of parts, which may hold arrays again within the limits."""
@@ -109,20 +105,15 @@ class _ContentParts:
         if not isinstance(kind, str):
             raise bad_request("A content part needs a type.", code="invalid_content", param=f"{param}.type")
         if kind in TEXT_TYPES:
-            self.texts.append(_text_of(part, kind, param))
+            name = "refusal" if kind == "refusal" else "text"
+            if not isinstance(part.get(name), str):
+                raise bad_request(f"{name} has to be a string.", code="invalid_content", param=f"{param}.{name}")
+            self.texts.append(part[name])
         elif kind in IMAGE_TYPES:
             self.images.append(_image_of(part, param))
         else:
             message = f"Content of type {one_line(kind, 40)!r} is not taken; send text and image_url parts."
             raise _unsupported(message, param)
-
-
-def _text_of(part: dict[str, Any], kind: str, param: str) -> str:
-    name = "refusal" if kind == "refusal" else "text"
-    text = part.get(name)
-    if not isinstance(text, str):
-        raise bad_request(f"{name} has to be a string.", code="invalid_content", param=f"{param}.{name}")
-    return text
 
 
 def _image_of(part: dict[str, Any], param: str) -> Image:
@@ -156,9 +147,9 @@ def _address(url: str, param: str) -> str:
 
 
 def _short_enough(text: str, param: str, limits: InputLimits) -> str:
-    if (
-        len(text) * 4 > limits.text and (size := length(text, TextUnit.BYTES)) > limits.text
-    ):  # 4 bytes a character at most
+    if len(text) * 4 <= limits.text:  # a character has four bytes at most
+        return text
+    if (size := length(text, TextUnit.BYTES)) > limits.text:
         message = f"The text has {size:,} bytes; a message may have {limits.text:,}. Send it in parts."
         raise bad_request(message, code="content_too_long", param=param)
     return text
