@@ -62,9 +62,7 @@ class _Small:
         return json_response(capabilities_of(request.app))
 
     async def openapi(self, _request: web.Request) -> web.Response:
-        from hermes.servers.api.openapi import page
-
-        return web.Response(body=page(), content_type="application/json")
+        return web.Response(body=await asyncio.to_thread(_contract), content_type="application/json")
 
     async def skills(self, _request: web.Request) -> web.Response:
         """At the very first start they are still being brought in; later ones begin with what was known."""
@@ -103,6 +101,13 @@ class _Small:
             }
             for name, tools in sorted(groups.items())
         ]
+
+
+def _contract() -> bytes:
+    """Built by the first request for it, beside the loop: a start needs none of it, and it takes a while."""
+    from hermes.servers.api.openapi import page
+
+    return page()
 
 
 ENDPOINTS = {
