@@ -20,6 +20,7 @@ from hermes.core.keys import LOCAL
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.roles import PersonRole
 from hermes.servers.api import approvals as api
+from hermes.servers.api.bodies import DecisionBody, decode
 from hermes.servers.api.context import Caller
 from hermes.servers.api.errors import ApiError
 from hermes.services.gateway import Gateway
@@ -306,7 +307,7 @@ async def _by_key(gateway: Gateway, name: str, role: PersonRole | None, *, allow
     approval = await gateway.db.read(approvals.get, name)
     if approval is None:
         return
-    body = {"decision": "approve" if allow else "deny", "scope": scope}
+    body = decode({"decision": "approve" if allow else "deny", "scope": scope}, DecisionBody)
     with suppress(ApiError):
         await api.answer(gateway, caller, approval, api.read_decision(body))
 
