@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EXAMPLES = """\
-  hermes api-key show                             the default key: it stands for you, the owner
+  hermes api-key show                             the default key; it has the role of the owner
   curl -H "Authorization: Bearer $(hermes api-key show)" http://127.0.0.1:8642/v1/models
-  hermes api-key create phone --role user         prints the new key, this once
+  hermes api-key create phone --role user         prints the new key; it is not shown again
   hermes api-key list
-  hermes api-key revoke phone                     it is refused from now on
+  hermes api-key revoke phone                     the key is refused from now on
 """
 
 VERBS = {
     "show": "print the default key",
-    "create": "make a named key with a role",
-    "list": "the named keys, without their secrets",
-    "revoke": "end a named key",
+    "create": "create a named key with a role",
+    "list": "list the named keys, without their secrets",
+    "revoke": "revoke a named key",
 }
 
 ROLES = ("owner", "admin", "user", "guest")
@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("create", "revoke"):
-        added[verb].add_argument("name", help="what the key is called")
-    added["create"].add_argument("--role", choices=ROLES, default="user", help="what it may do (user)")
+        added[verb].add_argument("name", help="name of the key")
+    added["create"].add_argument("--role", choices=ROLES, default="user", help="role of the key (default: user)")
     for own in added.values():
         own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 

@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  hermes approvals                               what waits for an answer
-  hermes approvals approve K7QP2M                this once
-  hermes approvals approve K7QP2M --scope always   and do not ask about this kind again
+  hermes approvals                               list the requests that wait for an answer
+  hermes approvals approve K7QP2M                allow this one call
+  hermes approvals approve K7QP2M --scope always   allow this kind of action from now on
   hermes approvals deny K7QP2M not on a Sunday   the agent is told the reason
   hermes approvals deny all
-  hermes approvals grants                        what is allowed without asking
-  hermes approvals revoke gr_1k4m9x2c7qf4b       ask about it again
+  hermes approvals grants                        list what is allowed without asking
+  hermes approvals revoke gr_1k4m9x2c7qf4b       revoke a grant: the agent asks again
 """
 
 VERBS = {
-    "list": "what waits for an answer",
-    "approve": "let it run",
-    "deny": "refuse it, with a reason the agent is told",
-    "grants": "what is allowed without asking, who allowed it, and when",
-    "revoke": "end a grant, so that it is asked about again",
+    "list": "list the requests that wait for an answer",
+    "approve": "approve a request",
+    "deny": "deny a request; the agent is told the reason",
+    "grants": "list what is allowed without asking, who allowed it, and when",
+    "revoke": "revoke a grant: the agent asks again",
 }
 
 
@@ -37,11 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("approve", "deny"):
-        added[verb].add_argument("id", metavar="CODE", help="the code of the question, or all")
+        added[verb].add_argument("id", metavar="CODE", help="code of the request, or all")
     scopes = ("once", "session", "always")
-    added["approve"].add_argument("--scope", choices=scopes, default="once", help="how far it reaches (once)")
-    added["deny"].add_argument("reason", nargs="*", help="what the agent is told")
-    added["revoke"].add_argument("id", metavar="ID", help="of the grant (gr_…)")
+    added["approve"].add_argument(
+        "--scope", choices=scopes, default="once", help="how long the approval counts (default: once)"
+    )
+    added["deny"].add_argument("reason", nargs="*", help="reason for the agent")
+    added["revoke"].add_argument("id", metavar="ID", help="id of the grant (gr_…)")
     for own in added.values():
         own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 

@@ -32,15 +32,15 @@ GOOD = frozenset({"done", "answered"})
 USAGE_ERROR = 2
 
 EXAMPLES = """\
-  hermes                       talk; /help lists the commands, /exit leaves
-  hermes chat --session work   a conversation of its own
-  hermes -z "hello"            ask once, print the answer, end
+  hermes                       chat with the agent; /help lists the commands, /exit leaves
+  hermes chat --session work   a separate conversation
+  hermes -z "hello"            ask one question, print the answer, exit
   echo "Sum this up: …" | hermes -z -
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--session", default="cli", metavar="NAME", help="which conversation (default: cli)")
+    parser.add_argument("--session", default="cli", metavar="NAME", help="name of the conversation (default: cli)")
 
 
 def run(args: argparse.Namespace) -> int:

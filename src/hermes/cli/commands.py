@@ -5,30 +5,30 @@ from __future__ import annotations
 COMMANDS: dict[str, str] = {
     "chat": "Talk to the agent (the same as no command at all)",
     "setup": "Set up a model and a chat platform, question by question",
-    "gateway": "Run the gateway, see how it is, stop it, connect chats: run, start, stop, restart, status, setup, test",
+    "gateway": "Run, stop and check the gateway, connect chats: run, start, stop, restart, status, setup, test",
     "send": "Send a message to a chat",
     "trace": "Show what happened to a message, a turn or a delivery",
     "status": "Show the state of the gateway on one screen",
     "logs": "Show the log, or follow it",
     "sessions": "List, show, export, rename and delete conversations",
     "weixin": "Sign in to Weixin (WeChat) with a QR code",
-    "whatsapp": "Link WhatsApp: install its bridge, show a QR code, end when the phone is linked",
-    "pairing": "See who would like to talk, and let them in",
-    "people": "See who is who, give roles, link accounts",
-    "skills": "List, read, install, remove, enable and disable skills: written know-how",
-    "tools": "List, enable and disable the tools that the agent has on each platform",
+    "whatsapp": "Link WhatsApp with a QR code; installs the bridge first",
+    "pairing": "List pairing requests and approve them",
+    "people": "List people, assign roles, link accounts",
+    "skills": "List, read, install, remove, enable and disable skills",
+    "tools": "List, enable and disable the agent's tools on each platform",
     "config": "Show, set, explain and check the configuration",
     "model": "List models, choose one, test it",
-    "approvals": "Answer what the agent asks before it acts; see and revoke grants",
-    "api-key": "Make, list, show and revoke the keys of the API",
-    "slack": "Print the manifest from which Slack makes the app",
-    "doctor": "Look for problems, and say what to type",
+    "approvals": "Answer the agent's approval requests; list and revoke grants",
+    "api-key": "Create, list, show and revoke API keys",
+    "slack": "Print the manifest for the Slack app",
+    "doctor": "Find problems and name the command that fixes each",
     "version": "Show the versions of Hermes, Python and SQLite",
     "completion": "Print the completion script for bash, zsh or fish",
 }
 
 
-# The verb that no verb stands for.
+# The verb that runs when none is typed.
 BARE = {
     "gateway": "run",
     "sessions": "list",

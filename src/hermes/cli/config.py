@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from hermes.config import Explanation, Loaded
 
 EXAMPLES = """\
-  hermes config show                              what is set, and where (--all: every setting there is)
+  hermes config show                              settings that are set, and where (--all: every setting)
   hermes config get model.default
-  hermes config set agent.busy_mode queue         the running gateway follows within a second
+  hermes config set agent.busy_mode queue         a running gateway applies it within a second
   hermes config set TELEGRAM_BOT_TOKEN -          reads the value from stdin; secrets go to .env
   hermes config explain OPENAI_API_KEY            where its value comes from
-  hermes config check                             what is odd about it; exit code 1 if something is wrong
-  hermes config path                              where the files are
+  hermes config check                             look for mistakes; exit code 1 if there is one
+  hermes config path                              paths of the configuration files
 """
 
 VERBS = {
-    "show": "what is set",
-    "get": "one value",
+    "show": "show the settings that are set",
+    "get": "print one value",
     "set": "change one value",
-    "explain": "where a value comes from",
+    "explain": "show where a value comes from",
     "check": "look for mistakes",
-    "path": "where the files are",
+    "path": "print the paths of the configuration files",
 }
 
 
@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if verb in {"get", "set", "explain"}:
             of_verb.add_argument("key", help="for example agent.busy_mode, or an environment name such as HERMES_MODEL")
         if verb == "set":
-            of_verb.add_argument("value", help="- reads it from stdin")
+            of_verb.add_argument("value", help="the new value; - reads it from stdin")
         if verb == "show":
-            of_verb.add_argument("--all", action="store_true", help="also what is left at its default")
+            of_verb.add_argument("--all", action="store_true", help="also show settings left at their default")
         of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from hermes.cli.checks.checks import Finding
 
 EXAMPLES = """\
-  hermes doctor            exit code 0 when there is no trouble (hints do not count), else 1
+  hermes doctor            exit code 1 if a problem is found, else 0 (hints do not count)
   hermes doctor --json
-  hermes doctor --user 5550142            why they are or are not answered; exit code 0 when they are
+  hermes doctor --user 5550142            why this person is answered or not; exit code 0 if answered
   hermes doctor --user telegram:5550142   the same, on one platform
 """
 
@@ -27,7 +27,7 @@ _MARKS = {"good": "✓", "hint": "!", "trouble": "✗"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--user", default="", metavar="ID", help="say why this id is or is not answered")
+    parser.add_argument("--user", default="", metavar="ID", help="explain why this person is answered or not")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
 
 

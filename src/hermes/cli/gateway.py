@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 CONFIGURATION = 78
 
 EXAMPLES = """\
-  hermes gateway                  run it here; Ctrl+C stops it
-  hermes gateway run --replace    stop the one that runs, then take over
-  hermes gateway start            run it in the background
+  hermes gateway                  run in the foreground; Ctrl+C stops the gateway
+  hermes gateway run --replace    stop the running gateway and take its place
+  hermes gateway start            run in the background
   hermes gateway status           running, degraded, stalled or not running (exit code 0, 1, 1, 3; 1 if it died)
-  hermes gateway setup            connect chats, question by question
+  hermes gateway setup            connect chat platforms, question by question
   hermes gateway setup telegram --token 123:abc --dm-policy pairing --yes
-  hermes gateway test telegram    who we are there, and a test message to the home channel
+  hermes gateway test telegram    name of the account, and a test message to the home channel
 """
 
 VERBS = {
-    "run": "run it in the foreground; it restarts itself after a crash",
-    "start": "run it in the background",
-    "stop": "give it a moment to finish what it is doing, and end it",
-    "restart": "give it a moment to finish what it is doing, and start it anew; platforms that were paused are tried",
-    "status": "say how it is; exit code 0 running, 1 degraded, stalled or dead, 3 not running",
-    "setup": "connect a chat platform: its token tried at once, and who may write",
-    "test": "ask a platform who we are and send a test message there",
+    "run": "run in the foreground; restarts itself after a crash",
+    "start": "run in the background",
+    "stop": "finish the work under way, then stop",
+    "restart": "finish the work under way, then start again; paused platforms are resumed",
+    "status": "show the state; exit code 0 running, 1 degraded, stalled or dead, 3 not running",
+    "setup": "connect a chat platform, test its token, choose who may write",
+    "test": "check an account on its platform and send a test message",
 }
 
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for verb, summary in VERBS.items():
         of_verb = verbs.add_parser(verb, help=summary, description=summary.capitalize() + ".")
         if verb == "run":
-            of_verb.add_argument("--replace", action="store_true", help="stop the gateway of this home first")
+            of_verb.add_argument("--replace", action="store_true", help="stop the running gateway of this home first")
         if verb == "status":
             of_verb.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
         if verb == "setup":

@@ -28,7 +28,7 @@ USAGE_ERROR = 2
 
 EXAMPLES = """\
   hermes logs                                 the last 50 entries
-  hermes logs -f --level warning              troubles as they come
+  hermes logs -f --level warning              follow warnings and errors
   hermes logs --component telegram --since 2h
   hermes logs --since 2026-05-01T08:00 -n 1000 --json
 """
@@ -68,14 +68,12 @@ class LogFilter:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with new lines; Ctrl+C ends")
-    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many entries (default: 50)")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow new entries; Ctrl+C ends")
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="number of entries (default: 50)")
     parser.add_argument("--level", type=str.upper, choices=LEVELS, default="DEBUG", help="this level and above")
-    parser.add_argument(
-        "--component", default="", metavar="NAME", help="a platform or another part that the entry names"
-    )
+    parser.add_argument("--component", default="", metavar="NAME", help="only entries of this platform or component")
     parser.add_argument("--since", default="", metavar="WHEN", help="30m, 2h, 1d, or a time like 2026-05-01T08:00")
-    parser.add_argument("--json", action="store_true", dest="as_json", help="one JSON object per line")
+    parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> int:

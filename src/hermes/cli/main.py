@@ -126,11 +126,11 @@ def _one_shot(typed: list[str]) -> int:
     from hermes.cli.support.help import Parser
     from hermes.cli.support.program_name import command_name
 
-    parser = Parser(prog=command_name(), description="Ask once, print the answer, end.")
-    parser.add_argument("-z", action="store_true", required=True, help="ask once")
+    parser = Parser(prog=command_name(), description="Ask one question, print the answer, exit.")
+    parser.add_argument("-z", action="store_true", required=True, help="ask one question and exit")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     # As many words as there are, since people forget the quotes; with none at all, chat.one_shot says what to type.
-    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="what to ask; - reads it from stdin")
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the question; - reads it from stdin")
     args = parser.parse_intermixed_args(typed)
     prompt = sys.stdin.read() if args.prompt == ["-"] else " ".join(args.prompt)
     return chat.one_shot(prompt, as_json=args.as_json)

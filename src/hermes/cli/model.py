@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from hermes.services.local_models import LocalServer
 
 EXAMPLES = """\
-  hermes model list                            what is configured, and what runs on this machine
-  hermes model use anthropic/claude-haiku-5-5  the running gateway follows within a second
+  hermes model list                            configured models, and those running on this machine
+  hermes model use anthropic/claude-haiku-5-5  a running gateway applies it within a second
   hermes model use ollama/qwen3
   hermes model test                            one small call to the model in use; exit code 1 if it fails
   hermes model test openrouter/openai/gpt-4o-mini
 """
 
 VERBS = {
-    "list": "what there is to choose from",
-    "use": "choose the model that answers",
-    "test": "make one small call and say what fails",
+    "list": "list the models to choose from",
+    "use": "choose the model for new answers",
+    "test": "make one small call and report what fails",
 }
 
 TEST_SECONDS = 90.0
@@ -46,7 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             of_verb.add_argument("model", metavar="PROVIDER/MODEL", help="for example openrouter/openai/gpt-4o-mini")
         if verb == "test":
             of_verb.add_argument(
-                "model", metavar="PROVIDER/MODEL", nargs="?", default="", help="instead of the one in use"
+                "model",
+                metavar="PROVIDER/MODEL",
+                nargs="?",
+                default="",
+                help="test this model instead of the one in use",
             )
         of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  hermes pairing list                              who waits, with their codes, and who was let in
-  hermes pairing approve telegram K7QPM3XW         acts in the running gateway at once
-  hermes pairing revoke telegram 5550142           a stranger again, from the next message on
-  hermes pairing clear-pending telegram            forget who waits; they may ask again
+  hermes pairing list                              requests with their codes, and approved people
+  hermes pairing approve telegram K7QPM3XW         takes effect in the running gateway at once
+  hermes pairing revoke telegram 5550142           withdraw access from the next message on
+  hermes pairing clear-pending telegram            discard waiting requests; people may ask again
 """
 
 VERBS = {
-    "list": "who waits, and who was let in",
-    "approve": "let in whoever has this code",
-    "revoke": "make somebody a stranger again",
-    "clear-pending": "forget those who wait",
+    "list": "list waiting requests and approved people",
+    "approve": "approve the request with this code",
+    "revoke": "withdraw a person's access",
+    "clear-pending": "discard the waiting requests",
 }
 
 
@@ -32,11 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("list", "clear-pending"):
-        added[verb].add_argument("platform", nargs="?", default="", help="only this one")
+        added[verb].add_argument("platform", nargs="?", default="", help="only this platform")
     for verb in ("approve", "revoke"):
         added[verb].add_argument("platform", help="telegram, weixin, ...")
-    added["approve"].add_argument("code", help="the code they were shown")
-    added["revoke"].add_argument("user", help="their id on that platform")
+    added["approve"].add_argument("code", help="the pairing code the person was shown")
+    added["revoke"].add_argument("user", help="the person's id on that platform")
     for own in added.values():
         own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   hermes people list
-  hermes people role telegram:5550142 admin        owner, admin, user or guest; counts from their next message on
+  hermes people role telegram:5550142 admin        owner, admin, user or guest; counts from the next message on
   hermes people link weixin:wxid_7 telegram:5550142
                                                    one person with two accounts: one role, one workspace, one memory
 """
 
 VERBS = {
-    "list": "everybody the agent knows",
-    "role": "give somebody a role",
-    "link": "link a further account to a person",
+    "list": "list everybody the agent knows",
+    "role": "assign a role to a person",
+    "link": "link another account to a person",
 }
 
 ROLES = ("owner", "admin", "user", "guest")
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     added["role"].add_argument("person", help="an id, or platform:user")
-    added["role"].add_argument("role", choices=ROLES, help="what they may do")
+    added["role"].add_argument("role", choices=ROLES, help="the new role")
     added["link"].add_argument("account", help="the account to link, as platform:user")
-    added["link"].add_argument("person", help="the person it belongs to: an id, or platform:user")
+    added["link"].add_argument("person", help="the person the account belongs to: an id, or platform:user")
     for own in added.values():
         own.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 

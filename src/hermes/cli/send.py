@@ -23,13 +23,13 @@ USAGE_ERROR = 2
 WAIT_SECONDS = 60.0
 
 EXAMPLES = """\
-  hermes send telegram "The backup is done."             to its home channel (/sethome in a chat makes it that)
+  hermes send telegram "The backup is done."             to the home channel (/sethome in a chat sets it)
   hermes send telegram:42 "The backup is done."          to one chat; slack:#alerts names a channel
-  hermes send all "Back in five minutes."                to every home channel; commas make a list
-  hermes send -t telegram:42 --wait "Are you there?"     waits until it is delivered, or says why not
+  hermes send all "Back in five minutes."                to every home channel; separate several targets with commas
+  hermes send -t telegram:42 --wait "Are you there?"     waits for the delivery, or reports why it failed
   df -h | hermes send telegram:42 -
-  hermes send --dead                                     what could not be delivered
-  hermes send --retry ob_1k4m9x2c7qf4b                   try one of those again
+  hermes send --dead                                     list messages that could not be delivered
+  hermes send --retry ob_1k4m9x2c7qf4b                   send one of those again
 """
 
 
@@ -38,12 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-t",
         "--target",
         help="<platform>[@<account>] (its home channel), <platform>[@<account>]:<chat>[:<thread>], "
-        "<platform>:#name, local, all, or several with commas between them",
+        "<platform>:#name, local, all, or several separated by commas",
     )
-    parser.add_argument("words", nargs="*", metavar="[TARGET] TEXT", help="what to send; - reads it from stdin")
-    parser.add_argument("--wait", action="store_true", help="wait until it is delivered, at most a minute")
-    parser.add_argument("--dead", action="store_true", help="list what could not be delivered")
-    parser.add_argument("--retry", metavar="ID", help="try an undelivered message again")
+    parser.add_argument("words", nargs="*", metavar="[TARGET] TEXT", help="the message; - reads it from stdin")
+    parser.add_argument("--wait", action="store_true", help="wait for the delivery, at most a minute")
+    parser.add_argument("--dead", action="store_true", help="list messages that could not be delivered")
+    parser.add_argument("--retry", metavar="ID", help="send an undelivered message again")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 

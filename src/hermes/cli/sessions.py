@@ -23,27 +23,27 @@ LONG_SECONDS = 120.0
 IMPORT_SECONDS = 600.0
 
 EXAMPLES = """\
-  hermes sessions list                        the newest first; --key agent:main:telegram:dm:42 for one chat
-  hermes sessions show s_1k4m9x2c7qf4b        a beginning of the id, or the title, is enough
+  hermes sessions list                        newest first; --key agent:main:telegram:dm:42 for one chat
+  hermes sessions show s_1k4m9x2c7qf4b        the title or the start of the id is enough
   hermes sessions export s_1k4m9x2c7qf4b > talk.jsonl
   hermes sessions rename s_1k4m9x2c7qf4b "Plans for May"
   hermes sessions delete s_1k4m9x2c7qf4b
   hermes sessions prune --older-than 90d --dry-run
-  hermes sessions import talk.jsonl           bring it in again, here or in another home
-  hermes sessions import ~/.hermes-old --dry-run   what of hermes-agent's sessions would come along
-  hermes sessions delete im_1k4m9x2c7qf4b     take an import back
-  hermes sessions rebuild                     put back from sessions/*.jsonl what the store has lost
+  hermes sessions import talk.jsonl           import an exported session, here or in another home
+  hermes sessions import ~/.hermes-old --dry-run   list the hermes-agent sessions that would be imported
+  hermes sessions delete im_1k4m9x2c7qf4b     undo an import
+  hermes sessions rebuild                     restore lost sessions from sessions/*.jsonl
 """
 
 VERBS = {
-    "list": "the newest conversations",
-    "show": "read one",
-    "export": "print one as JSON lines",
-    "rename": "give one a title",
-    "delete": "remove one, or what one import brought, for good",
-    "import": "bring in the sessions of hermes-agent, or of another home",
-    "prune": "remove ended ones that have been idle for long",
-    "rebuild": "put back what the store has lost, from the transcripts' files",
+    "list": "list the newest conversations",
+    "show": "show a conversation",
+    "export": "print a conversation as JSON lines",
+    "rename": "change the title of a conversation",
+    "delete": "delete a conversation, or everything from one import",
+    "import": "import sessions of hermes-agent or of another home",
+    "prune": "delete ended conversations that have been idle for long",
+    "rebuild": "restore lost conversations from the transcript files",
 }
 
 
@@ -52,17 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("show", "export", "rename", "delete"):
-        added[verb].add_argument("id", help="of the session (s_…)")
+        added[verb].add_argument("id", help="id of the session (s_…)")
     added["import"].add_argument("path", metavar="PATH", help="a home, its sessions folder, or one .jsonl file")
-    added["import"].add_argument("--dry-run", action="store_true", help="only say what would come")
-    added["rebuild"].add_argument("id", nargs="?", default="", help="only this one")
+    added["import"].add_argument("--dry-run", action="store_true", help="only list what would be imported")
+    added["rebuild"].add_argument("id", nargs="?", default="", help="only this session")
     added["rename"].add_argument("title")
     added["list"].add_argument("--key", default="", help="only this conversation")
-    added["list"].add_argument("-n", "--limit", type=int, default=20, help="how many (default: 20)")
+    added["list"].add_argument("-n", "--limit", type=int, default=20, help="number of conversations (default: 20)")
     added["prune"].add_argument("--older-than", required=True, metavar="SPAN", help="30d, 12w")
-    added["prune"].add_argument("--dry-run", action="store_true", help="only say which")
+    added["prune"].add_argument("--dry-run", action="store_true", help="only list what would be deleted")
     for verb in ("delete", "prune"):
-        added[verb].add_argument("--yes", action="store_true", help="do not ask")
+        added[verb].add_argument("--yes", action="store_true", help="do not ask for confirmation")
     for verb, of_verb in added.items():
         if verb != "export":
             of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")

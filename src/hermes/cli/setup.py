@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes.cli.support.prompts import Questions
 
 EXAMPLES = """\
-  hermes setup                       question by question; Enter keeps what is there
+  hermes setup                       question by question; Enter keeps the current value
   hermes setup --model openai/gpt-4o-mini --key - --yes < key.txt
   hermes setup telegram --token 123:abc --dm-policy pairing --model openrouter --key sk-... --yes
 """

@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from hermes.config import Loaded
 
 EXAMPLES = """\
-  hermes skills list                              what there is, and what is off (--json for programs)
-  hermes skills show git-work                     read one; a further file: hermes skills show NAME FILE
-  hermes skills scan https://example.org/a/skill  look at one without installing it
+  hermes skills list                              all skills, and which are disabled (--json for programs)
+  hermes skills show git-work                     read a skill; another file of it: hermes skills show NAME FILE
+  hermes skills scan https://example.org/a/skill  check a skill without installing it
   hermes skills install ./my-skill                from a folder, an archive or a git address (https://, file://)
-  hermes skills install skills.zip --only notes   one of several, after reading its warnings: --yes
+  hermes skills install skills.zip --only notes   one of several; --yes accepts its warnings
   hermes skills remove notes                      hermes skills remove notes --restore brings it back
   hermes skills disable git-work --platform telegram
   hermes skills enable git-work
-  hermes skills sync                              copy the shipped ones now; --reset NAME undoes your changes to one
+  hermes skills sync                              copy the bundled skills now; --reset NAME undoes your changes
 """
 
 VERBS = {
-    "list": "what there is, and what is off",
-    "show": "read one",
-    "install": "install one from a folder, an archive or a git address",
-    "remove": "take one away, or bring it back",
-    "enable": "switch one on",
-    "disable": "switch one off",
-    "sync": "copy the skills that come with Hermes into the home",
-    "scan": "look for what should not be in one",
+    "list": "list the skills, and which are disabled",
+    "show": "read a skill",
+    "install": "install a skill from a folder, an archive or a git address",
+    "remove": "remove a skill, or restore it",
+    "enable": "enable a skill",
+    "disable": "disable a skill",
+    "sync": "copy the bundled skills into the home",
+    "scan": "check a skill for dangerous content",
 }
 
 
@@ -48,18 +48,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     for verb in ("show", "remove", "enable", "disable"):
-        added[verb].add_argument("name", help="of the skill, or category/name")
-    added["show"].add_argument("file", nargs="?", default="", help="a further file of it, such as references/x.md")
+        added[verb].add_argument("name", help="name of the skill, or category/name")
+    added["show"].add_argument("file", nargs="?", default="", help="another file of the skill, such as references/x.md")
     for verb in ("install", "scan"):
         added[verb].add_argument("source", help="a folder, an archive, or an address with https:// or file://")
-        added[verb].add_argument("--only", default="", metavar="NAME", help="which one, when there are several")
-    added["install"].add_argument("--category", default="", help="the folder it goes to (installed)")
+        added[verb].add_argument(
+            "--only", default="", metavar="NAME", help="name of the skill, if the source has several"
+        )
+    added["install"].add_argument("--category", default="", help="folder for the skill (default: installed)")
     added["install"].add_argument("--replace", action="store_true", help="replace the installed skill of the same name")
-    added["install"].add_argument("--yes", action="store_true", help="install it despite warnings")
-    added["remove"].add_argument("--restore", action="store_true", help="bring it back instead")
+    added["install"].add_argument("--yes", action="store_true", help="install despite warnings")
+    added["remove"].add_argument("--restore", action="store_true", help="restore the removed skill")
     for verb in ("enable", "disable"):
-        added[verb].add_argument("--platform", default="", help="on this platform alone")
-    added["sync"].add_argument("--reset", default="", metavar="NAME", help="put this one (or all) back as shipped")
+        added[verb].add_argument("--platform", default="", help="only on this platform")
+    added["sync"].add_argument(
+        "--reset", default="", metavar="NAME", help="restore this skill (or all) to the bundled version"
+    )
     for of_verb in added.values():
         of_verb.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 

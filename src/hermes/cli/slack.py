@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
     manifest = add_verbs(parser, VERBS, EXAMPLES)["manifest"]
-    manifest.add_argument("--name", default="Hermes", help="what the bot is called (Hermes)")
+    manifest.add_argument("--name", default="Hermes", help="name of the bot (default: Hermes)")
     manifest.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
 

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from hermes.config import Config, Loaded
 
 EXAMPLES = """\
-  hermes tools list                                   what each platform has (--json for programs)
-  hermes tools list --platform telegram               every tool of one, and whether it is on
-  hermes tools disable terminal --platform telegram   a group, a toolset or one tool; counts within a second
+  hermes tools list                                   the tools of each platform (--json for programs)
+  hermes tools list --platform telegram               every tool of one platform, and whether it is enabled
+  hermes tools disable terminal --platform telegram   a group, a toolset or one tool; takes effect within a second
   hermes tools enable terminal --platform telegram
 """
 
 VERBS = {
-    "list": "what each platform has",
-    "enable": "switch a group, a toolset or a tool on",
-    "disable": "switch a group, a toolset or a tool off",
+    "list": "list the tools of each platform",
+    "enable": "enable a group, a toolset or a tool",
+    "disable": "disable a group, a toolset or a tool",
 }
 
 

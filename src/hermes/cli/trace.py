@@ -24,13 +24,13 @@ BAD = frozenset({"failed", "refused", "set aside", "not delivered", "stopped", "
 GOOD = "answered"
 
 EXAMPLES = """\
-  hermes trace                      the latest messages: when, where, who, and what became of them
+  hermes trace                      the latest messages: time, chat, sender, outcome
   hermes trace --limit 100
   hermes trace t_1k4m9x2c7qf4b      a turn
-  hermes trace ev_1k4m9x2c7qf4b     a message that came in
-  hermes trace ob_1k4m9x2c7qf4b     a message that goes out
-  hermes trace msg:42:1001          a message by its platform's own id (chat 42, message 1001)
-  hermes trace chatcmpl-ev_1k4m9x2c   a request to the API, by the id its client shows (also run_…, resp_…)
+  hermes trace ev_1k4m9x2c7qf4b     an inbound message
+  hermes trace ob_1k4m9x2c7qf4b     an outbound message
+  hermes trace msg:42:1001          a message by the platform's id (chat 42, message 1001)
+  hermes trace chatcmpl-ev_1k4m9x2c   an API request, by the id the client shows (also run_…, resp_…)
 """
 
 
@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "id",
         nargs="?",
         default="",
-        help="of an event (ev_…), a turn (t_…), a delivery (ob_…), an approval (ap_…); none: list the latest messages",
+        help="id of an event (ev_…), turn (t_…), delivery (ob_…) or approval (ap_…); without: the latest messages",
     )
-    parser.add_argument("-n", "--limit", type=int, default=20, help="how many to list (default: 20)")
+    parser.add_argument("-n", "--limit", type=int, default=20, help="number of messages (default: 20)")
     parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
 
 

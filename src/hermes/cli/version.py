@@ -13,7 +13,7 @@ from hermes.hosting.terminal import out, out_json
 
 EXAMPLES = """\
   hermes version          Hermes, Python, SQLite and the system
-  hermes --version        one line, quickly
+  hermes --version        one line
 """
 
 SHOWN = ("aiohttp", "cryptography", "psycopg")

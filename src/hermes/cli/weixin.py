@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   hermes weixin login                              show a QR code; scan it with WeChat on the phone
-  hermes weixin login --account family             the same for a further account
+  hermes weixin login --account family             sign in to another account
 """
 
-VERBS = {"login": "sign in with a QR code, which a phone scans"}
+VERBS = {"login": "sign in: scan a QR code with the phone"}
 
 PLATFORM = "weixin"
 
@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from hermes.cli.support.help import add_verbs
 
     added = add_verbs(parser, VERBS, EXAMPLES)
-    added["login"].add_argument("--account", default=MAIN, help="a further account on the same platform")
-    added["login"].add_argument("--start", action="store_true", help="start the gateway when it does not run")
+    added["login"].add_argument("--account", default=MAIN, help="name of another account on this platform")
+    added["login"].add_argument("--start", action="store_true", help="start the gateway if it is not running")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from hermes.core.manifest import Manifest
 
 EXAMPLES = """\
-  hermes whatsapp                        ask, show a QR code, end when the phone is linked
-  hermes whatsapp --mode self-chat       your own number: in the chat with yourself
+  hermes whatsapp                        ask, show a QR code, exit when the phone is linked
+  hermes whatsapp --mode self-chat       your own number; chat with yourself
   hermes whatsapp --mode bot --allow 15551234567,4915112345678
-                                         a number of its own, and who may write to it
-  hermes whatsapp --code 15551234567     a code to type on that phone, not to scan
-  hermes whatsapp login --account work   the same for a further account
+                                         a separate number, and the numbers that may write to it
+  hermes whatsapp --code 15551234567     show a code to type on that phone, instead of a QR code
+  hermes whatsapp login --account work   link another account
   hermes whatsapp install                only install the bridge
 """
 
 VERBS = {
-    "login": "link a phone; the same as no verb at all",
-    "install": "install the bridge (Node.js and npm are needed) and nothing else",
+    "login": "link a phone (the default)",
+    "install": "only install the bridge (needs Node.js and npm)",
 }
 
 PLATFORM = "whatsapp"
@@ -47,13 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     added = add_verbs(parser, VERBS, EXAMPLES)
     login = added["login"]
-    login.add_argument("--mode", choices=(SELF_CHAT, BOT), default="", help="whose number it is")
     login.add_argument(
-        "--allow", default="", metavar="NUMBERS", help="numbers that may talk to it, commas between them"
+        "--mode", choices=(SELF_CHAT, BOT), default="", help="your own number, or a separate one for the bot"
     )
-    login.add_argument("--code", default="", metavar="NUMBER", help="link by a code that is typed on this phone")
-    login.add_argument("--account", default=MAIN, help="a further account on the same platform")
-    login.add_argument("--start", action="store_true", help="start the gateway when it does not run")
+    login.add_argument(
+        "--allow", default="", metavar="NUMBERS", help="numbers that may write to the bot, separated by commas"
+    )
+    login.add_argument("--code", default="", metavar="NUMBER", help="link with a code typed on this phone")
+    login.add_argument("--account", default=MAIN, help="name of another account on this platform")
+    login.add_argument("--start", action="store_true", help="start the gateway if it is not running")
 
 
 def run(args: argparse.Namespace) -> int:
