@@ -49,7 +49,11 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         stack.push_async_callback(db.close)
         owner = new_id("inc")
         await db.write(_take_over, owner, now=setting.clock.now())
-        await _kill_leftovers(db, now=setting.clock.now())
+        for left in await db.read(tool_calls.leftover_processes):  # of tools whose worker died
+            if kill_group(left.process_group, left.process_started):
+                about = {"group": left.process_group, "call": left.call_id}
+                log.warning("Killed a process left by a crash", extra=about)
+        await end_leftovers(db, now=setting.clock.now())
         wiring = Wiring(ground, db, owner)
         gateway = wiring.build()
         stack.push_async_callback(wiring.terminals.close)
@@ -69,7 +73,12 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         try:
             yield gateway
         finally:
-            await _drain(gateway)
+            # Stop intake, let turns finish or leave them for the next process, send what is in flight.
+            await gateway.supervisor.stop_intake()
+            await gateway.actions.close()
+            await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
+            await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
+            await gateway.supervisor.close()
 
 
 async def _own(setting: GatewayOptions) -> locks.Lock:
@@ -113,15 +122,6 @@ async def _open_store(ground: StartupContext) -> Database:
             await asyncio.sleep(STORE_RETRY_SECONDS)
 
 
-async def _drain(gateway: Gateway) -> None:
-    """Stop intake, let turns finish or leave them for the next process, send what is in flight."""
-    await gateway.supervisor.stop_intake()
-    await gateway.actions.close()
-    await gateway.lanes.drain(TURNS_DRAIN_SECONDS)
-    await gateway.delivery.drain(SENDS_DRAIN_SECONDS)
-    await gateway.supervisor.close()
-
-
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
@@ -134,11 +134,3 @@ def _take_over(tx: Tx, owner: str, *, now: float) -> None:
     """Whatever an earlier incarnation held is free: it is dead, since we hold its lock."""
     claims.free_older(tx, "lanes", owner=owner, now=now)
     claims.free_older(tx, "targets", owner=owner, now=now)
-
-
-async def _kill_leftovers(db: Database, *, now: float) -> None:
-    """Processes of tools whose worker died."""
-    for left in await db.read(tool_calls.leftover_processes):
-        if kill_group(left.process_group, left.process_started):
-            log.warning("Killed a process left by a crash", extra={"group": left.process_group, "call": left.call_id})
-    await end_leftovers(db, now=now)

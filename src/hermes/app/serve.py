@@ -22,7 +22,6 @@ from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.languages import pick
 from hermes.core.keys import SessionKey, Target
 from hermes.core.lane import DOORS
-from hermes.core.secret import Redactor, Secret
 from hermes.hosting import banner, loop_lag, paths, startup_report
 from hermes.hosting.control.handlers.api_keys import KeyVerbs
 from hermes.hosting.control.handlers.gateway import verbs_of
@@ -71,8 +70,17 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         await gateway.toolbox.ready()  # the first answer is as quick as the second
         ready()
         if sys.stdout.isatty():
-            _open_window(gateway, options, stack)
-        await _greet(gateway, options, http, is_new=is_new)
+            # From here on whoever sits at the terminal is told what happens, in words that they can act on.
+            from hermes.hosting.window import ForegroundWindow
+
+            window = ForegroundWindow(gateway, options.command, lambda line: _print([options.redactor(line)]))
+            stack.enter_context(gateway.news.watch(window.notice))
+            showing = asyncio.create_task(window.run(), name="window")
+            stack.push_async_callback(_ended, showing)
+        api = "off" if not http.is_on else http.trouble or banner.api_line(http.url, options.command)
+        _print([options.redactor(line) for line in await startup_report.facts(gateway, api=api, is_new=is_new)])
+        seconds = gateway.clock.now() - options.started_at
+        _print(banner.closing(seconds=seconds, command=options.command, is_terminal=sys.stdout.isatty()))
         if options.safe_reason:
             patience = max(0.0, _resume_at(options) - time.time())
             asyncio.get_running_loop().call_later(patience, _resume, gateway, options)
@@ -135,23 +143,6 @@ def _setting(options: WorkerOptions) -> GatewayOptions:
     )
 
 
-async def _greet(gateway: Gateway, options: WorkerOptions, http: ApiPort, *, is_new: bool) -> None:
-    api = "off" if not http.is_on else http.trouble or banner.api_line(http.url, options.command)
-    _print([options.redactor(line) for line in await startup_report.facts(gateway, api=api, is_new=is_new)])
-    seconds = gateway.clock.now() - options.started_at
-    _print(banner.closing(seconds=seconds, command=options.command, is_terminal=sys.stdout.isatty()))
-
-
-def _open_window(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> None:
-    """From here on whoever sits at the terminal is told what happens, in words that they can act on."""
-    from hermes.hosting.window import ForegroundWindow
-
-    window = ForegroundWindow(gateway, options.command, lambda line: _print([options.redactor(line)]))
-    stack.enter_context(gateway.news.watch(window.notice))
-    showing = asyncio.create_task(window.run(), name="window")
-    stack.push_async_callback(_ended, showing)
-
-
 async def _ended(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):  # it is ours, and it was we who cancelled it
@@ -184,7 +175,10 @@ class _DatabaseWait:
 
 async def _listen(gateway: Gateway, options: WorkerOptions, stack: AsyncExitStack) -> ApiPort:
     """Open the doors: the HTTP port, and the control socket."""
-    keys = ApiKeys(gateway.db, gateway.clock, await _default_key(gateway, options.redactor))
+    # The owner's key as it is at any moment: the configured one, else the one that the home keeps.
+    kept = await asyncio.to_thread(own_key, gateway.home)
+    options.redactor.learn([kept])
+    keys = ApiKeys(gateway.db, gateway.clock, lambda: gateway.config.api.key or kept)
     http = ApiPort(gateway.watch, lambda: make_api(ApiParts(gateway, lambda: _process(options)), keys))
     await stack.enter_async_context(http.open())
     following = asyncio.create_task(keep_running("api port", http.follow, gateway.troubles), name="api port")
@@ -218,13 +212,6 @@ async def _faults(home: Path, log_trouble: Callable[[], str]) -> list[str]:
     except TimeoutError:
         where = home_faults.display_path(home)
         return [f"The disk of {where} has not answered for {FAULTS_SECONDS:.0f} s → look at what it does: dmesg"]
-
-
-async def _default_key(gateway: Gateway, redactor: Redactor) -> Callable[[], Secret]:
-    """The owner's key as it is at any moment: the configured one, else the one that the home keeps."""
-    kept = await asyncio.to_thread(own_key, gateway.home)
-    redactor.learn([kept])
-    return lambda: gateway.config.api.key or kept
 
 
 def _describe(gateway: Gateway) -> tuple[str, int]:

@@ -35,7 +35,6 @@ from hermes.config import EMBEDDED, Config, ConfigWatch, EnvFiles, Loaded, secre
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.keys import LOCAL, AccountKey, Target
-from hermes.core.manifest import Manifest
 from hermes.core.messages import OutboundMessage
 from hermes.core.ports import Clock
 from hermes.core.secret import Redactor
@@ -122,7 +121,12 @@ class StartupContext:
     def __init__(self, setting: GatewayOptions) -> None:
         self.setting = setting
         self.troubles = Troubles(setting.on_owner_lost)
-        self.manifests = self._platforms()
+        found = find_platforms()
+        for line in found.broken.values():
+            self.troubles.texts.append(line)
+            log.error("%s", line)
+        only = self.setting.only
+        self.manifests = {name: manifest for name, manifest in found.manifests.items() if only is None or name in only}
         self.news = News()
         self.fetcher = Fetcher(setting.home, on_progress=self._fetch_moved)
         self.watch = ConfigWatch(
@@ -136,14 +140,6 @@ class StartupContext:
 
     def config(self) -> Config:
         return self.watch.current
-
-    def _platforms(self) -> Mapping[str, Manifest]:
-        found = find_platforms()
-        for line in found.broken.values():
-            self.troubles.texts.append(line)
-            log.error("%s", line)
-        only = self.setting.only
-        return {name: manifest for name, manifest in found.manifests.items() if only is None or name in only}
 
     def _take_config(self, config: Config) -> None:
         setting = self.setting

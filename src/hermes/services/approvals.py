@@ -156,7 +156,12 @@ class Approvals:
         person = people.find(tx, platform, sender_id)
         if approval is None or person is None:
             return Answered(AnswerOutcome.UNKNOWN if approval is None else AnswerOutcome.NOT_YOURS, approval), ()
-        if not _may(approval, person):
+        if not may_answer(
+            asked_of=approval.asked_of,
+            touches_host=bool(approval.touches_host),
+            person_id=person.id,
+            role=PersonRole(person.role),
+        ):
             return Answered(AnswerOutcome.NOT_YOURS, approval, was_asked=person.id == approval.asked_of), ()
         reach = scope if allow and approval.subject else Scope.ONCE
         who = person.name or (THE_OWNER if platform == LOCAL else person.id)
@@ -203,15 +208,6 @@ def log_refused(session_key: str, platform: str, sender_id: str, approval: str) 
         session_key,
         one_line(sender_id, LONGEST_ID),
         extra={"platform": platform, "approval": approval},
-    )
-
-
-def _may(approval: Approval, person: Person) -> bool:
-    return may_answer(
-        asked_of=approval.asked_of,
-        touches_host=bool(approval.touches_host),
-        person_id=person.id,
-        role=PersonRole(person.role),
     )
 
 

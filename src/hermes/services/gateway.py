@@ -95,23 +95,17 @@ class Gateway:
             async with asyncio.timeout(STORE_SECONDS):
                 waiting = await self.db.read(_waiting)
                 await self.supervisor.recall_today()
+        accounts = self.supervisor.status()
+        failure = self.fetcher.progress.reason if self.config.model.provider == EMBEDDED else ""
         return {
-            "platforms": [state for state in self.supervisor.status() if _is_outside(state["account"])],
-            "model": {**self.models.status(), "failure": self._model_failure()},
+            # The terminal's own platform is always there and reaches nobody outside.
+            "platforms": [state for state in accounts if AccountKey.parse(state["account"]).platform != LOCAL],
+            "model": {**self.models.status(), "failure": failure},
             "waiting": waiting,
             "running": [{"lane": lane, "turn": turn} for lane, turn in self.lanes.running()],
             "troubles": list(self.troubles[-5:]),
             "safe_reason": self.supervisor.paused_because,
         }
-
-    def _model_failure(self) -> str:
-        """Why the built-in model cannot answer, where it is the one that should."""
-        return self.fetcher.progress.reason if self.config.model.provider == EMBEDDED else ""
-
-
-def _is_outside(account: str) -> bool:
-    """Whether people are reached there: the terminal's own platform is always there, whatever is configured of it."""
-    return AccountKey.parse(account).platform != LOCAL
 
 
 def _waiting(tx: Tx) -> dict[str, int]:

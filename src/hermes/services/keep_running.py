@@ -24,8 +24,9 @@ async def keep_running(
         try:
             return await run()
         except (Exception, asyncio.CancelledError):  # a library may cancel what it made itself
-            if _is_cancelled():
-                raise
+            task = asyncio.current_task()
+            if task is not None and task.cancelling() > 0:
+                raise  # we are to end: it broke while it tidied up
             breaks = 0 if loop.time() - began > STEADY_SECONDS else breaks
             pause = pauses[min(breaks, len(pauses) - 1)]
             breaks += 1
@@ -36,9 +37,3 @@ async def keep_running(
             await asyncio.sleep(pause)
         finally:
             troubles.remove(text)
-
-
-def _is_cancelled() -> bool:
-    """Whether we are to end: what breaks then broke while it tidied up."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

@@ -130,14 +130,11 @@ class Models:
             other_key=ring.after,
         )
         mode = config.model.api_mode if is_first else known.api_mode
-        return DIALECTS[mode or known.api_mode](endpoint, self._session(config, known))
-
-    def _session(self, config: Config, provider: ProviderConfig) -> aiohttp.ClientSession:
-        """One session for each way out, kept until the end."""
-        rules = ProxyRules.of(config.proxies, provider.proxy)
+        # One session for each way out, kept until the end.
+        rules = ProxyRules.of(config.proxies, known.proxy)
         if rules not in self._sessions:
             self._sessions[rules] = make_session(rules, limit=0, total_seconds=None)
-        return self._sessions[rules]
+        return DIALECTS[mode or known.api_mode](endpoint, self._sessions[rules])
 
     async def close(self) -> None:
         """Close what this opened; the embedded model belongs to its maker."""

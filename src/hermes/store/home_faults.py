@@ -102,7 +102,10 @@ def fault_of_disk(error: OSError, folder: Path) -> Fault | None:
         case errno.EDQUOT:
             return Fault(f"The disk of {where} is full: your quota is used up", "delete some files of yours there")
         case errno.EROFS:
-            return Fault(f"The disk of {where} is read-only", f"sudo mount -o remount,rw {typed(_mount_of(folder))}")
+            place = folder.resolve()
+            while not place.is_mount() and place != place.parent:
+                place = place.parent
+            return Fault(f"The disk of {where} is read-only", f"sudo mount -o remount,rw {typed(place)}")
         case errno.EIO:
             return Fault(f"The disk of {where} fails (input/output error)", "copy what matters away; then: dmesg")
         case _:
@@ -123,13 +126,6 @@ def _has_room(folder: Path) -> bool:
     except OSError:
         return False
     return found.f_bavail * found.f_frsize > 16 * PROBE_BYTES and found.f_favail == 0
-
-
-def _mount_of(folder: Path) -> Path:
-    place = folder.resolve()
-    while not place.is_mount() and place != place.parent:
-        place = place.parent
-    return place
 
 
 # Rights

@@ -80,7 +80,9 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
     # Most have one name, which nobody has seen: noting it says so at once.
     has_one_name = len(event.keys) == 1
     if not has_one_name or not _remember(tx, event, now):
-        seen = _seen(tx, event.keys)
+        # The events that any of these names was noted for.
+        found = (tx.value("SELECT event_id FROM dedupe WHERE key = :key", key=key) for key in event.keys)
+        seen = {str(event_id) for event_id in found if event_id is not None}
         if event.id in seen:
             return _accepted_before(tx, event)
         if seen or has_one_name or not _remember(tx, event, now):
@@ -109,12 +111,6 @@ def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
         settled_at=now if event.state in (InboxState.REFUSED, InboxState.SET_ASIDE) else None,
     )
     return Accepted(event.id, True, *turn)
-
-
-def _seen(tx: Tx, keys: Sequence[str]) -> set[str]:
-    """The events that any of these names was noted for."""
-    found = (tx.value("SELECT event_id FROM dedupe WHERE key = :key", key=key) for key in keys)
-    return {str(event_id) for event_id in found if event_id is not None}
 
 
 def _accepted_before(tx: Tx, event: Incoming) -> Accepted:

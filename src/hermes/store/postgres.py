@@ -187,7 +187,9 @@ class PostgresDatabase(Database):
             else:
                 owner.execute("SELECT 1")
             self._has_lost = False
-            self._say_back()
+            if self._down:
+                self._tell(Trouble("back", f"PostgreSQL works again. (It was: {self._down})"))
+                self._down = ""
         except psycopg.Error:
             if owner is not None:
                 owner.close()  # taken again at the next look, when the server may be back
@@ -199,11 +201,6 @@ class PostgresDatabase(Database):
             if not self._has_lost:
                 self._has_lost = True
                 self._tell(Trouble("owner", f"This gateway lost its hold on the database. {error}"))
-
-    def _say_back(self) -> None:
-        if self._down:
-            self._tell(Trouble("back", f"PostgreSQL works again. (It was: {self._down})"))
-            self._down = ""
 
     def _connect(self) -> Connection:
         try:

@@ -141,7 +141,7 @@ class Supervisor:
         self._resumed: set[AccountKey] = set()  # by hand, while the others are held back
         self._emit_for: Callable[[AccountKey, Adapter], Emit] | None = None
         self._on_connected: Callable[[str], Awaitable[None]] | None = None
-        self._telling: set[asyncio.Future[None]] = set()
+        self._notifying: set[asyncio.Future[None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         self._imported: set[str] = set()
         self._is_stopping = False
@@ -428,13 +428,10 @@ class Supervisor:
             account.reconnects += account.failures > 0
             account.failures = 0
             self._change(account, Link.CONNECTED, "")
-            self._tell_connected(account)
-
-    def _tell_connected(self, account: _SupervisedAccount) -> None:
-        if self._on_connected is not None:
-            telling = asyncio.ensure_future(self._notify_connected(str(account.key)))
-            self._telling.add(telling)
-            telling.add_done_callback(self._telling.discard)
+            if self._on_connected is not None:
+                task = asyncio.ensure_future(self._notify_connected(str(account.key)))
+                self._notifying.add(task)
+                task.add_done_callback(self._notifying.discard)
 
     async def _notify_connected(self, account: str) -> None:
         assert self._on_connected is not None  # noqa: S101

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from hermes.core.approval import Scope, TypedApproval, read_approve, read_deny
+from hermes.core.approval import Scope, read_approve, read_deny
 from hermes.core.i18n.en import Texts
 from hermes.core.text import one_line
 from hermes.services.approvals import Answered, AnswerOutcome, PendingApproval
@@ -25,19 +25,15 @@ async def approve(ctx: CommandContext) -> str:
     if typed.is_all:
         return await _answer_all(ctx, [one for one in waiting if _was_seen(ctx, one)], waiting, typed.scope)
     if typed.word:
-        return await _approve_code(ctx, typed, waiting)
+        approval = await _find(ctx, typed.word, waiting)
+        if approval is None:
+            return _which(ctx, waiting) if waiting else ctx.words.APPROVALS_NOTHING_HERE
+        return await _answer(ctx, approval, allow=True, scope=typed.scope)
     if not waiting:
         return ctx.words.APPROVALS_NOTHING_HERE
     if len(waiting) > 1 or not _was_seen(ctx, waiting[0]):
         return _which(ctx, waiting)
     return await _answer(ctx, waiting[0].approval, allow=True, scope=typed.scope)
-
-
-async def _approve_code(ctx: CommandContext, typed: TypedApproval, waiting: Sequence[PendingApproval]) -> str:
-    approval = await _find(ctx, typed.word, waiting)
-    if approval is None:
-        return _which(ctx, waiting) if waiting else ctx.words.APPROVALS_NOTHING_HERE
-    return await _answer(ctx, approval, allow=True, scope=typed.scope)
 
 
 @command("deny", summary="Refuse what I asked for", usage="/deny [CODE|all] [reason]")

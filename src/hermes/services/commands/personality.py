@@ -15,7 +15,10 @@ async def personality(ctx: CommandContext) -> str:
     wanted = ctx.rest.strip()
     if not wanted:
         return await _describe_personality(ctx)
-    if not _may_choose(ctx):
+    # What several people share is settled by those who look after it.
+    lane = SessionKey.parse(ctx.lane)
+    is_own = lane.kind is ChatKind.DM or bool(lane.person)
+    if not (is_own or at_least(ctx.role, PersonRole.ADMIN)):
         return ctx.words.PERSONALITY_NOT_YOURS
     known = {name.casefold(): name for name in ctx.services.config().personalities}
     if wanted.casefold() in ("default", "none"):
@@ -28,13 +31,6 @@ async def personality(ctx: CommandContext) -> str:
         return form.format(name=one_line(wanted, 40), nearest=known.get(guess, ""), names=_names(ctx))
     await ctx.services.db.write(chat_settings.choose_personality, ctx.lane, name)
     return ctx.words.PERSONALITY_CHOSEN.format(name=name)
-
-
-def _may_choose(ctx: CommandContext) -> bool:
-    """What several people share is settled by those who look after it."""
-    lane = SessionKey.parse(ctx.lane)
-    is_own = lane.kind is ChatKind.DM or bool(lane.person)
-    return is_own or at_least(ctx.role, PersonRole.ADMIN)
 
 
 async def _describe_personality(ctx: CommandContext) -> str:

@@ -35,7 +35,8 @@ async def skills(ctx: CommandContext) -> str:
         case "" | "list":
             return _list(ctx, library)
         case "show" if rest:
-            return await _show(ctx, library, rest)
+            skill = library.get(rest, ctx.session_key.platform)
+            return await asyncio.to_thread(view, library, skill)
         case "enable" | "disable" if rest:
             name, _, platform = rest.partition(" ")
             switches = ctx.parts.get(SkillSwitches)
@@ -55,11 +56,6 @@ def _list(ctx: CommandContext, library: SkillLibrary) -> str:
         lines += [ctx.words.SKILLS_OFF.format(names=", ".join(off))] if off else []
         lines += [f"! {one_line(trouble, 200)}" for trouble in library.troubles()[:5]]
     return "\n".join(lines)
-
-
-async def _show(ctx: CommandContext, library: SkillLibrary, name: str) -> str:
-    skill = library.get(name, ctx.session_key.platform)
-    return await asyncio.to_thread(view, library, skill)
 
 
 async def _install(ctx: CommandContext, library: SkillLibrary, rest: str) -> str:

@@ -27,7 +27,12 @@ async def usage_(ctx: CommandContext) -> str:
         ctx.words.USAGE_YOU.format(spent=format_usage(mine, ctx.words)),
     ]
     if others:
-        lines.append(ctx.words.USAGE_EVERYBODY.format(spent=format_usage(_sum(others), ctx.words)))
+        total = Spent(
+            sum(one.turns for _, one in others),
+            sum(one.prompt_tokens for _, one in others),
+            sum(one.completion_tokens for _, one in others),
+        )
+        lines.append(ctx.words.USAGE_EVERYBODY.format(spent=format_usage(total, ctx.words)))
         lines += [
             f"  {one_line(name, NAME_LENGTH) or ctx.words.USAGE_NOBODY}: {format_usage(spent, ctx.words)}"
             for name, spent in others
@@ -51,11 +56,3 @@ def _spent(
     here = usage.of_session(tx, session_id) if session_id else Spent()
     others = usage.by_person(tx, since=since) if everybodys else []
     return here, usage.of_person(tx, person_id, since=since), others
-
-
-def _sum(spent: list[tuple[str, Spent]]) -> Spent:
-    return Spent(
-        sum(one.turns for _, one in spent),
-        sum(one.prompt_tokens for _, one in spent),
-        sum(one.completion_tokens for _, one in spent),
-    )

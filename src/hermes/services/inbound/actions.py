@@ -87,18 +87,15 @@ class Actions:
             log.warning("Store is down", extra={"event": event_id, "reason": str(error)})
         except Exception as error:
             log.exception("Command failed", extra={"event": event_id})
-            await self._set_aside_failed(event_id, event, error)
+            # End an event that cannot be acted on, and say so, so that what was written after it goes on.
+            text = (await self._notices.words_for(event)).COMMAND_BROKE
+            rows = self._outbox_writer.notice(event.session_key.target, text, key=f"ob_{event_id}")
+            reason = f"{type(error).__name__}: {error}"
+            lane = await self._db.write(_set_aside, event_id, reason, rows, now=self._clock.now())
+            self._outbox_writer.due(rows)
+            self._lanes.wake(lane)
         finally:
             self._running.discard(event_id)
-
-    async def _set_aside_failed(self, event_id: str, event: InboundMessage | Press, error: Exception) -> None:
-        """End an event that cannot be acted on, and say so, so that what was written after it goes on."""
-        text = (await self._notices.words_for(event)).COMMAND_BROKE
-        rows = self._outbox_writer.notice(event.session_key.target, text, key=f"ob_{event_id}")
-        reason = f"{type(error).__name__}: {error}"
-        lane = await self._db.write(_set_aside, event_id, reason, rows, now=self._clock.now())
-        self._outbox_writer.due(rows)
-        self._lanes.wake(lane)
 
     async def run(self) -> None:
         """Retry open events that nobody acts on, now and then: until closed or cancelled.

@@ -11,7 +11,7 @@ from hermes.core.access import Allowed, RefusalReason, Refused, Unaddressed, Ver
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import LOCAL, AccountKey, ChatKind, SessionKey
 from hermes.core.lane import ONE_MODE
-from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Press, Unreadable
+from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Press, Unreadable
 from hermes.core.ports import Clock
 from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor
@@ -81,7 +81,10 @@ class EventJudge:
                 case InboundMessage():
                     return self._message(source, _clean(event, self._redact))
                 case Press():
-                    return self._press(source, _clean_press(event))
+                    return self._press(
+                        source,
+                        replace(event, data=storable(event.data[:1000]), sender_name=storable(event.sender_name)),
+                    )
         except Exception as error:
             log.exception("Event could not be judged", extra={"platform": source.account.platform})
             return self._unreadable(source, repr(event), f"{type(error).__name__}: {error}", ())
@@ -197,10 +200,6 @@ def lane_key(message: InboundMessage, config: Config) -> SessionKey:
     return key
 
 
-def _clean_press(press: Press) -> Press:
-    return replace(press, data=storable(press.data[:1000]), sender_name=storable(press.sender_name))
-
-
 def _clean(message: InboundMessage, redact: Redactor) -> InboundMessage:
     """Text that every store takes, without secrets of ours; megabytes are kept to what a model could read."""
     quote = message.quote
@@ -217,9 +216,8 @@ def _clean(message: InboundMessage, redact: Redactor) -> InboundMessage:
     text, name = redact(storable(text)), redact(storable(message.sender_name))
     if quote is None and not message.attachments and (text, name) == (message.text, message.sender_name):
         return message
-    files = tuple(_clean_file(each) for each in message.attachments)
+    files = tuple(
+        replace(each, file_id=storable(each.file_id), name=storable(each.name), mime=storable(each.mime))
+        for each in message.attachments
+    )
     return replace(message, text=text, sender_name=name, quote=quote, attachments=files)
-
-
-def _clean_file(file: Attachment) -> Attachment:
-    return replace(file, file_id=storable(file.file_id), name=storable(file.name), mime=storable(file.mime))

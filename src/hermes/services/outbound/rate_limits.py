@@ -158,7 +158,10 @@ class _AccountLimit:
         chat = self._chat(chat_id, now)
         if urgency is Urgency.FINAL:
             for other in [asker for asker in chat.asking if asker.urgency > urgency]:
-                self._drop(other)
+                # Somebody more urgent is there for the same chat: what this one would show is overtaken.
+                self._forget(other)
+                if not other.place.done():
+                    other.place.set_result(None)
         asker = _Waiter(chat, urgency, self._loop.create_future())
         chat.asking.append(asker)
         chat.asking.sort(key=lambda each: each.urgency)
@@ -220,18 +223,15 @@ class _AccountLimit:
             ready = self._ready[urgency]
             while ready:
                 if not self._has_room(urgency, now):
-                    self._wake_for(urgency, now)
+                    opens_at = self._window.has_room_at(urgency, now) if self._window is not None else now
+                    opens_at = max(opens_at, self._held_until)
+                    if opens_at != float("inf"):
+                        self._timer = self._loop.call_at(opens_at, self._look)
                     return
                 asker = ready.popleft()
                 if not asker.place.done():  # else it was dropped, or gave up
                     asker.chat.asking.remove(asker)
                     asker.place.set_result(self._place(asker.chat))
-
-    def _wake_for(self, urgency: Urgency, now: float) -> None:
-        opens_at = self._window.has_room_at(urgency, now) if self._window is not None else now
-        opens_at = max(opens_at, self._held_until)
-        if opens_at != float("inf"):
-            self._timer = self._loop.call_at(opens_at, self._look)
 
     def _has_room(self, urgency: Urgency, now: float) -> bool:
         return self._held_until <= now and (self._window is None or self._window.has_room(urgency, now))
@@ -242,12 +242,6 @@ class _AccountLimit:
         return Slot(self, chat)
 
     # Those who go away
-
-    def _drop(self, asker: _Waiter) -> None:
-        """Somebody more urgent is there for the same chat: what this one would show is overtaken."""
-        self._forget(asker)
-        if not asker.place.done():
-            asker.place.set_result(None)
 
     def _forget(self, asker: _Waiter) -> None:
         if asker in asker.chat.asking:

@@ -57,7 +57,10 @@ class OutboxWriter:
         limits = self._capabilities(message.target) or UNKNOWN_PLATFORM
         parts = split(storable(message.text), limits.text_limit, limits.text_unit) or [""]
         group = key or new_id("ob")
-        expires_at = self._clock.now() + self._lifetime(kind)
+        times = self._config().delivery
+        expires_at = self._clock.now() + (
+            times.notice_ttl_seconds if kind in (OutboxKind.NOTICE, OutboxKind.PREVIEW) else times.answer_ttl_seconds
+        )
         rows = []
         for index, text in enumerate(parts):
             part = replace(
@@ -122,7 +125,3 @@ class OutboxWriter:
 
     def due_target(self, target: str) -> None:
         self._delivery_queue.wake(target)
-
-    def _lifetime(self, kind: OutboxKind) -> float:
-        times = self._config().delivery
-        return times.notice_ttl_seconds if kind in (OutboxKind.NOTICE, OutboxKind.PREVIEW) else times.answer_ttl_seconds

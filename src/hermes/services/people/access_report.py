@@ -14,7 +14,6 @@ from hermes.core.pairing import LIVE_SECONDS
 from hermes.store import inbox, pairings, people
 from hermes.store.db import Tx
 from hermes.store.pairings import Pairing, PairingState
-from hermes.store.people import Person
 
 
 class Why(StrEnum):
@@ -100,6 +99,7 @@ def _standing(
     person = people.find(tx, key.platform, user)
     wrote = inbox.last_of(tx, key.platform, user)
     by_chat = pairings.in_chat(tx, key.platform, user)
+    known = people.accounts(tx, person.id) if person is not None else []
     return AccessReport(
         str(key),
         user,
@@ -114,17 +114,14 @@ def _standing(
         asked_at=pairing.asked_at if pairing is not None else None,
         decided_at=pairing.decided_at if pairing is not None else None,
         decided_by=pairing.decided_by if pairing is not None else "",
-        accounts=_other_accounts(tx, person, key.platform, user),
+        accounts=tuple(
+            f"{one.platform}:{one.user_id}" for one in known if (one.platform, one.user_id) != (key.platform, user)
+        ),
         person_here=by_chat.user_id if by_chat is not None and by_chat.user_id != user else "",
         wrote_at=wrote.received_at if wrote is not None else None,
         wrote_state=wrote.state if wrote is not None else "",
         wrote_reason=wrote.reason if wrote is not None else "",
     )
-
-
-def _other_accounts(tx: Tx, person: Person | None, platform: str, user: str) -> tuple[str, ...]:
-    known = people.accounts(tx, person.id) if person is not None else []
-    return tuple(f"{one.platform}:{one.user_id}" for one in known if (one.platform, one.user_id) != (platform, user))
 
 
 def _why(

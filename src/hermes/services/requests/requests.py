@@ -190,6 +190,9 @@ class Requests:
         if not request.person_id:
             await self.meet(request.sender_id, role)
         platform = request.session_key.platform
+        body = codec.dump(request)
+        if self._redact(body) != body:  # whoever sent one of our secrets along, no model reads it
+            body = codec.dump(_without_secrets(request, self._redact))
         incoming = Incoming(
             id=handle.event_id,
             keys=(f"{platform}/{storable(key)}",) if key else (),
@@ -198,7 +201,7 @@ class Requests:
             account="main",
             kind="request",
             sender_id=request.sender_id,
-            body=self._body_of(request),
+            body=body,
             state=InboxState.QUEUED,
             ready_at=self._clock.now(),
         )
@@ -210,11 +213,6 @@ class Requests:
         else:
             self._lanes.wake(handle.lane)
         return is_new
-
-    def _body_of(self, request: AgentRequest) -> str:
-        """As it is stored, without secrets of ours: whoever sent one along, no model is told it."""
-        body = codec.dump(request)
-        return body if self._redact(body) == body else codec.dump(_without_secrets(request, self._redact))
 
     async def state_of(self, event_id: str) -> RequestState | None:
         return await self._db.read(_state, event_id)

@@ -14,7 +14,7 @@ from hermes.agent.delegation import Subtask, SubtaskResult
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.requests.requests import RequestHandle, Requests, RequestState
+from hermes.services.requests.requests import RequestHandle, Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import codec
 from hermes.store.db import Database, Tx
@@ -51,21 +51,20 @@ class Subtasks:
         return [task.result() for task in tasks]
 
     async def _one(self, subtask: Subtask) -> SubtaskResult:
-        async with self._requests.ask(_request(subtask), key=_key(subtask), event_id=_event_id(subtask)) as handle:
+        async with self._requests.ask(
+            _request(subtask), key=f"{PLATFORM}:{subtask.key}", event_id=_event_id(subtask)
+        ) as handle:
             while True:
                 state = await self._requests.state_of(handle.event_id)
                 if state is None:
                     return SubtaskResult("failed", "It was not taken.")
                 if state.row.state not in (InboxState.QUEUED, InboxState.TAKEN):
-                    return await self._end_of(state)
+                    if state.turn is None:
+                        return SubtaskResult("set_aside", state.row.reason)
+                    said = await self._db.read(_last_words, state.turn)
+                    return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
                 handle.turn_id = state.row.turn_id or handle.turn_id
                 await _some_news(handle)
-
-    async def _end_of(self, state: RequestState) -> SubtaskResult:
-        if state.turn is None:
-            return SubtaskResult("set_aside", state.row.reason)
-        said = await self._db.read(_last_words, state.turn)
-        return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
 
     async def _stop(self, subtasks: Sequence[Subtask]) -> None:
         """Shielded by nothing but its own deadline: whoever cancelled us waits for the end of our processes."""
@@ -83,10 +82,6 @@ async def _some_news(handle: RequestHandle) -> None:
             await handle.result()
     except TimeoutError:
         return
-
-
-def _key(subtask: Subtask) -> str:
-    return f"{PLATFORM}:{subtask.key}"
 
 
 def _event_id(subtask: Subtask) -> str:

@@ -123,7 +123,8 @@ class TurnApprovals:
         """Send the questions of these calls, now that they are stored, and tell whoever watches."""
         for new in new_calls:
             asked = new.approval
-            if asked is None or not _is_waiting(work, new):
+            # Not where a standing grant answered in a person's place.
+            if asked is None or not any(call.id == new.id and call.state == CallState.WAITING for call in work.calls):
                 continue
             self._parts.outbox_writer.due(new.outgoing)
             event = ApprovalRequested(work.turn.lane, work.turn.id, asked.id, asked.code, asked.question)
@@ -188,11 +189,6 @@ class TurnApprovals:
             count = await self._parts.db.read(_timeouts, work.turn.id, call)
             if count >= limit:
                 raise UnansweredError(count)
-
-
-def _is_waiting(work: RunningTurn, new: NewCall) -> bool:
-    """Not where a standing grant answered in a person's place."""
-    return any(call.id == new.id and call.state == CallState.WAITING for call in work.calls)
 
 
 def _refusal(approval: Approval | None) -> str:

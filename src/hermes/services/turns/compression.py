@@ -131,13 +131,6 @@ class Compression:
         rest.turns -= 1
         return True
 
-    def _was_in_vain(self, session_id: str) -> None:
-        before = self._resting.pop(session_id, None)
-        turns = before.next if before else REST_TURNS
-        self._resting[session_id] = _Rest(turns, min(2 * turns, LONGEST_REST))
-        if len(self._resting) > MOST_RESTING:
-            self._resting.popitem(last=False)
-
     def begin(self, key: SessionKey, session_id: str, *, is_preview: bool = False) -> asyncio.Task[Compressed]:
         """Make this talk shorter now, or join whoever is at it; a preview only says how it would be."""
         if is_preview:
@@ -177,7 +170,11 @@ class Compression:
             return
         error = task.exception()
         if error is not None and not isinstance(error, StillUndoneError):
-            self._was_in_vain(session_id)
+            before = self._resting.pop(session_id, None)
+            turns = before.next if before else REST_TURNS
+            self._resting[session_id] = _Rest(turns, min(2 * turns, LONGEST_REST))
+            if len(self._resting) > MOST_RESTING:
+                self._resting.popitem(last=False)
         match error:
             case None:
                 made = task.result()

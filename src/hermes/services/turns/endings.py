@@ -147,14 +147,10 @@ def _reply_text(work: RunningTurn, reply: ModelReply, text: str) -> str:
     """The answer as it is told. One that was asked for in a form is told bare, and words beside a call are none."""
     if work.options.format is not None:
         return "" if reply.tool_calls else text
-    return "\n\n".join([*work.notices, text, *_cut_off(work, reply, text)]).strip()
-
-
-def _cut_off(work: RunningTurn, reply: ModelReply, text: str) -> list[str]:
-    """Whoever reads half an answer is told so. A client of the API has it in the reply's finish_reason."""
+    # Whoever reads half an answer is told so. A client of the API has it in the reply's finish_reason.
     why = {"length": work.words.CUT_OFF_LENGTH, "content_filter": work.words.CUT_OFF_FILTER}.get(reply.finish_reason)
     is_told = work.key.platform in DOORS or text.endswith("…")
-    return [why] if why and not is_told else []
+    return "\n\n".join([*work.notices, text, *([why] if why and not is_told else [])]).strip()
 
 
 def _interrupted_words(work: RunningTurn, partial: str) -> list[ChatMessage]:

@@ -153,7 +153,11 @@ class ModelCalls:
         )
         on_text = self._arrived if options.format is None else self._held_back
         reply = await ask_model(form.model, request, partial(on_text, work), partial(_noticed, work))
-        work.spent = _plus(work.spent, reply.usage)
+        work.spent = Usage(
+            work.spent.prompt_tokens + reply.usage.prompt_tokens,
+            work.spent.completion_tokens + reply.usage.completion_tokens,
+            work.spent.cached_tokens + reply.usage.cached_tokens,
+        )
         return reply
 
     def _arrived(self, work: RunningTurn, text: str) -> None:
@@ -169,14 +173,6 @@ def _noticed(work: RunningTurn, text: str) -> None:
     notice = localize(text, work.words)
     if notice not in work.notices:  # a fallback says so with every call; a person hears it once
         work.notices.append(notice)
-
-
-def _plus(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        one.prompt_tokens + other.prompt_tokens,
-        one.completion_tokens + other.completion_tokens,
-        one.cached_tokens + other.cached_tokens,
-    )
 
 
 def shows_pictures(config: Config, work: RunningTurn) -> bool:

@@ -62,7 +62,10 @@ class TurnRunner:
             if control.reason in (None, StopReason.DRAIN):
                 self._parts.previews.leave(work.turn.id)
                 raise
-            _stay()
+            # The cancellation was a request that is met: what is left to write must not be cancelled by it.
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
             return await self._endings.interrupted(work, control.reason)
         except (StoreIsDownError, LostClaim):
             self._parts.previews.leave(work.turn.id)
@@ -174,10 +177,3 @@ def _is_cancelled() -> bool:
     """Whether we are to end. A library may also cancel what it made itself, and a turn that waits for that."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _stay() -> None:
-    """The cancellation was a request that is met: what is left to write must not be cancelled by it."""
-    task = asyncio.current_task()
-    if task is not None:
-        task.uncancel()

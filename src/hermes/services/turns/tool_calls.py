@@ -39,7 +39,9 @@ class Calls:
         count = rules.identical_in_a_row(work.made, call.name, call.arguments) + 1
         work.made.append((call.name, call.arguments))
         if count > self._parts.config().agent.identical_call_limit:
-            await self._warn_of_repeating(work, index, count)
+            await self.record(work, index, outcome="repeated", result=rules.SAME_CALL_AGAIN.format(count=count))
+            if count - self._parts.config().agent.identical_call_limit >= rules.WARNED_CALLS:
+                raise LoopingError(count)
             return
         await self._parts.db.write(tool_calls.start, work.begun.claim, call.id, now=self._parts.clock.now())
         self._parts.bus.publish(ToolStarted(work.turn.lane, work.turn.id, call.call_id, call.name, call.arguments))
@@ -52,11 +54,6 @@ class Calls:
             output, outcome = ToolOutput(str(error)), "error"
         await self.record(work, index, outcome=outcome, result=output.text, output=output)
         self._parts.bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, output.text))
-
-    async def _warn_of_repeating(self, work: RunningTurn, index: int, count: int) -> None:
-        await self.record(work, index, outcome="repeated", result=rules.SAME_CALL_AGAIN.format(count=count))
-        if count - self._parts.config().agent.identical_call_limit >= rules.WARNED_CALLS:
-            raise LoopingError(count)
 
     async def _agreed(self, call: StoredCall) -> ApprovalNeed | None:
         """What somebody said yes to before this call."""

@@ -434,13 +434,10 @@ class SqliteConnection:
             self._note_pages()
             self.connection.close()
             self.connection = None
-            self._close_map()
-
-    def _close_map(self) -> None:
-        try:
-            self._pages.close()
-        except OSError as error:
-            log.warning("Page map not closed", extra={"path": str(self._pages.path), "reason": str(error)})
+            try:
+                self._pages.close()
+            except OSError as error:
+                log.warning("Page map not closed", extra={"path": str(self._pages.path), "reason": str(error)})
 
 
 def _size(content: tuple[int, int] | None) -> int:

@@ -176,7 +176,8 @@ class SqliteDatabase(Database):
                 self._make_ready()
                 has_written = self._run_group(group, may_drift=not has_mended)
                 if self._down and has_written and self._has_room():
-                    self._say_back()
+                    self._tell(Trouble("back", f"{self._file.name} works again. (It was: {self._down})"))
+                    self._down = ""
                 return None
             except _DriftError:
                 self._undo()
@@ -350,11 +351,8 @@ class SqliteDatabase(Database):
             self._down = str(told)
             kinds = {sqlite3.SQLITE_FULL: "full", sqlite3.SQLITE_BUSY: "locked"}
             self._tell(Trouble(kinds.get(error_code(error), "down"), self._down))
-            self._try_again_later()
-
-    def _try_again_later(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._loop.call_later, TRY_AGAIN_SECONDS, self._try_again)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._loop.call_later, TRY_AGAIN_SECONDS, self._try_again)
 
     def _try_again(self) -> None:
         """Write what is there already, so that the end of a trouble is noticed though nobody has anything to store."""
@@ -372,10 +370,6 @@ class SqliteDatabase(Database):
         except OSError:
             return False
         return True
-
-    def _say_back(self) -> None:
-        self._tell(Trouble("back", f"{self._file.name} works again. (It was: {self._down})"))
-        self._down = ""
 
     def _in_words(self, error: BaseException) -> BaseException:
         return in_words(error, self._file.path)
@@ -398,7 +392,9 @@ class SqliteDatabase(Database):
                 if is_sound and not lacks_something:
                     break
                 has_mended |= lacks_something
-                self._ask_to_heal(_Heal(generation, lacks_something=lacks_something))
+                asked = _Heal(generation, lacks_something=lacks_something)
+                self._writes.put(asked)
+                asked.done.wait(self._limits.heal_wait_seconds)
             self._release_later((job,))
             del job
 
@@ -424,10 +420,6 @@ class SqliteDatabase(Database):
             job.fail(self._in_words(error))
             return not sqlite_file.is_damage(error)
         return True
-
-    def _ask_to_heal(self, asked: _Heal) -> None:
-        self._writes.put(asked)
-        asked.done.wait(self._limits.heal_wait_seconds)
 
 
 class _Healing:

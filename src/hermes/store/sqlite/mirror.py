@@ -79,16 +79,13 @@ class Mirror:
         """Write down how the rows named ``changed`` are now. Raises OSError; then the next call writes everything."""
         is_heavy = self._appended > max(self._rows, self._appended_at_least)
         if not self._is_whole or is_heavy or not self._path.exists():
-            self._write_whole(tx)
+            lines = [orjson.dumps({"tables": self._tables})]
+            for table in self._tables:
+                lines += _lines(tx, table)
+            home.write_private(self._path, b"\n".join([*lines, b""]))
+            self._is_whole, self._rows, self._appended = True, len(lines), 0
         else:
             self._append(tx, changed)
-
-    def _write_whole(self, tx: Tx) -> None:
-        lines = [orjson.dumps({"tables": self._tables})]
-        for table in self._tables:
-            lines += _lines(tx, table)
-        home.write_private(self._path, b"\n".join([*lines, b""]))
-        self._is_whole, self._rows, self._appended = True, len(lines), 0
 
     def _append(self, tx: Tx, changed: Iterable[str]) -> None:
         keys: dict[str, list[list[str | int]]] = {}

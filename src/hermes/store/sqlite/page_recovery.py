@@ -8,7 +8,6 @@ is not as it was written is not read; how many rows it held is known.
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -77,7 +76,14 @@ class KnownFile:
         self._pages = pages.Pages(self._file, self._broken)
         self._source = home.read_only(copy)
         try:
-            self.tables = _tables(self._source)
+            roots = self._source.execute(
+                "SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+            ).fetchall()
+            self.tables = [
+                TableRows(name, schema_repair.columns(self._source, name), root)
+                for name, root in roots
+                if not str(name).startswith("sqlite_")
+            ]
         except BaseException:
             self.close()
             raise
@@ -132,15 +138,6 @@ class KnownFile:
         was = self._known.sums.get(lost.page)
         is_known = was is not None and was.kind == page_map.TABLE_LEAF and lost.page not in self._newer
         return was.cells if was is not None and is_known else None
-
-
-def _tables(source: sqlite3.Connection) -> list[TableRows]:
-    roots = source.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
-    return [
-        TableRows(name, schema_repair.columns(source, name), root)
-        for name, root in roots
-        if not str(name).startswith("sqlite_")
-    ]
 
 
 def _values(row: pages.RawRow, columns: Sequence[schema_repair.Column]) -> list[Value]:

@@ -153,7 +153,8 @@ def _cell(pages: Pages, page: bytes, offset: int) -> tuple[int, bytes]:
         record += overflow[4 : 4 + min(pages.usable - 4, size - len(record))]
     if len(record) != size:
         raise BadCellError("cut short")
-    return _signed(rowid), bytes(record)
+    rowid -= 1 << 64 if rowid >= 1 << 63 else 0  # the varint is a signed number
+    return rowid, bytes(record)
 
 
 def _values(record: bytes) -> Iterator[Value]:
@@ -198,7 +199,3 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at + step + 1
     raise BadCellError("unending number")
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value

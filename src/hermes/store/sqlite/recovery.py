@@ -90,7 +90,8 @@ def rebuild(
     ``path`` may be open in this process.
     """
     new = beside(path, ".rebuilding")
-    _remove(new)
+    for suffix in (*SUFFIXES, "-journal"):
+        beside(new, suffix).unlink(missing_ok=True)
     os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     report = Report(path.name, reason, now)
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as target:
@@ -540,8 +541,3 @@ def _import(copy: Path, target: sqlite3.Connection, tables: Sequence[str]) -> in
     except sqlite3.DatabaseError as error:
         log.warning("Could not use a backup", extra={"path": str(copy), "reason": str(error)})
     return count
-
-
-def _remove(path: Path) -> None:
-    for suffix in (*SUFFIXES, "-journal"):
-        beside(path, suffix).unlink(missing_ok=True)

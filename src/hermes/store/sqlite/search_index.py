@@ -63,7 +63,9 @@ def open_index(folder: Path) -> sqlite3.Connection:
             raise GatewayError(f"{FILE} is locked by another process. Nothing is searched until it ends.") from error
         if code in DOWN and not is_damage(error):
             raise GatewayError(f"{FILE} cannot be used: {sentence(str(error))}") from error
-        _remove(path)
+        for name in (path, path.with_name(f"{path.name}-journal")):
+            with contextlib.suppress(FileNotFoundError):
+                name.unlink()
         return _opened(path)
 
 
@@ -86,12 +88,6 @@ def _opened(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def _remove(path: Path) -> None:
-    for name in (path, path.with_name(f"{path.name}-journal")):
-        with contextlib.suppress(FileNotFoundError):
-            name.unlink()
 
 
 def mark(db: sqlite3.Connection) -> float:

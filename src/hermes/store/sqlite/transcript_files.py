@@ -276,7 +276,11 @@ def restore(folder: Path, target: sqlite3.Connection) -> int:
     """Put back sessions and lines that a recovered database lacks. Returns how many rows that was."""
     before = target.total_changes
     for path in sorted(folder.glob("*.jsonl")):
-        if not _is_complete(target, path.stem):
+        found = target.execute(
+            "SELECT seq, (SELECT count(*) FROM transcript WHERE session_id = sessions.id) FROM sessions WHERE id = ?",
+            [path.stem],
+        ).fetchone()
+        if found is None or found[0] != found[1]:
             _restore_one(read(path), target)
     _restore_revisions(target)
     return target.total_changes - before
@@ -294,14 +298,6 @@ def _restore_revisions(target: sqlite3.Connection) -> None:
             f"INSERT OR IGNORE INTO revisions (session_id, {revisions.COLUMNS}) VALUES (:session_id, {names})",
             [{"session_id": session_id, **asdict(made)} for made in revisions.revisions_of(line[1:] for line in lines)],
         )
-
-
-def _is_complete(target: sqlite3.Connection, session_id: str) -> bool:
-    found = target.execute(
-        "SELECT seq, (SELECT count(*) FROM transcript WHERE session_id = sessions.id) FROM sessions WHERE id = ?",
-        [session_id],
-    ).fetchone()
-    return found is not None and found[0] == found[1]
 
 
 def _restore_one(found: Rebuilt, target: sqlite3.Connection) -> None:

@@ -204,7 +204,10 @@ def _session(
     if not reason:
         return known.id, "", ()
     transcripts.end(tx, known.id, reason=reason, now=now)
-    outgoing = rules.tell_renewed(known, _language(tx, prompt), now) if known.seq else ()
+    outgoing: Sequence[Outgoing] = ()
+    if known.seq:
+        language = _writer(tx, prompt).language or guess("", prompt.message.text)
+        outgoing = rules.tell_renewed(known, language, now)
     outbox.enqueue(tx, outgoing, now=now)
     return "", reason, outgoing
 
@@ -214,11 +217,6 @@ def _writer(tx: Tx, prompt: Prompt) -> Person:
     writer = prompt.person_id
     person = people.get(tx, writer) if writer else people.find(tx, prompt.platform, prompt.sender_id)
     return person or NOBODY
-
-
-def _language(tx: Tx, prompt: Prompt) -> str:
-    """The language of whoever writes, as far as it is known."""
-    return _writer(tx, prompt).language or guess("", prompt.message.text)
 
 
 def _join(tx: Tx, turn: Turn, prompt: Prompt, *, is_new: bool, now: float) -> Context:
@@ -251,24 +249,16 @@ def _resume(tx: Tx, held: Claim, lane: HeldLane, rules: BeginRules, now: float) 
     """Go on with the lane's turn, unless it waits for an approval."""
     turn = turns.get(tx, lane.turn_id)
     if turn is None:
-        _give_up_lost(tx, held.key, lane.turn_id)
+        # A damaged store came back without the row of this turn: what it had consumed waits in line again.
+        prompts.give_back(tx, lane.turn_id)
+        lanes.leave(tx, held.key, lane.turn_id)
         return _LOOK_AGAIN
     calls = tool_calls.as_they_stand(tx, turn.id, turn.steps, now=now)
     if turn.state == TurnState.WAITING and tool_calls.only_wait(calls):
         return _Nothing(approvals.pending_until(tx, turn.id))
-    return _go_on(tx, held, lane, _attempted(tx, turn), calls, rules, now)
-
-
-def _give_up_lost(tx: Tx, lane: str, turn_id: str) -> None:
-    """A damaged store came back without the row of this turn: what it had consumed waits in line again."""
-    prompts.give_back(tx, turn_id)
-    lanes.leave(tx, lane, turn_id)
-
-
-def _attempted(tx: Tx, turn: Turn) -> Turn:
-    """Count one more attempt, so that a turn which kills its process is not tried for ever."""
+    # Count one more attempt, so that a turn which kills its process is not tried for ever.
     tx.run("UPDATE turns SET state = 'running', attempts = attempts + 1 WHERE id = :id", id=turn.id)
-    return replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1)
+    return _go_on(tx, held, lane, replace(turn, state=TurnState.RUNNING, attempts=turn.attempts + 1), calls, rules, now)
 
 
 def _go_on(

@@ -103,20 +103,16 @@ def abandon(tx: Tx, held: Claim, turn_id: str, *, now: float) -> None:
 def _end(tx: Tx, turn: Turn, ending: Ending, now: float, *, has_steps: bool = True) -> None:
     """End all of it but its lane. Only a turn that made steps can have calls, and questions about them."""
     if has_steps:
-        _end_calls(tx, turn, ending, now)
+        reason = ending.reason or "the turn ended"
+        # Approvals first, as in approvals.answer: two transactions that meet here wait for each other in one order.
+        for withdrawn in approvals.cancel(tx, turn.id, reason=reason, now=now):
+            outbox.enqueue(tx, ending.cards(tx, withdrawn, now=now), now=now)
+        tool_calls.close_open(tx, turn, reason, now=now)
     if ending.messages:
         transcripts.append(tx, turn.session_id, turn.id, ending.messages, now=now)
     _end_row(tx, turn, ending, now)
     inbox.settle_turn(tx, turn.id, state=ending.inbox_state, reason=ending.reason, now=now)
     outbox.enqueue(tx, ending.replies, now=now)
-
-
-def _end_calls(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
-    reason = ending.reason or "the turn ended"
-    # Approvals first, as in approvals.answer: two transactions that meet here wait for each other in one order.
-    for withdrawn in approvals.cancel(tx, turn.id, reason=reason, now=now):
-        outbox.enqueue(tx, ending.cards(tx, withdrawn, now=now), now=now)
-    tool_calls.close_open(tx, turn, reason, now=now)
 
 
 def _end_row(tx: Tx, turn: Turn, ending: Ending, now: float) -> None:
