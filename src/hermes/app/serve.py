@@ -88,7 +88,14 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
         stack.callback(reloading.cancel)
         code = await options.stop.wait()
         await say_goodbye(gateway)
-    _record_drain(options.home, gateway.lanes.interrupted)
+    # Write down for whoever asked for the end how many turns it interrupted.
+    if gateway.lanes.interrupted:
+        log.info("Turns interrupted", extra={"count": gateway.lanes.interrupted})
+    told = json.dumps({"at": time.time(), "interrupted": gateway.lanes.interrupted})
+    try:
+        paths.write_private(paths.last_drain(str(options.home)), told)
+    except OSError as error:
+        log.warning("Cannot record how the drain went", extra={"reason": str(error)})
     return code
 
 
@@ -113,17 +120,6 @@ async def _reload_on_request(gateway: Gateway, options: WorkerOptions) -> None:
         options.reload.clear()
         await gateway.watch.read_again()
         log.info("Configuration read again", extra={"reason": "hang-up signal"})
-
-
-def _record_drain(home: Path, interrupted: int) -> None:
-    """Write down for whoever asked for the end how many turns it interrupted."""
-    if interrupted:
-        log.info("Turns interrupted", extra={"count": interrupted})
-    told = json.dumps({"at": time.time(), "interrupted": interrupted})
-    try:
-        paths.write_private(paths.last_drain(str(home)), told)
-    except OSError as error:
-        log.warning("Cannot record how the drain went", extra={"reason": str(error)})
 
 
 def _setting(options: WorkerOptions) -> GatewayOptions:

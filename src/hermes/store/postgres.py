@@ -342,19 +342,16 @@ class _ThreadConnection:
                 # COMMIT would quietly roll back: the function swallowed an error of the database.
                 raise errors.InFailedSqlTransaction("a statement failed and its error was swallowed")
         except BaseException as error:
-            self._roll_back(connection, error)
+            try:
+                connection.rollback()
+            except psycopg.Error:
+                self.drop()
+                raise _LostError from error
+            if connection.closed or connection.broken:
+                self.drop()
+                raise _LostError from error
             raise
         self._commit(connection)
-
-    def _roll_back(self, connection: Connection, error: BaseException) -> None:
-        try:
-            connection.rollback()
-        except psycopg.Error:
-            self.drop()
-            raise _LostError from error
-        if connection.closed or connection.broken:
-            self.drop()
-            raise _LostError from error
 
     def _commit(self, connection: Connection) -> None:
         if self._pause:

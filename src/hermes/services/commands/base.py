@@ -144,23 +144,20 @@ class Commands:
             return words.UNKNOWN_COMMAND.format(name=event.text[:40])
         known = self._commands.get(line.name)
         if known is None:
-            return self._unknown(line.name, context)
+            # Say so, and name what was probably meant among what this person may use.
+            mine = [each for each, known in self._commands.items() if at_least(context.role, known.role)]
+            if guess := nearest(line.name, mine):
+                return context.words.UNKNOWN_COMMAND_NEAR.format(name=line.name, nearest=guess)
+            skills = [skill.name for skill in context.parts.get(SkillLibrary).offered(context.session_key.platform)]
+            guess = nearest(line.name, skills) if at_least(context.role, PersonRole.USER) else ""
+            form = context.words.UNKNOWN_COMMAND_SKILL if guess else context.words.UNKNOWN_COMMAND
+            return form.format(name=line.name, nearest=guess)
         if not at_least(context.role, known.role):
             return words.NOT_ALLOWED.format(name=known.name, role=words.role(known.role), mine=words.role(context.role))
         try:
             return await known.run(context)
         except GatewayError as error:
             return words.COMMAND_FAILED.format(reason=localize(error, words))
-
-    def _unknown(self, name: str, context: CommandContext) -> str:
-        """Say so, and name what was probably meant among what this person may use."""
-        mine = [each for each, known in self._commands.items() if at_least(context.role, known.role)]
-        if guess := nearest(name, mine):
-            return context.words.UNKNOWN_COMMAND_NEAR.format(name=name, nearest=guess)
-        skills = [skill.name for skill in context.parts.get(SkillLibrary).offered(context.session_key.platform)]
-        guess = nearest(name, skills) if at_least(context.role, PersonRole.USER) else ""
-        form = context.words.UNKNOWN_COMMAND_SKILL if guess else context.words.UNKNOWN_COMMAND
-        return form.format(name=name, nearest=guess)
 
     async def _context(self, event_id: str, event: InboundMessage, rest: str) -> CommandContext:
         services = self._services

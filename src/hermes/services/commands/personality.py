@@ -14,7 +14,13 @@ from hermes.store import chat_settings
 async def personality(ctx: CommandContext) -> str:
     wanted = ctx.rest.strip()
     if not wanted:
-        return await _describe_personality(ctx)
+        config = ctx.services.config()
+        chosen = (await ctx.services.db.read(chat_settings.of_lane, ctx.lane)).personality
+        now = config.persona_for(SessionKey.parse(ctx.lane), chosen).name
+        told = ctx.words.PERSONALITY_NOW.format(name=now) if now else ctx.words.PERSONALITY_OWN
+        if not config.personalities:
+            return f"{told} {ctx.words.PERSONALITY_NONE}"
+        return f"{told} {ctx.words.PERSONALITY_OTHERS.format(names=_names(ctx))}"
     # What several people share is settled by those who look after it.
     lane = SessionKey.parse(ctx.lane)
     is_own = lane.kind is ChatKind.DM or bool(lane.person)
@@ -31,16 +37,6 @@ async def personality(ctx: CommandContext) -> str:
         return form.format(name=one_line(wanted, 40), nearest=known.get(guess, ""), names=_names(ctx))
     await ctx.services.db.write(chat_settings.choose_personality, ctx.lane, name)
     return ctx.words.PERSONALITY_CHOSEN.format(name=name)
-
-
-async def _describe_personality(ctx: CommandContext) -> str:
-    config = ctx.services.config()
-    chosen = (await ctx.services.db.read(chat_settings.of_lane, ctx.lane)).personality
-    now = config.persona_for(SessionKey.parse(ctx.lane), chosen).name
-    told = ctx.words.PERSONALITY_NOW.format(name=now) if now else ctx.words.PERSONALITY_OWN
-    if not config.personalities:
-        return f"{told} {ctx.words.PERSONALITY_NONE}"
-    return f"{told} {ctx.words.PERSONALITY_OTHERS.format(names=_names(ctx))}"
 
 
 def _names(ctx: CommandContext) -> str:

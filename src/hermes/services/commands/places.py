@@ -36,7 +36,13 @@ async def platform(ctx: CommandContext) -> str:
     account = AccountKey.parse(name.strip())
     known = ctx.services.config().account(account.platform, account.account)
     if verb not in ("pause", "resume") or known is None or not known.is_mentioned:
-        return ctx.words.PLATFORM_USAGE.format(names=", ".join(_names(ctx)) or ctx.words.NONE)
+        names = [
+            str(AccountKey(platform, account))
+            for platform, accounts in ctx.services.config().platforms.items()
+            for account, config in accounts.items()
+            if config.is_mentioned
+        ]
+        return ctx.words.PLATFORM_USAGE.format(names=", ".join(names) or ctx.words.NONE)
     if verb == "pause" and account == AccountKey(ctx.session_key.platform, ctx.session_key.account):
         return ctx.words.PLATFORM_OWN
     change = await asyncio.to_thread(
@@ -48,15 +54,6 @@ async def platform(ctx: CommandContext) -> str:
     form = ctx.words.PLATFORM_ON if verb == "resume" else ctx.words.PLATFORM_PAUSED
     told = form.format(account=account)
     return f"{told}\n{change.note}" if change.note else told
-
-
-def _names(ctx: CommandContext) -> list[str]:
-    return [
-        str(AccountKey(name, account))
-        for name, accounts in ctx.services.config().platforms.items()
-        for account, config in accounts.items()
-        if config.is_mentioned
-    ]
 
 
 def _setting(account: AccountKey, name: str) -> str:

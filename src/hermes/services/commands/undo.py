@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from hermes.core.i18n.en import Texts
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
 from hermes.store.sessions import transcripts
 from hermes.store.sessions import undo as rewind
-from hermes.store.sessions.undo import Undone
 
 MOST = 100
 USAGE = "/undo [N]"
@@ -25,17 +23,13 @@ async def undo(ctx: CommandContext) -> str:
     undone = await ctx.services.db.write(
         rewind.undo, session_id, count=count, asked=ctx.event_id, now=ctx.services.clock.now()
     )
-    return _describe_undone(ctx.words, undone)
-
-
-def _describe_undone(words: Texts, undone: Undone) -> str:
     if undone.is_busy:
-        return words.UNDO_BUSY
+        return ctx.words.UNDO_BUSY
     if undone.revision:
-        return words.UNDO_REVISION
+        return ctx.words.UNDO_REVISION
     text = one_line(undone.text, 80)
     if undone.exchanges == 1:
-        return words.UNDO_ONE.format(text=text)
+        return ctx.words.UNDO_ONE.format(text=text)
     if not undone.exchanges:
-        return words.UNDO_NOTHING
-    return words.UNDO_SEVERAL.format(count=undone.exchanges, text=text)
+        return ctx.words.UNDO_NOTHING
+    return ctx.words.UNDO_SEVERAL.format(count=undone.exchanges, text=text)

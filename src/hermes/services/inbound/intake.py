@@ -111,7 +111,14 @@ class Intake:
 
         A platform that will not offer the batch again is kept waiting until it is stored.
         """
-        newcomers = self._newcomers(source, arrivals)
+        platform = source.account.platform
+        newcomers = [
+            arrival.event
+            for arrival in arrivals
+            if arrival.event is not None
+            and arrival.refusal is None
+            and (platform, arrival.event.sender_id) not in self._known
+        ]
         begin: Begin = self._lanes.begin_within
         attempt = 0
         while True:
@@ -142,16 +149,6 @@ class Intake:
                     self._known.put((source.account.platform, newcomer.sender_id), True)
                 return stored
 
-    def _newcomers(self, source: BatchSource, arrivals: Sequence[Arrival]) -> list[InboundMessage | Press]:
-        platform = source.account.platform
-        return [
-            arrival.event
-            for arrival in arrivals
-            if arrival.event is not None
-            and arrival.refusal is None
-            and (platform, arrival.event.sender_id) not in self._known
-        ]
-
     def _follow_up(self, arrival: Arrival, taken: Accepted) -> None:
         """Everything is stored: wake the lane, act, or notify a stranger. Nothing here may lose the event."""
         event = arrival.event
@@ -160,22 +157,21 @@ class Intake:
         elif arrival.incoming.state is InboxState.ACTING and event is not None:
             self._actions.start(taken.event_id, arrival.incoming.lane, event)
         elif arrival.incoming.state is InboxState.QUEUED and isinstance(event, InboundMessage):
-            self._queue(arrival.incoming.lane, arrival.incoming.kind, taken, event)
+            # Treat a queued message by the busy mode of its lane, if a turn is running there.
+            mode = ONE_MODE.get(arrival.incoming.kind) or self._lanes.mode_of(event.session_key, taken.busy_mode)
+            if taken.turn_id and taken.turn_state == TurnState.WAITING:
+                self._actions.spawn(self._notices.say_waits_for_approval(taken.turn_id, event))
+            elif taken.turn_id and mode is BusyMode.INTERRUPT:
+                self._lanes.interrupt(arrival.incoming.lane, taken.turn_id)
+            elif taken.turn_id:
+                loop = asyncio.get_running_loop()
+                loop.call_later(
+                    self._notice_after_seconds, self._notify_queued, arrival.incoming.lane, taken, event, mode
+                )
+            self._lanes.wake(arrival.incoming.lane)
             if (pause := arrival.incoming.ready_at - self._clock.now()) > 0:
                 # The slow poll would find it too, up to a second later.
                 asyncio.get_running_loop().call_later(pause, self._lanes.wake, arrival.incoming.lane)
-
-    def _queue(self, lane: str, kind: str, taken: Accepted, message: InboundMessage) -> None:
-        """Treat a queued message by the busy mode of its lane, if a turn is running there."""
-        mode = ONE_MODE.get(kind) or self._lanes.mode_of(message.session_key, taken.busy_mode)
-        if taken.turn_id and taken.turn_state == TurnState.WAITING:
-            self._actions.spawn(self._notices.say_waits_for_approval(taken.turn_id, message))
-        elif taken.turn_id and mode is BusyMode.INTERRUPT:
-            self._lanes.interrupt(lane, taken.turn_id)
-        elif taken.turn_id:
-            loop = asyncio.get_running_loop()
-            loop.call_later(self._notice_after_seconds, self._notify_queued, lane, taken, message, mode)
-        self._lanes.wake(lane)
 
     def _notify_queued(self, lane: str, taken: Accepted, message: InboundMessage, mode: BusyMode) -> None:
         if not self._actions.is_closed and self._lanes.running_turn(lane) == taken.turn_id:

@@ -267,7 +267,14 @@ class Presenter:
             if limits.edits:
                 await self._show_text(adapter, show)
             elif len(show.lines) > show.lines_told and show.notices < limits.progress_notices:
-                await self._tell_lines(show)
+                # Where nothing can be edited, a few messages tell what is being done.
+                show.is_busy = True
+                text = "\n".join(line.shown for line in show.lines[show.lines_told :][-LINES_SHOWN:])
+                show.lines_told = len(show.lines)
+                show.notices += 1
+                rows = self._outbox_writer.notice(show.target, text, turn_id=show.turn_id)
+                await self._db.write(outbox.enqueue, rows, now=self._outbox_writer.now())
+                self._outbox_writer.due(rows)
         except StoreIsDownError as error:
             log.debug("Preview not shown", extra={"turn": show.turn_id, "reason": str(error)})
         finally:
@@ -325,13 +332,3 @@ class Presenter:
     def _store(self, tx: Tx, rows: Sequence[Outgoing], place: Slot, *, now: float) -> BegunDelivery | None:
         outbox.enqueue(tx, rows, now=now)
         return self._outbox_writer.begin_within(tx, rows, place, now=now)
-
-    async def _tell_lines(self, show: _Show) -> None:
-        """Where nothing can be edited, a few messages tell what is being done."""
-        show.is_busy = True
-        text = "\n".join(line.shown for line in show.lines[show.lines_told :][-LINES_SHOWN:])
-        show.lines_told = len(show.lines)
-        show.notices += 1
-        rows = self._outbox_writer.notice(show.target, text, turn_id=show.turn_id)
-        await self._db.write(outbox.enqueue, rows, now=self._outbox_writer.now())
-        self._outbox_writer.due(rows)

@@ -46,7 +46,12 @@ class Subtasks:
                 tasks = [group.create_task(self._one(subtask), name=f"errand {subtask.key}") for subtask in subtasks]
         except asyncio.CancelledError:
             if not self._lanes.is_draining:
-                await self._stop(subtasks)
+                # Only its own deadline shields this: our canceller waits for the end of our processes.
+                try:
+                    async with asyncio.timeout(STOP_SECONDS):
+                        await asyncio.gather(*(self._requests.stop(_event_id(subtask)) for subtask in subtasks))
+                except TimeoutError:
+                    log.warning("Errands are slow to stop", extra={"count": len(subtasks)})
             raise
         return [task.result() for task in tasks]
 
@@ -65,14 +70,6 @@ class Subtasks:
                     return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
                 handle.turn_id = state.row.turn_id or handle.turn_id
                 await _some_news(handle)
-
-    async def _stop(self, subtasks: Sequence[Subtask]) -> None:
-        """Shielded by nothing but its own deadline: whoever cancelled us waits for the end of our processes."""
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
-                await asyncio.gather(*(self._requests.stop(_event_id(subtask)) for subtask in subtasks))
-        except TimeoutError:
-            log.warning("Errands are slow to stop", extra={"count": len(subtasks)})
 
 
 async def _some_news(handle: RequestHandle) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolOutput
+from hermes.agent.toolkit.toolbox import ToolOutput
 from hermes.core import turn as rules
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import Target
@@ -59,15 +59,7 @@ class TurnApprovals:
         if need is None:
             return NewCall(row_id, call)
         seconds = self._parts.config().approvals.seconds_for(work.origin.platform)
-        question = self._question(work, need, seconds)
-        outgoing = self._question_rows(work, call, question, seconds)
-        own = [row for row in outgoing if row.target == str(work.origin.target)]
-        if own:
-            question = replace(question, target=own[-1].target, question_id=own[-1].id)
-        return NewCall(row_id, call, question, outgoing)
-
-    def _question(self, work: RunningTurn, need: ApprovalNeed, seconds: float) -> Question:
-        return Question(
+        question = Question(
             new_id("ap"),
             new_code(),
             work.turn.person_id,
@@ -77,6 +69,11 @@ class TurnApprovals:
             need.subject,
             need.where,
         )
+        outgoing = self._question_rows(work, call, question, seconds)
+        own = [row for row in outgoing if row.target == str(work.origin.target)]
+        if own:
+            question = replace(question, target=own[-1].target, question_id=own[-1].id)
+        return NewCall(row_id, call, question, outgoing)
 
     def _question_rows(self, work: RunningTurn, call: ToolCall, question: Question, seconds: float) -> list[Outgoing]:
         """The question for the chat it is put into, and for the home channels where only an admin may answer it."""

@@ -104,16 +104,7 @@ class Endings:
         if end.voice_reply is not None:
             mail = replace(mail, rows=[*mail.rows, *end.voice_reply.rows], files=[*mail.files, *end.voice_reply.files])
         end.messages = [*end.messages, *mail.note]
-        with self._parts.outbox_writer.place_for(mail.rows) as place:
-            sleeps, sending = await self._parts.db.write(
-                self._write, work, self._stored(end, mail), mail, place, now=self._parts.clock.now()
-            )
-            self._parts.outbox_writer.stored(mail.rows, sending, place)
-        self._tell(work, end)
-        return sleeps
-
-    def _stored(self, end: _TurnEnd, mail: ComposedReply) -> Ending:
-        return Ending(
+        ending = Ending(
             end.state,
             InboxState.ANSWERED if end.is_done else InboxState.SET_ASIDE,
             end.reason,
@@ -123,6 +114,20 @@ class Endings:
             end.reply.model,
             self._parts.cards,
         )
+        with self._parts.outbox_writer.place_for(mail.rows) as place:
+            sleeps, sending = await self._parts.db.write(
+                self._write, work, ending, mail, place, now=self._parts.clock.now()
+            )
+            self._parts.outbox_writer.stored(mail.rows, sending, place)
+        # Tell whoever waits for the turn; and whoever makes a long talk shorter, if it may become one.
+        result = _result(work, end)
+        self._parts.bus.publish(TurnEnded(work.turn.lane, work.turn.id, end.state.value, end.text, end.reason, result))
+        if work.goes_on:
+            history = [*work.history, *end.messages]
+            name = work.options.model or work.begun.choices.model
+            talk = FinishedTurn(work.key, work.turn.session_id, history, work.begun.summary, name, work.was_too_long)
+            self._parts.grown(talk)
+        return sleeps
 
     def _write(
         self, tx: Tx, work: RunningTurn, ending: Ending, mail: ComposedReply, place: Slot | None, *, now: float
@@ -131,16 +136,6 @@ class Endings:
         outbox_files.note(tx, mail.files)
         sleeps = turn_end.finish(tx, work.begun.claim, work.turn, ending, now=now)
         return sleeps, self._parts.outbox_writer.begin_within(tx, ending.replies, place, now=now)
-
-    def _tell(self, work: RunningTurn, end: _TurnEnd) -> None:
-        """Tell whoever waits for the turn; and whoever makes a long talk shorter, if it may become one."""
-        result = _result(work, end)
-        self._parts.bus.publish(TurnEnded(work.turn.lane, work.turn.id, end.state.value, end.text, end.reason, result))
-        if work.goes_on:
-            history = [*work.history, *end.messages]
-            name = work.options.model or work.begun.choices.model
-            talk = FinishedTurn(work.key, work.turn.session_id, history, work.begun.summary, name, work.was_too_long)
-            self._parts.grown(talk)
 
 
 def _reply_text(work: RunningTurn, reply: ModelReply, text: str) -> str:

@@ -183,13 +183,6 @@ class Lanes:
         if not turn_id:
             return Stopped("", set_aside)
         is_stopped = self.interrupt(lane, turn_id, reason)
-        await self._wait_until_over(lane, turn_id)
-        # What was not running sleeps on an approval, or fell asleep just now.
-        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value, cards=self.cards)
-        is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
-        return Stopped(turn_id if is_stopped else "", set_aside)
-
-    async def _wait_until_over(self, lane: str, turn_id: str) -> None:
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 while (active := self._active.get(lane)) is not None and active.is_about(turn_id):
@@ -197,6 +190,10 @@ class Lanes:
                     await active.over.wait()
         except TimeoutError:
             log.warning("Turn is slow to stop", extra={"lane": lane, "turn": turn_id})
+        # What was not running sleeps on an approval, or fell asleep just now.
+        ending = Ending(TurnState.STOPPED, InboxState.SET_ASIDE, reason.value, cards=self.cards)
+        is_stopped |= await self._db.write(_stop_sleeping, lane, turn_id, ending, now=self._clock.now())
+        return Stopped(turn_id if is_stopped else "", set_aside)
 
     async def run(self) -> None:
         """Look for due lanes, now and then, until cancelled. The first look finds what a crash left."""
@@ -243,11 +240,28 @@ class Lanes:
         try:
             begun, active.handed = active.handed, None
             if begun is None:
-                begun = await self._take(lane)
+                begun = await self._db.claim(
+                    turn_begin.take,
+                    lane,
+                    owner=self._owner,
+                    now=self._clock.now(),
+                    rules=self._rules(lane),
+                    turn_id=new_id("t"),
+                    session_id=new_id("s"),
+                    if_gone=give_back,
+                )
             while begun is not None:
                 if await self._carry(begun, active) or self._is_draining:
                     return
-                begun = await self._begin_next(begun)
+                begun = await self._db.claim(
+                    turn_begin.begin_next,
+                    begun.claim,
+                    now=self._clock.now(),
+                    rules=self._rules(begun.claim.key),
+                    turn_id=new_id("t"),
+                    session_id=new_id("s"),
+                    if_gone=give_back,
+                )
         except LostClaim:
             log.warning("Lane was taken over", extra={"lane": lane})
         except StoreIsDownError as error:
@@ -258,29 +272,6 @@ class Lanes:
             await asyncio.sleep(BROKEN_LANE_SECONDS)  # it is taken up again, but not all the time
             if begun is not None:
                 await self._db.write(claims.abandon, "lanes", begun.claim, now=self._clock.now())
-
-    async def _take(self, lane: str) -> BegunTurn | None:
-        return await self._db.claim(
-            turn_begin.take,
-            lane,
-            owner=self._owner,
-            now=self._clock.now(),
-            rules=self._rules(lane),
-            turn_id=new_id("t"),
-            session_id=new_id("s"),
-            if_gone=give_back,
-        )
-
-    async def _begin_next(self, begun: BegunTurn) -> BegunTurn | None:
-        return await self._db.claim(
-            turn_begin.begin_next,
-            begun.claim,
-            now=self._clock.now(),
-            rules=self._rules(begun.claim.key),
-            turn_id=new_id("t"),
-            session_id=new_id("s"),
-            if_gone=give_back,
-        )
 
     async def _carry(self, begun: BegunTurn, active: _Active) -> bool:
         """Run one turn. True when the lane sleeps afterwards."""

@@ -146,7 +146,14 @@ class SqliteDatabase(Database):
             self._settle(group)
             self._release_later(group)
             del job, group
-        self._end()
+        if self._healing is not None:
+            self._healing.join(None)
+        connection = self._file.connection
+        if connection is not None:
+            self._file.sidecar.committed()
+            with contextlib.suppress(sqlite3.Error):  # what is not written down now is at the next start
+                self._file.sidecar.keep(sqlite_file.tx_of(connection), is_last=True)
+        self._file.close()
 
     def _gather(self, group: list[Job[Any]]) -> Any:
         """Take everything that waits, up to the first job that may not ride in a group; returns that one."""
@@ -157,16 +164,6 @@ class SqliteDatabase(Database):
                     return job
                 group.append(job)
         return None
-
-    def _end(self) -> None:
-        if self._healing is not None:
-            self._healing.join(None)
-        connection = self._file.connection
-        if connection is not None:
-            self._file.sidecar.committed()
-            with contextlib.suppress(sqlite3.Error):  # what is not written down now is at the next start
-                self._file.sidecar.keep(sqlite_file.tx_of(connection), is_last=True)
-        self._file.close()
 
     def _settle(self, group: list[Job[Any]]) -> None:
         """Bring every member to a result or an error, mending the file on the way where that helps."""

@@ -288,7 +288,14 @@ def load(path: Path) -> PageMap | None:
             known.was_closed, known.end = kind == _CLOSED, at
             known.closed_at = int.from_bytes(found.salts, "big") if known.was_closed else 0
     if known is not None:
-        _forget_beyond(known)
+        # Pages that the database has given up, and copies of pages that have become something else.
+        known.sums = {number: page for number, page in known.sums.items() if number <= known.count}
+        schema = _schema_pages(known.copies.get(1, b""))
+        known.copies = {
+            number: page
+            for number, page in known.copies.items()
+            if number in known.sums and (number == 1 or number in schema or known.sums[number].kind == TABLE_INNER)
+        }
     return known
 
 
@@ -309,17 +316,6 @@ def _read_batch(data: bytes, at: int) -> tuple[int, PageMap, int] | None:
     for start in range(middle, end, 4 + size):
         found.copies[int.from_bytes(data[start : start + 4], "big")] = data[start + 4 : start + 4 + size]
     return kind, found, end
-
-
-def _forget_beyond(known: PageMap) -> None:
-    """Pages that the database has given up, and copies of pages that have become something else."""
-    known.sums = {number: page for number, page in known.sums.items() if number <= known.count}
-    schema = _schema_pages(known.copies.get(1, b""))
-    known.copies = {
-        number: page
-        for number, page in known.copies.items()
-        if number in known.sums and (number == 1 or number in schema or known.sums[number].kind == TABLE_INNER)
-    }
 
 
 # Comparing

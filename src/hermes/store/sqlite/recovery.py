@@ -455,7 +455,10 @@ def _fill_gaps(path: Path, target: sqlite3.Connection, found: _Salvaged) -> None
         # Where the last changes are lost, a row of the file may be older than the mirror's: a role that was taken away.
         _insert_mirrored(target, table, kept.of(table), is_newer=found.lost_changes)
         if found.lost_changes:
-            _delete_mirrored(target, table, kept.deleted(table))
+            keys = kept.deleted(table)
+            names = [column.name for column in schema_repair.columns(target, table) if column.primary]
+            where = " AND ".join(f"{name} = ?" for name in names)
+            target.executemany(f"DELETE FROM {table} WHERE {where}", keys)
     if {"sessions", "transcript"} <= set(tables) and any(
         found.is_short(table, target) for table in ("sessions", "transcript", "revisions")
     ):
@@ -503,12 +506,6 @@ def _wake_open_work(target: sqlite3.Connection) -> None:
                 f"INSERT OR IGNORE INTO {queue} (key, seq, next_at) SELECT {key}, max(seq), 0 FROM {table}"
                 f" GROUP BY {key} HAVING sum(state IN ({states}))"
             )
-
-
-def _delete_mirrored(target: sqlite3.Connection, table: str, keys: Iterable[Sequence[object]]) -> None:
-    names = [column.name for column in schema_repair.columns(target, table) if column.primary]
-    where = " AND ".join(f"{name} = ?" for name in names)
-    target.executemany(f"DELETE FROM {table} WHERE {where}", keys)
 
 
 def _insert_mirrored(

@@ -282,12 +282,7 @@ def restore(folder: Path, target: sqlite3.Connection) -> int:
         ).fetchone()
         if found is None or found[0] != found[1]:
             _restore_one(read(path), target)
-    _restore_revisions(target)
-    return target.total_changes - before
-
-
-def _restore_revisions(target: sqlite3.Connection) -> None:
-    """Make the rows of revisions again that the lines tell of and the table lacks."""
+    # Make the rows of revisions again that the lines tell of and the table lacks.
     told = (
         "SELECT session_id, seq, kind, body, at FROM transcript WHERE kind IN ('revision', 'undo') ORDER BY session_id"
     )
@@ -298,6 +293,7 @@ def _restore_revisions(target: sqlite3.Connection) -> None:
             f"INSERT OR IGNORE INTO revisions (session_id, {revisions.COLUMNS}) VALUES (:session_id, {names})",
             [{"session_id": session_id, **asdict(made)} for made in revisions.revisions_of(line[1:] for line in lines)],
         )
+    return target.total_changes - before
 
 
 def _restore_one(found: Rebuilt, target: sqlite3.Connection) -> None:
