@@ -1,4 +1,4 @@
-"""Outgoing HTTP: one way to make a session, one place that decides which proxy a call goes through."""
+"""Open outgoing HTTP sessions, and decide which proxy a call goes through."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECURE = frozenset({"https", "wss"})
 
 @dataclass(frozen=True, slots=True)
 class ProxyRules:
-    """Which proxy is for which address. ``own`` is `<NAME>_PROXY` of a platform or provider and goes first.
+    """The proxy of each address. ``own`` is `<NAME>_PROXY` of a platform or provider and goes first.
 
     Loopback is reached directly unless ``no_proxy`` is set and does not name it.
     """
@@ -35,14 +35,6 @@ class ProxyRules:
     @classmethod
     def of(cls, proxies: ProxyConfig, own: str = "") -> ProxyRules:
         return cls(own, proxies.https, proxies.http, proxies.all, proxies.no_proxy)
-
-    @property
-    def has_http_proxy(self) -> bool:
-        return any(proxy and not is_socks(proxy) for proxy in (self.own, self.https, self.http, self.all))
-
-    @property
-    def has_socks_proxy(self) -> bool:
-        return any(is_socks(proxy) for proxy in (self.own, self.https, self.http, self.all))
 
     def proxy_for(self, url: str) -> str | None:
         """The proxy an address is reached through, or None for directly."""
@@ -97,35 +89,31 @@ def make_session(
     headers: Mapping[str, str] | None = None,
     auto_decompress: bool = True,
 ) -> aiohttp.ClientSession:
-    """A session that knows the proxy. Whoever calls this closes it.
+    """Open a session that goes through the proxies of ``rules``. The caller closes it.
 
     It keeps no cookies and reads no environment of its own. One session may reach some hosts directly
     and others through an HTTP or a SOCKS5 proxy. A proxy that cannot be reached raises
     ``aiohttp.ClientProxyConnectionError``, as nothing was sent.
     """
     rules = rules or ProxyRules()
+    proxies = [proxy for proxy in (rules.own, rules.https, rules.http, rules.all) if proxy]
+    options: dict[str, Any] = {"limit": limit, "limit_per_host": limit_per_host, "ttl_dns_cache": 300}
+    if any(map(is_socks, proxies)):
+        from hermes.services.socks import SocksConnector  # only when used: few people have a SOCKS proxy
+
+        connector: aiohttp.TCPConnector = SocksConnector(rules.proxy_for, **options)
+    else:
+        connector = aiohttp.TCPConnector(**options)
     return aiohttp.ClientSession(
-        connector=_connector(rules, limit=limit, limit_per_host=limit_per_host, ttl_dns_cache=300),
+        connector=connector,
         timeout=aiohttp.ClientTimeout(total=total_seconds, sock_connect=connect_seconds),
         headers=headers,
         cookie_jar=aiohttp.DummyCookieJar(),
-        json_serialize=_dump,
+        json_serialize=lambda value: orjson.dumps(value).decode(),
         auto_decompress=auto_decompress,
         trust_env=False,
-        middlewares=(_through_http_proxy(rules),) if rules.has_http_proxy else (),
+        middlewares=() if all(map(is_socks, proxies)) else (_through_http_proxy(rules),),
     )
-
-
-def _dump(value: Any) -> str:
-    return orjson.dumps(value).decode()
-
-
-def _connector(rules: ProxyRules, **options: Any) -> aiohttp.TCPConnector:
-    if not rules.has_socks_proxy:
-        return aiohttp.TCPConnector(**options)
-    from hermes.services.socks import SocksConnector  # only when used: few people have a SOCKS proxy
-
-    return SocksConnector(rules.proxy_for, **options)
 
 
 def _through_http_proxy(rules: ProxyRules) -> aiohttp.ClientMiddlewareType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
@@ -106,21 +106,11 @@ def _insert(
         VALUES (:id, :code, :lane, :turn_id, :tool_call_id, :asked_of, :touches_host, :question, :state,
                 :now, :expires_at, :subject, :where_run, :target, :question_id, :session_id)
         """,
-        id=question.id,
-        code=question.code,
+        **{**asdict(question), "touches_host": int(question.touches_host)},
         lane=lane,
         turn_id=turn_id,
         tool_call_id=tool_call_id,
-        asked_of=question.asked_of,
-        touches_host=int(question.touches_host),
-        question=question.question,
         state=state.value,
-        expires_at=question.expires_at,
-        subject=question.subject,
-        where_run=question.where_run,
-        target=question.target,
-        question_id=question.question_id,
-        session_id=question.session_id,
         now=now,
     )
 

@@ -1,6 +1,8 @@
-"""What a chat chose for itself: model, thinking, voice, tools shown, personality. Empty is the configured one."""
+"""Store what a chat chose for itself: model, reasoning, voice, tool progress, personality."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
@@ -30,31 +32,10 @@ def of_lane(tx: Tx, lane: str) -> ChatSettings:
     return tx.one(f"SELECT {columns} FROM lanes WHERE key = :lane", ChatSettings, lane=lane) or NO_CHOICES  # noqa: S608
 
 
-def choose_model(tx: Tx, lane: str, model: str) -> None:
-    """Keep it for every turn that begins from now on; '' goes back to the configured one."""
-    _choose(tx, lane, "model", model)
-
-
-def choose_reasoning(tx: Tx, lane: str, reasoning: str) -> None:
-    """The same for how hard to think; '' leaves it to the model."""
-    _choose(tx, lane, "reasoning", reasoning)
-
-
-def choose_voice(tx: Tx, lane: str, voice: str) -> None:
-    _choose(tx, lane, "voice", voice)
-
-
-def choose_tool_progress(tx: Tx, lane: str, mode: str) -> None:
-    """What is shown of tools at work; '' goes back to the configured one."""
-    _choose(tx, lane, "tool_progress", mode)
-
-
-def choose_personality(tx: Tx, lane: str, name: str) -> None:
-    """The same for who the agent is here."""
-    _choose(tx, lane, "personality", name)
-
-
-def _choose(tx: Tx, lane: str, column: str, value: str) -> None:
+def choose(
+    tx: Tx, lane: str, column: Literal["model", "reasoning", "voice", "tool_progress", "personality"], value: str
+) -> None:
+    """Set one choice for every turn that begins from now on; '' goes back to the configured one."""
     tx.run(
         f"""
         INSERT INTO lanes (key, {column}) VALUES (:lane, :value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
@@ -59,21 +60,7 @@ def keep(tx: Tx, new: Checkpoint) -> Checkpoint:
         VALUES (:id, :lane, :number, :session_id, :turn_id, :call_id, :person_id, :tool, :path,
                 :before, :size, :mode, :after, :undoes, :created_at, NULL)
         """,  # noqa: S608 - names of our own columns
-        id=new.id,
-        lane=new.lane,
-        number=int(last_number or 0) + 1,
-        session_id=new.session_id,
-        turn_id=new.turn_id,
-        call_id=new.call_id,
-        person_id=new.person_id,
-        tool=new.tool,
-        path=new.path,
-        before=new.before,
-        size=new.size,
-        mode=new.mode,
-        after=new.after,
-        undoes=new.undoes,
-        created_at=new.created_at,
+        **asdict(replace(new, number=int(last_number or 0) + 1)),
     )
     _mark(tx, new.undoes, undone_at=new.created_at)
     kept = get(tx, new.id)

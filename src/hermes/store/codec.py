@@ -12,33 +12,19 @@ from hermes.core.requests import AgentRequest
 log = logging.getLogger(__name__)
 
 _encoder = msgspec.json.Encoder()
-_message = msgspec.json.Decoder(InboundMessage)
-_press = msgspec.json.Decoder(Press)
-_outbound = msgspec.json.Decoder(OutboundMessage)
-_chat = msgspec.json.Decoder(ChatMessage)
 _chats = msgspec.json.Decoder(list[ChatMessage])
 _numbers = msgspec.json.Decoder(list[int])
-_request = msgspec.json.Decoder(AgentRequest)
+
+# Each raises msgspec.DecodeError, a ValueError, for what does not fit its type.
+load_message = msgspec.json.Decoder(InboundMessage).decode
+load_press = msgspec.json.Decoder(Press).decode
+load_outbound = msgspec.json.Decoder(OutboundMessage).decode
+load_chat = msgspec.json.Decoder(ChatMessage).decode
+load_request = msgspec.json.Decoder(AgentRequest).decode
 
 
 def dump(value: InboundMessage | Press | OutboundMessage | ChatMessage | AgentRequest) -> str:
     return _encoder.encode(value).decode()
-
-
-def load_message(body: str) -> InboundMessage:
-    return _message.decode(body)
-
-
-def load_press(body: str) -> Press:
-    return _press.decode(body)
-
-
-def load_outbound(body: str) -> OutboundMessage:
-    return _outbound.decode(body)
-
-
-def load_chat(body: str) -> ChatMessage:
-    return _chat.decode(body)
 
 
 def read_chat(body: str) -> ChatMessage | None:
@@ -57,7 +43,3 @@ def load_chats(joined: str) -> list[ChatMessage]:
 
 def load_numbers(joined: str) -> list[int]:
     return _numbers.decode(f"[{joined}]")
-
-
-def load_request(body: str) -> AgentRequest:
-    return _request.decode(body)

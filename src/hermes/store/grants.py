@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from hermes.core.dataclasses import dataclass
 from hermes.core.roles import Action, PersonRole, may
 from hermes.store.db import Tx
@@ -28,17 +30,14 @@ COLUMNS = "id, person_id, scope, subject, session_id, touches_host, granted_by, 
 
 def give(tx: Tx, grant: Grant) -> None:
     """Store a grant. One that says the same and stands is left as it is."""
+    given = asdict(grant)
     same = tx.value(
         """
         SELECT id FROM grants
         WHERE revoked_at IS NULL AND person_id = :person_id AND subject = :subject AND session_id = :session_id
             AND touches_host = :touches_host AND granted_by = :granted_by
         """,
-        person_id=grant.person_id,
-        subject=grant.subject,
-        session_id=grant.session_id,
-        touches_host=grant.touches_host,
-        granted_by=grant.granted_by,
+        **given,
     )
     if same is not None:
         return
@@ -48,15 +47,7 @@ def give(tx: Tx, grant: Grant) -> None:
         VALUES (:id, :person_id, :scope, :subject, :session_id, :touches_host, :granted_by, :granted_at, :reason)
         ON CONFLICT (id) DO NOTHING
         """,
-        id=grant.id,
-        person_id=grant.person_id,
-        scope=grant.scope,
-        subject=grant.subject,
-        session_id=grant.session_id,
-        touches_host=grant.touches_host,
-        granted_by=grant.granted_by,
-        granted_at=grant.granted_at,
-        reason=grant.reason,
+        **given,
     )
 
 
@@ -80,12 +71,11 @@ def covering(tx: Tx, *, person_id: str, session_id: str, subject: str, touches_h
         session_id=session_id,
         touches_host=int(touches_host),
     )
-    return next((grant for grant in found if not touches_host or _may_still(tx, grant)), None)
-
-
-def _may_still(tx: Tx, grant: Grant) -> bool:
-    role = tx.value("SELECT role FROM people WHERE id = :id", id=grant.granted_by)
-    return role in list(PersonRole) and may(PersonRole(role), Action.APPROVE_HOST)
+    for grant in found:
+        role = tx.value("SELECT role FROM people WHERE id = :id", id=grant.granted_by) if touches_host else None
+        if not touches_host or (role in list(PersonRole) and may(PersonRole(role), Action.APPROVE_HOST)):
+            return grant
+    return None
 
 
 def get(tx: Tx, grant_id: str) -> Grant | None:

@@ -74,7 +74,10 @@ def apply(tx: Tx, step: Migration, *, family: str = "") -> None:
     if version(tx, family=family) >= step.number:
         return
     for statement in step.statements:
-        run_guarded(tx, statement)
+        # Adding a column that is already there is no error: a second process may have added it.
+        adding = _ADD_COLUMN.match(statement)
+        if not adding or adding[2].lower() not in columns(tx, adding[1]):
+            tx.run(statement)
     note(tx, _key("version", family), str(step.number))
     if step.min_reader is not None or not _noted(tx, _key("min_reader", family)):
         note(tx, _key("min_reader", family), str(step.min_reader or step.number))
@@ -94,14 +97,6 @@ def note(tx: Tx, key: str, value: str) -> None:
         key=key,
         value=value,
     )
-
-
-def run_guarded(tx: Tx, statement: str) -> None:
-    """Execute; adding a column that is already there is no error (a second process may have added it)."""
-    adding = _ADD_COLUMN.match(statement)
-    if adding and adding[2].lower() in columns(tx, adding[1]):
-        return
-    tx.run(statement)
 
 
 def columns(tx: Tx, table: str) -> set[str]:

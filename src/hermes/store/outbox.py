@@ -274,7 +274,12 @@ def on_terms(tx: Tx, row: _Open, rows: Sequence[_Open], terms: ReplyQuota, *, no
     body = outbox_quota.noted(whole.body, notes, terms, is_last=left == 1, is_late=is_late)
     if body is None:  # a file, or a text that has no room: the last one is the note itself
         _set_by(tx, whole, SPENT, terms, now=now)
-        whole = _note_alone(tx, whole, notes.last, now=now)
+        name = f"{whole.id}_more{whole.attempts}"
+        note = codec.dump(OutboundMessage(Target.parse(row.target), notes.last, idempotency_key=name))
+        # Stale after a minute.
+        until = now + NOTE_SECONDS
+        enqueue(tx, [Outgoing(name, row.target, name, 0, OutboxKind.NOTICE, note, until, whole.turn_id)], now=now)
+        whole = next(each for each in _open_rows(tx, row.target) if each.id == name)
     elif body != whole.body:
         whole = _rewritten(tx, whole, body, whole.expires_at)
     tx.run("UPDATE allowances SET sends_left = sends_left - 1 WHERE target = :target", target=row.target)
@@ -345,15 +350,6 @@ def _may_join(row: _Open, other: _Open, now: float) -> bool:
     return (
         fits and not other.replaces and other.state == OutboxState.READY and other.not_before <= now < other.expires_at
     )
-
-
-def _note_alone(tx: Tx, row: _Open, text: str, *, now: float) -> _Open:
-    """A row that says only that more is waiting; it is stale after a minute."""
-    name = f"{row.id}_more{row.attempts}"
-    body = codec.dump(OutboundMessage(Target.parse(row.target), text, idempotency_key=name))
-    note = Outgoing(name, row.target, name, 0, OutboxKind.NOTICE, body, now + NOTE_SECONDS, row.turn_id)
-    enqueue(tx, [note], now=now)
-    return next(each for each in _open_rows(tx, row.target) if each.id == name)
 
 
 # Beginning

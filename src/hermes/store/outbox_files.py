@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
@@ -43,10 +44,7 @@ def note(tx: Tx, files: Sequence[OutboxFile]) -> None:
             INSERT INTO files_out (outbox_id, position, lane, name) VALUES (:outbox_id, :position, :lane, :name)
             ON CONFLICT (outbox_id, position) DO NOTHING
             """,
-            outbox_id=file.outbox_id,
-            position=file.position,
-            lane=file.lane,
-            name=file.name,
+            **asdict(file),
         )
 
 

@@ -226,15 +226,13 @@ class PostgresDatabase(Database):
     def _set_up(self, connection: Connection) -> None:
         connection.adapters.register_dumper(bool, IntDumper)  # flags are BIGINT in both databases
         connection.adapters.register_loader("numeric", _NumericLoader)
+        statement = self._limits.statement_seconds
         connection.execute(
             "SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
             " set_config('idle_in_transaction_session_timeout', %s, false)",
-            [f"{round(seconds * 1000)}ms" for seconds in self._timeouts()],
+            [f"{round(seconds * 1000)}ms" for seconds in (statement, self._limits.busy_seconds, 2 * statement)],
         )
         connection.commit()
-
-    def _timeouts(self) -> tuple[float, float, float]:
-        return self._limits.statement_seconds, self._limits.busy_seconds, 2 * self._limits.statement_seconds
 
     # Migrations
 

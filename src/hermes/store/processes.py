@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
@@ -45,7 +47,7 @@ def record(tx: Tx, process: Process) -> None:
                 :process_started, :started_at, :ended_at, :exit_code)
         ON CONFLICT (id) DO NOTHING
         """,  # noqa: S608 - our own column names
-        **{name: getattr(process, name) for name in _COLUMNS.split(", ")},
+        **asdict(process),
     )
 
 

@@ -13,19 +13,19 @@ async def test_a_chat_that_chose_nothing_has_no_choices(database: Database) -> N
 
 
 async def test_choices_are_kept_apart_and_taken_back(database: Database) -> None:
-    await database.write(chat_settings.choose_model, LANE, "relay/m-1")
-    await database.write(chat_settings.choose_reasoning, LANE, "high")
+    await database.write(chat_settings.choose, LANE, "model", "relay/m-1")
+    await database.write(chat_settings.choose, LANE, "reasoning", "high")
     assert await database.read(chat_settings.of_lane, LANE) == ChatSettings("relay/m-1", "high")
-    await database.write(chat_settings.choose_model, LANE, "")
+    await database.write(chat_settings.choose, LANE, "model", "")
     assert await database.read(chat_settings.of_lane, LANE) == ChatSettings("", "high")
     assert await database.read(chat_settings.of_lane, "agent:main:telegram:dm:8") == NO_CHOICES
 
 
 async def test_a_turn_begins_and_is_taken_up_again_with_the_choices_of_its_chat(database: Database) -> None:
-    await database.write(chat_settings.choose_model, LANE, "relay/m-1")
+    await database.write(chat_settings.choose, LANE, "model", "relay/m-1")
     begun = await begun_turn(database)
     assert begun.choices == ChatSettings("relay/m-1")
-    await database.write(chat_settings.choose_reasoning, LANE, "low")
+    await database.write(chat_settings.choose, LANE, "reasoning", "low")
     again = await database.write(begin_next, begun)
     assert again is not None
     assert (again.is_resumed, again.choices) == (True, ChatSettings("relay/m-1", "low"))

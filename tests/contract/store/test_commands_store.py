@@ -76,7 +76,7 @@ async def test_what_was_spent_is_summed_by_session_by_person_and_by_day(database
 
 
 async def test_a_personality_goes_with_every_turn_that_begins(database: Database) -> None:
-    await database.write(chat_settings.choose_personality, LANE, "pirate")
+    await database.write(chat_settings.choose, LANE, "personality", "pirate")
     assert (await database.read(chat_settings.of_lane, LANE)).personality == "pirate"
     assert (await begun_turn(database)).choices.personality == "pirate"
 

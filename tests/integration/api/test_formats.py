@@ -248,7 +248,7 @@ async def test_the_built_in_model_takes_no_form_and_says_so_by_its_name(
         assert await api.gateway.db.read(transcripts.newest) == []
 
         lane = "agent:main:api:dm:chosen"
-        await api.gateway.db.write(chat_settings.choose_model, lane, "openai/m-1")
+        await api.gateway.db.write(chat_settings.choose, lane, "model", "openai/m-1")
         model.says(ANSWER)
         assert (await api.post(path, body, X_Hermes_Session_Id="chosen")).status == 200
         assert (model.last_request["model"], model.last_request["response_format"]) == ("m-1", FORM)

@@ -1,4 +1,4 @@
-"""Which platforms there are: ours, and those that other packages bring by the entry point ``hermes.platforms``."""
+"""Find the platforms: the built-in ones, and those of the entry point ``hermes.platforms``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,7 +65,10 @@ def find_platforms(built_in: Mapping[str, str] = BUILT_IN) -> Registry:
 
     for name, module in built_in.items():
         take(name, "built in", lambda module=module: importlib.import_module(module).MANIFEST)  # type: ignore[misc]
-    for entry in _third_party(built_in):
+    ours = set(built_in.values())  # registered as entry points too, and not loaded twice
+    for entry in _entry_points():
+        if entry.module in ours:
+            continue
         take(entry.name, entry.value, lambda entry=entry: _manifest_of(entry.load()))  # type: ignore[misc]
     return Registry(manifests, broken)
 
@@ -81,18 +84,8 @@ def _flaw(manifest: Any) -> str:
     return "" if callable(manifest.build) else "its build cannot be called"
 
 
-def _third_party(built_in: Mapping[str, str]) -> list[EntryPoint]:
-    """Our own are registered as entry points too; those are not loaded twice."""
-    if not any(_bringing()):
-        return []
-    from importlib.metadata import entry_points
-
-    ours = set(built_in.values())
-    return [entry for entry in entry_points(group=GROUP) if entry.module not in ours]
-
-
-def _bringing() -> Iterator[str]:
-    """The packages that name our group, ours left out. To have them all parsed takes a start ten times as long."""
+def _entry_points() -> Iterable[EntryPoint]:
+    """List the group's entry points, if a package besides ours names it: to parse them all takes ten times as long."""
     for folder in sys.path:
         try:
             names = os.listdir(folder or os.curdir)
@@ -102,7 +95,10 @@ def _bringing() -> Iterator[str]:
             if name.endswith((".dist-info", ".egg-info")) and not name.startswith(OURS):
                 with suppress(OSError), open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
                     if GROUP.encode() in file.read():
-                        yield name
+                        from importlib.metadata import entry_points
+
+                        return entry_points(group=GROUP)
+    return ()
 
 
 def _manifest_of(loaded: Any) -> Any:
@@ -111,8 +107,7 @@ def _manifest_of(loaded: Any) -> Any:
 
 
 def import_adapter(manifest: Manifest) -> bool:
-    """Import ahead what ``build`` will import: every platform has the same files. What is missing is said by ``build``
-    itself."""
+    """Import ahead what ``build`` will import. False: a package is missing, and ``build`` will say which."""
     try:
         importlib.import_module(f"{manifest.build.__module__}.adapter")
     except ImportError:
@@ -122,14 +117,10 @@ def import_adapter(manifest: Manifest) -> bool:
 
 def missing_package(manifest: Manifest, error: ImportError) -> str:
     """One line: what is missing, and the command that installs it into the Python that runs us."""
-    line = f"{manifest.title} needs a package that is missing ({error.name})."
-    return f"{line} Install it: {_install(manifest.extra)}" if manifest.extra else line
-
-
-def _install(extra: str) -> str:
     import shlex
 
-    return shlex.join(install_command(extra))
+    line = f"{manifest.title} needs a package that is missing ({error.name})."
+    return f"{line} Install it: {shlex.join(install_command(manifest.extra))}" if manifest.extra else line
 
 
 def install_command(extra: str) -> list[str]:

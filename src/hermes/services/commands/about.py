@@ -39,7 +39,12 @@ async def help_(ctx: CommandContext) -> str:
     words = ctx.words
     asked = ctx.commands.get(ctx.rest.strip().lstrip("/").lower())
     if asked is not None and at_least(ctx.role, asked.role):
-        return "\n".join(_explained(asked, words))
+        lines = [_line(asked, words)]
+        if asked.also:
+            lines.append(words.HELP_ALSO.format(names=", ".join(f"/{name}" for name in asked.also)))
+        if asked.role not in (PersonRole.GUEST, PersonRole.USER):
+            lines.append(words.HELP_ROLE.format(role=words.role(asked.role)))
+        return "\n".join(lines)
     lines = [
         words.HELP_LINE.format(heading=_heading(group, words), names=", ".join(f"/{known.name}" for known in found))
         for group, found in grouped(ctx.commands, ctx.role)
@@ -81,14 +86,6 @@ def _line(known: SlashCommand, words: Texts) -> str:
     return f"{known.usage or '/' + known.name} — {words.summary(known.name, known.summary)}"
 
 
-def _explained(known: SlashCommand, words: Texts) -> Iterator[str]:
-    yield _line(known, words)
-    if known.also:
-        yield words.HELP_ALSO.format(names=", ".join(f"/{name}" for name in known.also))
-    if known.role not in (PersonRole.GUEST, PersonRole.USER):
-        yield words.HELP_ROLE.format(role=words.role(known.role))
-
-
 @dataclass(frozen=True, slots=True)
 class _Here:
     """How this chat stands."""
@@ -101,20 +98,21 @@ class _Here:
 
 @command("status", summary="Whether I am busy, and what is connected")
 async def status(ctx: CommandContext) -> str:
+    words, key = ctx.words, SessionKey.parse(ctx.lane)
     snapshot = await ctx.services.status()
     here = await ctx.services.db.read(_look, ctx.lane)
     asked = await ctx.services.approvals.pending(ctx.lane)
     doing = await _doing(ctx, asked[0].code if asked else "")
-    mode = ctx.services.lanes.mode_of(SessionKey.parse(ctx.lane), here.busy_mode)
-    lines = [
-        ctx.words.GAP.join([doing, *_connected(snapshot, ctx.words)]),
-        *_waiting(here.queued, len(asked), ctx.words),
-        _model(ctx, here, snapshot),
-        *_personality(ctx, here),
-        _session(here.session, ctx.words),
-        ctx.words.STATUS_BUSY.format(meaning=meaning(ctx.words, mode)),
-    ]
-    return "\n".join(lines)
+    lines = [words.GAP.join([doing, *_connected(snapshot, words)])]
+    if here.queued:
+        lines.append(words.STATUS_WAITING.format(count=here.queued))
+    if len(asked) > 1:
+        lines.append(words.STATUS_QUESTIONS.format(count=len(asked)))
+    lines.append(_model(ctx, here, snapshot))
+    if name := ctx.services.config().persona_for(key, here.choices.personality).name:
+        lines.append(words.STATUS_PERSONALITY.format(name=name))
+    mode = ctx.services.lanes.mode_of(key, here.busy_mode)
+    return "\n".join([*lines, _session(here.session, words), words.STATUS_BUSY.format(meaning=meaning(words, mode))])
 
 
 def _look(tx: Tx, lane: str) -> _Here:
@@ -145,13 +143,6 @@ def _connected(snapshot: dict[str, Any], words: Texts) -> Iterator[str]:
         yield words.STATUS_DOWN.format(names=", ".join(down))
 
 
-def _waiting(queued: int, questions: int, words: Texts) -> Iterator[str]:
-    if queued:
-        yield words.STATUS_WAITING.format(count=queued)
-    if questions > 1:
-        yield words.STATUS_QUESTIONS.format(count=questions)
-
-
 def _model(ctx: CommandContext, here: _Here, snapshot: dict[str, Any]) -> str:
     config, chosen = ctx.services.config(), here.choices.model
     if chosen and is_there(chosen, config):
@@ -159,11 +150,6 @@ def _model(ctx: CommandContext, here: _Here, snapshot: dict[str, Any]) -> str:
     if settled := route_of(config, SessionKey.parse(ctx.lane)):
         return ctx.words.STATUS_MODEL_SETTLED.format(model=settled)
     return ctx.words.STATUS_MODEL.format(model=snapshot["model"]["label"])
-
-
-def _personality(ctx: CommandContext, here: _Here) -> Iterator[str]:
-    if name := ctx.services.config().persona_for(SessionKey.parse(ctx.lane), here.choices.personality).name:
-        yield ctx.words.STATUS_PERSONALITY.format(name=name)
 
 
 def _session(session: Session | None, words: Texts) -> str:

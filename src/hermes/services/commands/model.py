@@ -67,7 +67,7 @@ async def _chosen(ctx: CommandContext, name: str) -> str:
     if not may_choose(ctx):
         return ctx.words.MODEL_NOT_YOURS
     chosen = meant(name, ctx.services.loaded()) if name else ""
-    await ctx.services.db.write(chat_settings.choose_model, ctx.lane, chosen)
+    await ctx.services.db.write(chat_settings.choose, ctx.lane, "model", chosen)
     if not chosen:
         default = route_of(ctx.services.config(), SessionKey.parse(ctx.lane)) or _default(ctx.services.config())
         return ctx.words.MODEL_BACK.format(default=default)

@@ -28,14 +28,14 @@ async def personality(ctx: CommandContext) -> str:
         return ctx.words.PERSONALITY_NOT_YOURS
     known = {name.casefold(): name for name in ctx.services.config().personalities}
     if wanted.casefold() in ("default", "none"):
-        await ctx.services.db.write(chat_settings.choose_personality, ctx.lane, "")
+        await ctx.services.db.write(chat_settings.choose, ctx.lane, "personality", "")
         return ctx.words.PERSONALITY_DEFAULT
     name = known.get(wanted.casefold())
     if name is None:
         guess = nearest(wanted.casefold(), known)
         form = ctx.words.PERSONALITY_NEAR if guess else ctx.words.PERSONALITY_UNKNOWN
         return form.format(name=one_line(wanted, 40), nearest=known.get(guess, ""), names=_names(ctx))
-    await ctx.services.db.write(chat_settings.choose_personality, ctx.lane, name)
+    await ctx.services.db.write(chat_settings.choose, ctx.lane, "personality", name)
     return ctx.words.PERSONALITY_CHOSEN.format(name=name)
 
 

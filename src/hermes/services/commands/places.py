@@ -26,7 +26,10 @@ async def sethome(ctx: CommandContext) -> str:
 @command("platforms", summary="Where I am connected")
 async def platforms(ctx: CommandContext) -> str:
     snapshot = await ctx.services.status()
-    lines = [f"{one['account']}: {ctx.words.state(one['state'])}{_reason(one)}" for one in snapshot["platforms"]]
+    lines = [
+        f"{one['account']}: {ctx.words.state(one['state'])}" + (f" ({one['note']})" if one.get("note") else "")
+        for one in snapshot["platforms"]
+    ]
     return "\n".join(lines) or ctx.words.PLATFORMS_NONE
 
 
@@ -60,7 +63,3 @@ def _setting(account: AccountKey, name: str) -> str:
     if account.account == MAIN:
         return f"platforms.{account.platform}.{name}"
     return f"platforms.{account.platform}.accounts.{account.account}.{name}"
-
-
-def _reason(told: dict[str, object]) -> str:
-    return f" ({told['note']})" if told.get("note") else ""

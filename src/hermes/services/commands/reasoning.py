@@ -24,7 +24,7 @@ async def reasoning(ctx: CommandContext) -> str:
         return words.REASONING_UNKNOWN.format(word=chosen[:40], levels=", ".join(LEVELS))
     if not may_choose(ctx):
         return words.MODEL_NOT_YOURS
-    await ctx.services.db.write(chat_settings.choose_reasoning, ctx.lane, "" if chosen == "default" else chosen)
+    await ctx.services.db.write(chat_settings.choose, ctx.lane, "reasoning", "" if chosen == "default" else chosen)
     if chosen == "default":
         return words.REASONING_DEFAULT
     return words.REASONING_SET.format(level=chosen, meaning=meaning(words, chosen))

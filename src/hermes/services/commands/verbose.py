@@ -18,7 +18,9 @@ async def verbose(ctx: CommandContext) -> str:
     configured = ctx.services.config().agent.tool_progress
     chosen = ctx.rest.strip().lower()
     if chosen == DEFAULT or chosen in list(ToolProgressMode):
-        await ctx.services.db.write(chat_settings.choose_tool_progress, ctx.lane, "" if chosen == DEFAULT else chosen)
+        await ctx.services.db.write(
+            chat_settings.choose, ctx.lane, "tool_progress", "" if chosen == DEFAULT else chosen
+        )
         mode = tool_progress.mode_of(chosen, configured)
         ctx.parts.get(Presenter).set_mode(ctx.lane, mode)
         return describe_mode(ctx.words, mode)

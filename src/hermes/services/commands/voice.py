@@ -14,7 +14,7 @@ MODES = ("on", "off", DEFAULT)
 async def voice(ctx: CommandContext) -> str:
     chosen = ctx.rest.strip().lower()
     if chosen in MODES:
-        await ctx.services.db.write(chat_settings.choose_voice, ctx.lane, chosen)
+        await ctx.services.db.write(chat_settings.choose, ctx.lane, "voice", chosen)
         return describe_mode(ctx.words, chosen)
     now = (await ctx.services.db.read(chat_settings.of_lane, ctx.lane)).voice or DEFAULT
     others = ", ".join(f"/voice {mode}" for mode in MODES if mode != now)

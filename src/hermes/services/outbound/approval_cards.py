@@ -91,10 +91,8 @@ class ApprovalCards:
             question=approval.question,
             where=approval.where_run,
         )
-        outbox_writer = [
-            self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)
-        ]
-        return [letter for letter in outbox_writer if letter is not None]
+        cards = [self._card(tx, row, approval, about, verdict(words, approval), now) for row in _put(tx, approval)]
+        return [card for card in cards if card is not None]
 
     def _card(self, tx: Tx, row: OutboxRow, approval: Approval, about: str, end: str, now: float) -> Outgoing | None:
         target = Target.parse(row.target)
@@ -104,16 +102,14 @@ class ApprovalCards:
         has_expired = approval.state == ApprovalState.EXPIRED
         if not has_expired and (can is None or not can.edits):
             return None  # whoever answered is told in their own chat
-        text = self._fitting(f"{about}\n\n{end}", end, can or UNKNOWN_PLATFORM)
+        # The whole card where it fits into one message, else its last line alone.
+        limits, text = can or UNKNOWN_PLATFORM, f"{about}\n\n{end}"
+        if length(text, limits.text_unit) > limits.text_limit:
+            text = trim(end, limits.text_limit, limits.text_unit)
         # An end that nobody chose must be told, so it is sent anew where there is nothing to edit.
         kind = OutboxKind.REPLY if has_expired else OutboxKind.EDIT
         edit = in_place_of(row, text, now=now, kind=kind, turn_id=approval.turn_id)
         return edit if can is not None and can.edits else replace(edit, replaces="")
-
-    @staticmethod
-    def _fitting(text: str, short: str, can: Capabilities) -> str:
-        """The whole card where it is one message, else its last line alone."""
-        return text if length(text, can.text_unit) <= can.text_limit else trim(short, can.text_limit, can.text_unit)
 
 
 def in_place_of(

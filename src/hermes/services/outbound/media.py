@@ -63,6 +63,10 @@ class Ready:
     row_id: str
     attachment: Attachment
 
+    @property
+    def goes_in_album(self) -> bool:
+        return self.attachment.kind in SHOWN_TOGETHER and self.attachment.mime != "image/gif"
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -207,9 +211,11 @@ class Media:
         """Rows in the order of the text. Pictures in a row are an album; a short text before one file its caption."""
         limits = self._outbox_writer.capabilities(draft.to.target)
         match groups:
-            case [str(text), [Ready() as only]] if not draft.preview and _is_caption(text, only, limits):
-                self._send(draft, [only], text)
-                return
+            case [str(text), [Ready() as only]] if not draft.preview:
+                has_room = length(text, limits.text_unit) <= limits.caption_limit
+                if has_room and only.attachment.kind is not AttachmentKind.VOICE:
+                    self._send(draft, [only], text)
+                    return
         for group in groups:
             if isinstance(group, str):
                 self._write(draft, group)
@@ -306,17 +312,15 @@ def _grouped(taken: Sequence[str | Ready], most: int) -> list[str | list[Ready]]
         last = groups[-1] if groups else None
         if isinstance(piece, str):
             groups[-1:] = [f"{last}\n{piece}"] if isinstance(last, str) else [*groups[-1:], piece]
-        elif isinstance(last, list) and len(last) < most and _go_together(last[0], piece):
+        elif (
+            isinstance(last, list)
+            and len(last) < most
+            and all(
+                file.kind in SHOWN_TOGETHER and file.mime != "image/gif"
+                for file in (last[0].attachment, piece.attachment)
+            )
+        ):
             last.append(piece)
         else:
             groups.append([piece])
     return groups
-
-
-def _go_together(*files: Ready) -> bool:
-    return all(each.attachment.kind in SHOWN_TOGETHER and each.attachment.mime != "image/gif" for each in files)
-
-
-def _is_caption(text: str, file: Ready, limits: Capabilities) -> bool:
-    has_room = length(text, limits.text_unit) <= limits.caption_limit
-    return has_room and file.attachment.kind is not AttachmentKind.VOICE

@@ -135,7 +135,10 @@ class _AccountLimit:
         """A place at once, or None. Nobody is overtaken who is as urgent."""
         now = self._loop.time()
         if urgency is Urgency.SIGN:
-            return self._try_sign(chat_id, now)
+            # Typing is not shown as a message: it counts only in all. It never waits, and never keeps anybody waiting.
+            known = self._chats.get(chat_id)
+            is_held = known is not None and known.held_until > now
+            return None if is_held or any(self._ready) or not self._has_room(urgency, now) else self._place(None)
         chat = self._chat(chat_id, now)
         if any(asker.urgency <= urgency for asker in chat.asking) or not chat.has_room(urgency, now):
             return None
@@ -143,12 +146,6 @@ class _AccountLimit:
             return None
         _take(chat)
         return self._place(chat)
-
-    def _try_sign(self, chat_id: str, now: float) -> Slot | None:
-        """Typing is not shown as a message: it counts only in all. It never waits, and never keeps anybody waiting."""
-        chat = self._chats.get(chat_id)
-        is_held = chat is not None and chat.held_until > now
-        return None if is_held or any(self._ready) or not self._has_room(Urgency.SIGN, now) else self._place(None)
 
     async def enter(self, chat_id: str, urgency: Urgency) -> Slot | None:
         place = self.try_enter(chat_id, urgency)

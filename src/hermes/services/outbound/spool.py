@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from hermes.core.ports import Clock
 from hermes.store import outbox, outbox_files
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database
 from hermes.store.home import make_private_folder
 from hermes.store.outbox import OutboxState
 
@@ -75,7 +75,7 @@ class Spool:
         now = self._clock.now()
         gone = [name for name, row_id in names.items() if _is_over(rows.get(row_id), now)]
         await asyncio.to_thread(self._remove, gone, lambda name: names[name] in rows)
-        await self._db.alone(_forget)
+        await self._db.alone(outbox_files.sweep)
 
     def _names(self) -> dict[str, str]:
         try:
@@ -96,7 +96,3 @@ def _is_over(row: tuple[str, float] | None, now: float) -> bool:
         return True
     state, settled_at = row
     return state == OutboxState.SENT or (state == OutboxState.DEAD and now - settled_at > KEPT_DEAD_SECONDS)
-
-
-def _forget(tx: Tx) -> None:
-    outbox_files.sweep(tx)

@@ -49,7 +49,10 @@ def mode_of(chosen: str, configured: ToolProgressMode) -> ToolProgressMode:
 def started(lines: list[ProgressLine], mode: ToolProgressMode, call_id: str, name: str, arguments: str) -> None:
     if mode is ToolProgressMode.OFF or (mode is ToolProgressMode.NEW and lines and lines[-1].name == name):
         return
-    shown = verbose_line(name, arguments) if mode is ToolProgressMode.VERBOSE else progress_line(name, arguments)
+    shown = progress_line(name, arguments)
+    if mode is ToolProgressMode.VERBOSE:
+        command = _command(arguments) if name == "terminal" else ""
+        shown = f"{_emoji(name)} {name} {_quoted(command or arguments, ARGUMENTS_SHOWN)}"
     lines.append(ProgressLine(call_id, name, shown))
 
 
@@ -65,11 +68,6 @@ def progress_line(name: str, arguments: str) -> str:
     """One line about a tool at work: a terminal's command, or the tool's name."""
     command = _command(arguments) if name == "terminal" else ""
     return f"{_emoji(name)} {_quoted(command, COMMAND_SHOWN) if command else name}..."
-
-
-def verbose_line(name: str, arguments: str) -> str:
-    command = _command(arguments) if name == "terminal" else ""
-    return f"{_emoji(name)} {name} {_quoted(command or arguments, ARGUMENTS_SHOWN)}"
 
 
 def _emoji(name: str) -> str:

@@ -138,8 +138,10 @@ class Pairings:
         rows = self._outbox_writer.notice(key.target, text)
         if asked.is_new or not asked.code:
             at_home = words_of(pick(self._language(), asked.home_language))
-            card = self._card(at_home, key.platform, message.sender_id, name, asked.code)
-            rows += self._home_letters(*card, self._home_targets() or asked.owners)
+            card, group = self._card(at_home, key.platform, message.sender_id, name, asked.code)
+            for number, target in enumerate(self._home_targets() or asked.owners):
+                outgoing = replace(card, target=target)
+                rows += self._outbox_writer.rows(outgoing, OutboxKind.REPLY, key=_name_of_card(group, number))
         outbox.enqueue(tx, rows, now=now)
         is_news = asked.is_new and asked.code
         return rows, StrangerKnocked(key.platform, message.sender_id, name, asked.code) if is_news else None
@@ -179,13 +181,6 @@ class Pairings:
         )
         text = words.STRANGER_AT_THE_DOOR.format(who=who, platform=platform, code=code)
         return OutboundMessage(NOWHERE, text, buttons=(buttons,)), f"{platform}_{code}"
-
-    def _home_letters(self, message: OutboundMessage, name: str, targets: Sequence[Target]) -> list[Outgoing]:
-        rows: list[Outgoing] = []
-        for number, target in enumerate(targets):
-            letter = replace(message, target=target)
-            rows += self._outbox_writer.rows(letter, OutboxKind.REPLY, key=_name_of_card(name, number))
-        return rows
 
     def _ended_cards(self, tx: Tx, pairing: Pairing, by: str, *, is_in: bool, now: float) -> list[Outgoing]:
         """The cards of a request that was decided lose their buttons and say who did it, where they can be edited."""

@@ -14,7 +14,7 @@ from hermes.services.requests.requests import Requests
 from hermes.services.requests.subtasks import PLATFORM
 from hermes.services.turns.lanes import Lanes
 from hermes.store import codec
-from hermes.store.db import Database, Tx
+from hermes.store.db import Database
 from hermes.store.inbox import InboxRow
 from hermes.store.turns import turns
 from hermes.store.turns.turns import TurnState, Working
@@ -58,7 +58,8 @@ class Background:
         await self._requests.submit(request, key=f"{PLATFORM}:{key}", event_id=f"ev_{key}")
 
     async def working_for(self, person_id: str) -> list[Agent]:
-        return await self._db.read(_agents, person_id) if person_id else []
+        found = await self._db.read(turns.working_for, person_id) if person_id else []
+        return [_agent(working) for working in found]
 
     async def stop(self, agent: Agent) -> bool:
         """End its turn, running or waiting. What waits in line behind it goes on."""
@@ -68,10 +69,6 @@ class Background:
 def origin_of(row: InboxRow) -> str:
     """The lane of the chat on whose behalf this was asked for, '' where it was written in a chat itself."""
     return _parse_prompt(row.kind, row.body)[1].origin
-
-
-def _agents(tx: Tx, person_id: str) -> list[Agent]:
-    return [_agent(working) for working in turns.working_for(tx, person_id)]
 
 
 def _agent(working: Working) -> Agent:

@@ -226,15 +226,12 @@ class Requests:
             return await self.state_of(event_id)
         ended = await self._db.write(_stop, event_id, self._lanes.cards, now=self._clock.now())
         if ended:
-            self._say_stopped(state.row.lane, ended)
+            # A turn that slept has no task that could publish its end.
+            stopped, reason = TurnState.STOPPED.value, StopReason.STOPPED.value
+            result = TurnResult(ended, stopped, reason=reason, finish_reason="error")
+            self._bus.publish(TurnEnded(state.row.lane, ended, stopped, "", reason, result))
         self._lanes.wake(state.row.lane)  # what waited behind it goes on
         return await self.state_of(event_id)
-
-    def _say_stopped(self, lane: str, turn_id: str) -> None:
-        """A turn that slept has no task that could say so."""
-        state, reason = TurnState.STOPPED.value, StopReason.STOPPED.value
-        result = TurnResult(turn_id, state, reason=reason, finish_reason="error")
-        self._bus.publish(TurnEnded(lane, turn_id, state, "", reason, result))
 
     async def forget_gone_clients(self) -> int:
         """At start: requests whose client waited on a connection that died with the last process."""

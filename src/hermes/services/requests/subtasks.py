@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 
 from hermes.agent.delegation import Subtask, SubtaskResult
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.requests import AgentRequest, RequestKind, TurnOptions
-from hermes.services.requests.requests import RequestHandle, Requests
+from hermes.services.requests.requests import Requests
 from hermes.services.turns.lanes import Lanes
 from hermes.store import codec
 from hermes.store.db import Database, Tx
@@ -69,16 +70,10 @@ class Subtasks:
                     said = await self._db.read(_last_words, state.turn)
                     return SubtaskResult(state.turn.state, said or state.turn.reason or "It ended without a word.")
                 handle.turn_id = state.row.turn_id or handle.turn_id
-                await _some_news(handle)
-
-
-async def _some_news(handle: RequestHandle) -> None:
-    """Wait until the turn ended, or a while: what the bus did not tell is found in the store."""
-    try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            await handle.result()
-    except TimeoutError:
-        return
+                # Until the turn ended, or a while: what the bus did not tell is found in the store.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await handle.result()
 
 
 def _event_id(subtask: Subtask) -> str:

@@ -15,7 +15,7 @@ from hermes.core.messages import OutboundMessage, Role, ToolCall
 from hermes.core.roles import Action, may
 from hermes.services.events import ApprovalRequested
 from hermes.services.outbound import approval_cards
-from hermes.services.outbound.alerts import home_channels
+from hermes.services.outbound.alerts import home_targets
 from hermes.services.turns.replies import Replies
 from hermes.services.turns.tool_calls import Calls
 from hermes.services.turns.turn import RunningTurn, TurnServices
@@ -104,17 +104,12 @@ class TurnApprovals:
             return self._parts.outbox_writer.rows(message, OutboxKind.QUESTION, turn_id=work.turn.id, key=name)
 
         rows = question_rows(work.origin.target)
-        for copy, target in enumerate(self._home_channels(work) if is_for_admins else ()):
-            rows += question_rows(target, copy)
+        if is_for_admins:
+            homes = [target for target in home_targets(self._parts.config()) if target != work.origin.target]
+            for copy, target in enumerate(homes[: approval_cards.MOST_COPIES]):
+                rows += question_rows(target, copy)
         # Asked after its time, a question could only be answered in vain.
         return [replace(row, expires_at=question.expires_at) for row in rows]
-
-    def _home_channels(self, work: RunningTurn) -> list[Target]:
-        channels = home_channels(self._parts.config())
-        targets = [
-            Target(account.platform, chat, account=account.account) for account, chat in channels.items() if chat
-        ]
-        return [target for target in targets if target != work.origin.target][: approval_cards.MOST_COPIES]
 
     def tell(self, work: RunningTurn, new_calls: Sequence[NewCall]) -> None:
         """Send the questions of these calls, now that they are stored, and tell whoever watches."""

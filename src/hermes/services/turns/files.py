@@ -21,21 +21,15 @@ class Files:
         """Files of earlier answers that never arrived: the model believes they did."""
         if not work.begun.has_lost_files:
             return
-        told, rows = await self._parts.db.write(
-            steps.tell_lost_files,
-            work.begun.claim,
-            work.turn,
-            lambda lost: self._about_lost(work, lost),
-            now=self._parts.clock.now(),
-        )
+
+        def notice(lost: Sequence[LostFile]) -> list[Outgoing]:
+            lines = [work.words.FILE_NOT_TAKEN.format(name=file.name, reason=file.reason) for file in lost]
+            return self._notice(work, lines, "lost")
+
+        now = self._parts.clock.now()
+        told, rows = await self._parts.db.write(steps.tell_lost_files, work.begun.claim, work.turn, notice, now=now)
         self._parts.outbox_writer.due(rows)
         work.history += told
-
-    def _about_lost(self, work: RunningTurn, lost: Sequence[LostFile]) -> list[Outgoing]:
-        if not lost:
-            return []
-        lines = [work.words.FILE_NOT_TAKEN.format(name=file.name, reason=file.reason) for file in lost]
-        return self._letter(work, OutboundMessage(work.key.target, "\n".join(lines)), "lost")
 
     async def fetch(self, work: RunningTurn) -> None:
         """Bring what came with the message into the workspace; after a crash before that, the inbox still knows it."""
@@ -53,19 +47,15 @@ class Files:
             work.words,
             sees=shows_pictures(self._parts.config(), work),
         )
-        told = self._about_troubles(work, arrival.troubles)
+        told = self._notice(work, arrival.troubles, "files", reply_to=work.turn.reply_to)
         now = self._parts.clock.now()
         await self._parts.db.write(steps.add_message, work.begun.claim, work.turn, arrival.message, told, now=now)
         self._parts.outbox_writer.due(told)
         work.history.append(arrival.message)
 
-    def _about_troubles(self, work: RunningTurn, troubles: Sequence[str]) -> list[Outgoing]:
-        if not troubles:
-            return []
-        message = OutboundMessage(work.key.target, "\n".join(troubles), reply_to=work.turn.reply_to)
-        return self._letter(work, message, "files")
-
-    def _letter(self, work: RunningTurn, message: OutboundMessage, name: str) -> list[Outgoing]:
-        """Named after the turn, so that one which is taken up again does not tell it twice."""
+    def _notice(self, work: RunningTurn, lines: Sequence[str], name: str, *, reply_to: str = "") -> list[Outgoing]:
+        """Render the rows, if there are lines. Named after the turn, a resumed one does not send them twice."""
+        message = OutboundMessage(work.key.target, "\n".join(lines), reply_to=reply_to)
         key = f"ob_{work.turn.id}.{name}"
-        return self._parts.outbox_writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=key)
+        writer = self._parts.outbox_writer
+        return writer.rows(message, OutboxKind.REPLY, turn_id=work.turn.id, key=key) if lines else []

@@ -122,7 +122,8 @@ class TurnRunner:
         await self._files.fetch(work)
         limit = self._parts.config().agent.max_iterations
         while True:
-            match self._next_action(work, limit):
+            repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
+            match rules.next_action(work.calls, repeatable, steps=work.steps, max_steps=limit):
                 case rules.RunCall(index):
                     await self._calls.run(work, index)
                 case rules.CloseCall(index, "refused"):
@@ -144,10 +145,6 @@ class TurnRunner:
                     if not has_ours(work, reply):
                         return reply
                     await self._add_step(work, reply)
-
-    def _next_action(self, work: RunningTurn, limit: int) -> rules.Action:
-        repeatable = [self._parts.toolbox.is_repeatable(call.name) for call in work.calls]
-        return rules.next_action(work.calls, repeatable, steps=work.steps, max_steps=limit)
 
     async def _add_step(self, work: RunningTurn, reply: ModelReply) -> None:
         """Store what the model said with the calls it asks for, each judged by its rule, and put their questions."""

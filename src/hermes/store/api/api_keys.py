@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from dataclasses import asdict
 from pathlib import Path
 
 from hermes.core.dataclasses import dataclass
@@ -60,11 +61,7 @@ def add(tx: Tx, key: ApiKey) -> bool:
                 created_at = excluded.created_at, revoked_at = NULL
             WHERE api_keys.revoked_at IS NOT NULL
             """,  # noqa: S608 - our own column names
-            name=key.name,
-            hash=key.hash,
-            role=key.role,
-            hint=key.hint,
-            created_at=key.created_at,
+            **asdict(key),
         )
         == 1
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from hermes.core.dataclasses import dataclass
 from hermes.store.db import Tx
 
@@ -41,10 +43,5 @@ def keep(tx: Tx, kept: StoredAnswer) -> None:
         VALUES (:key, :fingerprint, :status, :headers, :body, :created_at)
         ON CONFLICT (key) DO NOTHING
         """,
-        key=kept.key,
-        fingerprint=kept.fingerprint,
-        status=kept.status,
-        headers=kept.headers,
-        body=kept.body,
-        created_at=kept.created_at,
+        **asdict(kept),
     )

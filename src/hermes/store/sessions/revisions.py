@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
@@ -63,13 +63,7 @@ def put(tx: Tx, session_id: str, revision: Revision) -> None:
         ON CONFLICT (session_id, revision) DO UPDATE SET undone_at = excluded.undone_at
         """,  # noqa: S608
         id=session_id,
-        revision=revision.revision,
-        up_to=revision.up_to,
-        line=revision.line,
-        summary=revision.summary,
-        model=revision.model,
-        created_at=revision.created_at,
-        undone_at=revision.undone_at,
+        **asdict(revision),
     )
 
 

@@ -167,7 +167,8 @@ def context(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> Context:
 
 def _at_once(tx: Tx, session_id: str, limit: int) -> Context | None:
     """All lines as one row, as every turn reads them; None where a line is an undo, or damaged."""
-    found = tx.one(_JOINED[tx.dialect.name], _joined, id=session_id, before=LAST_SEQ, limit=limit)
+    found: tuple[str, str, str, int] | None
+    found = tx.one(_JOINED[tx.dialect.name], lambda *row: row, id=session_id, before=LAST_SEQ, limit=limit)
     if found is None or found[1] != "message":
         return None
     seqs_text, _, bodies, revision = found
@@ -189,7 +190,7 @@ def _line_by_line(tx: Tx, session_id: str, limit: int) -> Context:
     kept: list[_Row] = []
     before, last_seq, revision = LAST_SEQ, 0, 0
     for _ in range(MOST_JUMPS):
-        rows = tx.all(_PAGE, _row, id=session_id, before=before, limit=limit)
+        rows: list[_Row] = tx.all(_PAGE, lambda *row: row, id=session_id, before=before, limit=limit)
         if not rows:
             break
         last_seq, revision = last_seq or rows[0][0], rows[0][3]
@@ -226,14 +227,6 @@ _JOINED = {
 
 _Row = tuple[int, str, str, int]
 """A line's seq, kind and body, and the number of the revision that counts. Plain, as some hundred pass with a turn."""
-
-
-def _row(seq: int, kind: str, body: str, revision: int) -> _Row:
-    return seq, kind, body, revision
-
-
-def _joined(seqs: str, kind: str, bodies: str, revision: int) -> tuple[str, str, str, int]:
-    return seqs, kind, bodies, revision
 
 
 def _keep_what_counts(rows: Sequence[_Row], before: int, kept: list[_Row]) -> int:

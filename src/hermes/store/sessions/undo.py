@@ -34,8 +34,12 @@ def compress(tx: Tx, session_id: str, shorter: Shorter, *, now: float) -> int:
     if not _hold(tx, session_id):
         return 0
     newest, active = revisions.newest(tx, session_id), revisions.active(tx, session_id)
-    is_same = (active.revision if active else 0) == shorter.basis.revision
-    if not is_same or _undone_since(tx, session_id, shorter.basis.last_seq):
+    undone_since = tx.value(
+        "SELECT 1 FROM transcript WHERE session_id = :id AND seq > :seq AND kind = 'undo' LIMIT 1",
+        id=session_id,
+        seq=shorter.basis.last_seq,
+    )
+    if (active.revision if active else 0) != shorter.basis.revision or undone_since is not None:
         return 0
     number = (newest.revision if newest else 0) + 1
     told = {"revision": number, "up_to": shorter.up_to, "text": shorter.summary, "model": shorter.model}
@@ -146,15 +150,6 @@ def _answer_to(tx: Tx, session_id: str, asked: str) -> Undone | None:
     if told.get("asked") != asked:
         return None
     return Undone(int(told.get("revision", 0)), int(told.get("exchanges", 0)), str(told.get("said", "")))
-
-
-def _undone_since(tx: Tx, session_id: str, seq: int) -> bool:
-    later = tx.value(
-        "SELECT 1 FROM transcript WHERE session_id = :id AND seq > :seq AND kind = 'undo' LIMIT 1",
-        id=session_id,
-        seq=seq,
-    )
-    return later is not None
 
 
 def _append(tx: Tx, session_id: str, kind: str, told: dict[str, Any], now: float) -> int:

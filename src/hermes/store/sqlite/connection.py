@@ -118,7 +118,10 @@ class SqliteConnection:
             if not sqlite_file.is_damage(error):
                 raise
             is_sound = False
-            self._recover(str(error), rescued)
+            from hermes.store.sqlite import recovery  # only where there is damage
+
+            recovery.rebuild(self.path, self._steps, self._clock(), reason=str(error), rescued=rescued)
+            self._pages.drop()
             sqlite_file.prepare(self.location)
             self._connect(_Compared(), check_whole=False)
         self.generation += 1
@@ -171,7 +174,12 @@ class SqliteConnection:
                 row_shapes.check(connection)
             sqlite_file.claim(connection)
             self._choose_journal(connection)
-            sqlite_file.apply_migrations(connection, self._steps, self.name, self._back_up)
+            sqlite_file.apply_migrations(
+                connection,
+                self._steps,
+                self.name,
+                before=lambda open_file, number: backup.backup(open_file, self.path, f"before-{number}", self._clock()),
+            )
             if added := schema_repair.mend_unless_known(connection, self._steps, is_fresh=is_fresh):
                 self._tell_added(added)
             schema = connection.execute("PRAGMA schema_version").fetchone()[0]
@@ -268,15 +276,6 @@ class SqliteConnection:
                     f"Is {self.path.parent} on a network filesystem (NFS, SMB, FUSE, WSL1)? A local disk is faster.",
                 )
             )
-
-    def _back_up(self, connection: sqlite3.Connection, number: int) -> None:
-        backup.backup(connection, self.path, f"before-{number}", self._clock())
-
-    def _recover(self, reason: str, rescued: Path | None) -> None:
-        from hermes.store.sqlite import recovery  # only where there is damage
-
-        recovery.rebuild(self.path, self._steps, self._clock(), reason=reason, rescued=rescued)
-        self._pages.drop()
 
     def mend(self) -> bool:
         """Add what the schema lacks. Returns whether anything was added."""

@@ -355,7 +355,8 @@ class SqliteDatabase(Database):
         """Write what is there already, so that the end of a trouble is noticed though nobody has anything to store."""
         if self._is_closed or not self._down:
             return
-        job: Job[int] = Job("write", _write_the_same, (), {}, self._loop.create_future())
+        statement = "UPDATE meta SET value = value WHERE key = 'version'"
+        job: Job[int] = Job("write", lambda tx: tx.run(statement), (), {}, self._loop.create_future())
         job.future.add_done_callback(lambda future: future.cancelled() or future.exception())  # told when it began
         job.future.add_done_callback(lambda _: self._loop.call_later(TRY_AGAIN_SECONDS, self._try_again))
         self._submit(job)
@@ -469,10 +470,6 @@ def _say_if_failed(future: asyncio.Future[None]) -> None:
         log.warning("Could not write beside the store", extra={"reason": str(error)})
 
 
-def _write_the_same(tx: Tx) -> int:
-    return tx.run("UPDATE meta SET value = value WHERE key = 'version'")
-
-
 def in_words(error: BaseException, path: Path) -> BaseException:
     """Put what the disk or another process did into words, with the cure; a bug in a statement stays what it is."""
     code = error_code(error)
@@ -482,7 +479,10 @@ def in_words(error: BaseException, path: Path) -> BaseException:
     elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         fault = home_faults.lock_fault(path)
     elif code in sqlite_file.DOWN or isinstance(error, OSError):
-        fault = _fault_of_file(path)
+        # SQLite says of missing rights, and at times of a full disk, only that it cannot open or write the file.
+        places = (path.parent, *(sqlite_file.beside(path, suffix) for suffix in sqlite_file.SUFFIXES))
+        found = (home_faults.access_fault(place) for place in places)
+        fault = next((refused for refused in found if refused is not None), None) or home_faults.disk_fault(path.parent)
     elif code not in sqlite_file.DAMAGE:
         return error
     if fault is not None:
@@ -494,13 +494,6 @@ def in_words(error: BaseException, path: Path) -> BaseException:
     down = StoreIsDownError(text)
     down.__cause__ = error
     return down
-
-
-def _fault_of_file(path: Path) -> home_faults.Fault | None:
-    """SQLite says of missing rights, and at times of a full disk, only that it cannot open or write the file."""
-    places = (path.parent, *(sqlite_file.beside(path, suffix) for suffix in sqlite_file.SUFFIXES))
-    refused = next((fault for place in places if (fault := home_faults.access_fault(place)) is not None), None)
-    return refused or home_faults.disk_fault(path.parent)
 
 
 async def open_sqlite(

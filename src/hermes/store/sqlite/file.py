@@ -149,12 +149,13 @@ def prepare(location: Location) -> bool:
 def _refuse_foreign_or_damaged(location: Location, header: bytes) -> None:
     if header[:16] == MAGIC and int.from_bytes(header[68:72], "big") == APPLICATION_ID:
         return
-    if header[:16] == MAGIC and _has_tables(location.path) and not _has_our_tables(location.path):
+    tables = _table_count(location.path) if header[:16] == MAGIC else None
+    if tables and not _has_our_tables(location.path):
         raise ForeignHomeError(
             f"{location.path} is a database of another program. I have changed nothing there.\n"
             "  Give Hermes a home of its own with HERMES_HOME."
         )
-    if header[:16] == MAGIC and _is_empty(location.path):
+    if tables == 0:
         return  # being made this moment by another process of ours
     if location.head.exists() or home.marker(location.path.parent) is not None:
         raise DamagedError("file is not a database" if header[:16] != MAGIC else "its header is damaged")
@@ -164,21 +165,13 @@ def _refuse_foreign_or_damaged(location: Location, header: bytes) -> None:
     )
 
 
-def _has_tables(path: Path) -> bool:
-    """Whether it is a readable database with something in it."""
+def _table_count(path: Path) -> int | None:
+    """Count what the schema names; None where it cannot be read."""
     try:
         with contextlib.closing(home.read_only(path)) as connection:
-            return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+            return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     except sqlite3.Error:
-        return False
-
-
-def _is_empty(path: Path) -> bool:
-    try:
-        with contextlib.closing(home.read_only(path)) as connection:
-            return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0)
-    except sqlite3.Error:
-        return False
+        return None
 
 
 def _has_our_tables(path: Path) -> bool:
@@ -267,7 +260,7 @@ def apply_migrations(
     connection: sqlite3.Connection,
     steps: Sequence[migrate.Migration],
     name: str,
-    before: Callable[[sqlite3.Connection, int], None] | None = None,
+    before: Callable[[sqlite3.Connection, int], object] | None = None,
 ) -> bool:
     """Bring the schema up to date, one transaction for each step. Returns whether anything was applied.
 
