@@ -1,4 +1,4 @@
-"""Answering approvals: by button, code, key or command line, by whoever may, on any surface."""
+"""Answer approvals: by button, code, API key or command line."""
 
 from __future__ import annotations
 

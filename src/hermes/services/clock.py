@@ -1,4 +1,4 @@
-"""The system's clock, behind the port that tests replace."""
+"""Read the system's clock, behind the port that tests replace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The in-process event bus: what a turn does, told to whoever watches. Nothing here is stored.
+"""Publish what a turn does to its watchers, in this process. Nothing is stored.
 
 Watchers are plain callables and must not block; a chat preview, a CLI and later an SSE client are all watchers.
 """

@@ -1,4 +1,4 @@
-"""The gateway's parts, put together. ``wiring`` builds this; the control socket, the CLI and servers use it."""
+"""Hold the gateway's services, for the control socket, the CLI and the servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The janitor: what is too old to matter goes, a bounded bite at a time, never in the way of a message.
+"""Delete what is too old to matter, in small batches beside the messages.
 
 It also minds the clock: when that is set back, what waits for a time is not left waiting for it to come again; and the
 memory that a load has left behind.

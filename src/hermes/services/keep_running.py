@@ -1,4 +1,4 @@
-"""Parts that run as long as the gateway does: one that breaks is told of and begun again, and stops no other."""
+"""Run a background task forever: if it fails, log it and restart it with backoff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model servers on this machine: whether Ollama or LM Studio runs, and what it offers."""
+"""Look for model servers on this machine: Ollama, LM Studio."""
 
 from __future__ import annotations
 

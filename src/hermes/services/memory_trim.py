@@ -1,4 +1,4 @@
-"""Give memory back that a busy hour needed: cycles of garbage, and the free pages that malloc keeps.
+"""Give memory back after a load: garbage cycles, and malloc's free pages.
 
 Requests leave buffers of every size behind, which live for different times. malloc keeps the holes between them for the
 next request, and pages of holes add up; objects that refer to each other wait for the garbage collector. Neither is a

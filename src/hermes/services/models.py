@@ -1,4 +1,4 @@
-"""Which model answers: the provider and model of the configuration, its fallbacks, or the embedded one."""
+"""Choose the model that answers: configured, fallback or embedded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens around the gateway while it runs, for whoever looks at its window: accounts, strangers, the model."""
+"""Publish what happens around the gateway: accounts, strangers, the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the platforms: the built-in ones, and those of the entry point ``hermes.platforms``."""
+"""Find the platforms: built-in, and of the entry point ``hermes.platforms``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

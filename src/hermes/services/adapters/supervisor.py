@@ -1,4 +1,4 @@
-"""The adapters' supervisor: starts them, watches that they hear something, starts them again.
+"""Run the adapters: start them, watch for silence, restart them with backoff.
 
 Reconnecting, backoff and telling the operator are written here once, for every platform. A broken one never stops
 another.

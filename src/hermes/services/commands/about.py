@@ -1,4 +1,4 @@
-"""/help, /commands, /status, /whoami, /version: what there is, and how it stands."""
+"""/help, /commands, /status, /whoami, /version: describe the gateway."""
 
 from __future__ import annotations
 

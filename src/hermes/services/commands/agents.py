@@ -1,4 +1,4 @@
-"""/background and /agents: work beside the chat, and what runs for a person."""
+"""/background and /agents: start work beside the chat, list and stop what runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/approve, /deny and /approvals: the typed answer to an approval, what waits, and what stands granted."""
+"""/approve, /deny and /approvals: answer approvals, list them and the grants."""
 
 from __future__ import annotations
 

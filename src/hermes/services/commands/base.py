@@ -1,4 +1,4 @@
-"""Mark, collect and run slash commands; the role is checked here, never by a command."""
+"""Mark, collect and run slash commands; the role is checked only here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/compress: make this conversation shorter now."""
+"""/compress: shorten this conversation now."""
 
 from __future__ import annotations
 

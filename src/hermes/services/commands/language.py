@@ -1,4 +1,4 @@
-"""/language: which language this person is spoken to in."""
+"""/language: choose the language of this person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The platforms' own command menus: set when an account connects, and again when what they show changes.
+"""Set the platforms' command menus: at each connect, and when they change.
 
 Everybody sees what users may say; whoever looks after the gateway sees the rest in their direct chat too. A menu is a
 convenience: what it does not show can be typed, and what somebody may not say is refused whatever it shows.

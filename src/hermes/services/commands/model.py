@@ -1,4 +1,4 @@
-"""/model: which model answers in this chat."""
+"""/model: choose the model of this chat."""
 
 from __future__ import annotations
 

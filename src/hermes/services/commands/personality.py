@@ -1,4 +1,4 @@
-"""/personality: who the agent is in this chat."""
+"""/personality: choose the agent's personality in this chat."""
 
 from __future__ import annotations
 

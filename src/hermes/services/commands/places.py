@@ -1,4 +1,4 @@
-"""/sethome, /platforms, /platform: where I am reached, and where I tell what nobody asked about."""
+"""/sethome, /platforms, /platform: home channel, connections, pause and resume."""
 
 from __future__ import annotations
 

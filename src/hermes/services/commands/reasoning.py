@@ -1,4 +1,4 @@
-"""/reasoning: how hard the model thinks in this chat."""
+"""/reasoning: choose the model's reasoning effort in this chat."""
 
 from __future__ import annotations
 

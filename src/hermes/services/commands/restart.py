@@ -1,4 +1,4 @@
-"""/restart: the safe way to start the gateway anew, for people and in place of a command that would kill it."""
+"""/restart: restart the gateway safely, for people and for the agent."""
 
 from __future__ import annotations
 

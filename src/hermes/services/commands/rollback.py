@@ -1,4 +1,4 @@
-"""/rollback: see what tools changed in files here, and take it back."""
+"""/rollback: list the tools' file changes in this chat, and undo them."""
 
 from __future__ import annotations
 

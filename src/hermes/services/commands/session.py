@@ -1,4 +1,4 @@
-"""/new and /stop: end what runs here."""
+"""/new and /stop: end the session or the running turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/sessions, /resume, /branch, /title, /history: the conversations of this person, and which of them goes on here."""
+"""/sessions, /resume, /branch, /title, /history: a person's conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/skills: what written know-how there is; for admins also how it comes and goes."""
+"""/skills: list and show skills; admins also install and switch them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/tools: what this person can have done in this chat."""
+"""/tools: list the tools that this person may use in this chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/undo: take back the last exchanges, or the compression that came after them."""
+"""/undo: take back the last exchanges, or the compression after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/usage: what was spent in this session and today."""
+"""/usage: count the tokens of this session and of today."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/verbose: what this chat is shown of tools at work."""
+"""/verbose: choose how much of the tools' work this chat shows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ async def verbose(ctx: CommandContext) -> str:
     configured = ctx.services.config().agent.tool_progress
     chosen = ctx.rest.strip().lower()
     if chosen == DEFAULT or chosen in list(ToolProgressMode):
-        await ctx.services.db.write(
-            chat_settings.choose, ctx.lane, "tool_progress", "" if chosen == DEFAULT else chosen
-        )
+        own = "" if chosen == DEFAULT else chosen
+        await ctx.services.db.write(chat_settings.choose, ctx.lane, "tool_progress", own)
         mode = tool_progress.mode_of(chosen, configured)
         ctx.parts.get(Presenter).set_mode(ctx.lane, mode)
         return describe_mode(ctx.words, mode)

@@ -1,4 +1,4 @@
-"""/voice: when I speak aloud in this chat."""
+"""/voice: choose when this chat gets voice messages."""
 
 from __future__ import annotations
 

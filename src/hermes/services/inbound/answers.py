@@ -1,4 +1,4 @@
-"""Answer an event that acts at once: settle it and store the reply in one transaction."""
+"""Answer a command or press: settle it and store the reply in one transaction."""
 
 from __future__ import annotations
 

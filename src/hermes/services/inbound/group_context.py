@@ -1,4 +1,4 @@
-"""What is said in a group and not to us: the newest lines of each place, for whoever addresses us there next.
+"""Remember the last unaddressed lines of a group, for who addresses us next.
 
 Only in memory, and only where the owner asked for it: a group's talk is nobody's business until somebody brings us in.
 """

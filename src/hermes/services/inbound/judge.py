@@ -1,4 +1,4 @@
-"""Judge an event before it is stored: who sent it, may they, and what kind of event it is."""
+"""Judge an event before it is stored: its sender, their access, its kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done for whom a while ago, so that it is not done again for each message."""
+"""Do something at most once in so many seconds for each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts: what the owner should hear, sent to every home channel once the store takes it.
+"""Send alerts for the owner to every home channel, once the store takes them.
 
 Most alerts are about the store, so it may well be down when one is to be told. It is also in the log and in status.
 """

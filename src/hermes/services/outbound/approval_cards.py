@@ -1,4 +1,4 @@
-"""How a question looks in a chat: while it waits, and what stands in its place once it has ended.
+"""Render the message of an approval, and its edit once it is answered.
 
 A question that has ended is edited where the platform edits: its buttons go, and it says who answered what. Its rows
 are written in the transaction that ends the question, so they cannot be forgotten and are not written twice.

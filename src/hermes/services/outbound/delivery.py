@@ -1,4 +1,4 @@
-"""Delivery: outbox rows to adapters, in order for each target, each until its outcome is known."""
+"""Deliver outbox rows to adapters, in order per target, to a known outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files out: the agent's last words and the files it names in them, as outbox rows in their order."""
+"""Turn an answer and the files it names into outbox rows, in order."""
 
 from __future__ import annotations
 
@@ -312,14 +312,7 @@ def _grouped(taken: Sequence[str | Ready], most: int) -> list[str | list[Ready]]
         last = groups[-1] if groups else None
         if isinstance(piece, str):
             groups[-1:] = [f"{last}\n{piece}"] if isinstance(last, str) else [*groups[-1:], piece]
-        elif (
-            isinstance(last, list)
-            and len(last) < most
-            and all(
-                file.kind in SHOWN_TOGETHER and file.mime != "image/gif"
-                for file in (last[0].attachment, piece.attachment)
-            )
-        ):
+        elif isinstance(last, list) and len(last) < most and piece.goes_in_album and last[0].goes_in_album:
             last.append(piece)
         else:
             groups.append([piece])

@@ -1,4 +1,4 @@
-"""While it works: typing, tools at work, and a preview that grows. A quick answer needs none of it, and costs nothing.
+"""Show a turn at work: typing, tool progress, and a preview that grows.
 
 A preview is an outbox row, so its message id survives a crash; its edits are not stored. The turn closes it before
 the final text is committed, and the final text then replaces it. Every call here asks the pacer for its place first;

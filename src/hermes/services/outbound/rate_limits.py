@@ -1,4 +1,4 @@
-"""The pace of what goes out: one limiter for each account and its chats, in which finals go first.
+"""Limit the rate of outgoing calls per account and chat; final replies go first.
 
 A platform that is called too often tells everybody to wait, so each call asks for a place before it is made. A place is
 taken from the beginning of the call until the rate's time has passed since its answer: only then the platform, too, is

@@ -1,4 +1,4 @@
-"""Text to outbox rows: split as the platform needs it, with the time it may take."""
+"""Split a text into outbox rows that fit the platform."""
 
 from __future__ import annotations
 
