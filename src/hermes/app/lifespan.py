@@ -1,4 +1,4 @@
-"""A gateway in its home: owned, its store opened, its services run, and drained at the end.
+"""Open a gateway: own its home, open its store, run its services, drain them.
 
 The services are put together in ``wiring``, and the doors are opened in ``serving``.
 """

@@ -1,4 +1,4 @@
-"""The gateway as its worker runs it: put together, its doors opened, its terminal told, until it is asked to stop."""
+"""Serve as the worker: open the ports, print the start report, stop when asked."""
 
 from __future__ import annotations
 

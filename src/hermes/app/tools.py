@@ -1,4 +1,4 @@
-"""What the agent works with: its tools and commands, and the parts they need. Put together by ``wiring``."""
+"""Make the tools, the commands and the parts that they need."""
 
 from __future__ import annotations
 

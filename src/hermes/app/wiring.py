@@ -1,4 +1,4 @@
-"""The only place where the services are put together: which of them is handed what."""
+"""Put the services together: the only place that says which gets what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Act on a pressed button: an approval is answered, a stranger is let in or refused."""
+"""Act on a pressed button: answer an approval, let a stranger in or refuse."""
 
 from __future__ import annotations
 

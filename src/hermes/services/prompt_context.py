@@ -1,4 +1,4 @@
-"""What the model is told of the world around a chat: what is switched on here, and what day it is."""
+"""Describe a chat's surroundings for the prompt: platforms, and today's date."""
 
 from __future__ import annotations
 

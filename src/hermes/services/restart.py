@@ -1,4 +1,4 @@
-"""Restarting the safe way: what runs is let finish or left for the next process, which the supervisor starts."""
+"""Request a restart: running turns finish, or the next process resumes them."""
 
 from __future__ import annotations
 

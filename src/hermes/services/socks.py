@@ -1,4 +1,4 @@
-"""Connections through a SOCKS5 proxy. Names are resolved by the proxy, for socks5:// and socks5h:// alike."""
+"""Connect through a SOCKS5 proxy, which also resolves the names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims that are ours in the store and that nobody here carries.
+"""Release claims of ours in the store that nobody here works on.
 
 They come from a COMMIT whose outcome was unknown, or from a store that was down when a claim was to be given back.
 Seen twice in a row, such a claim is freed, so that no lane or target stays stuck.

@@ -1,4 +1,4 @@
-"""The owner's time zone."""
+"""Find the owner's time zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approvals: stored questions that outlive their connection and their process."""
+"""Store approvals: questions that outlive their connection and their process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Store what a chat chose for itself: model, reasoning, voice, tool progress, personality."""
+"""Store a chat's own choices: model, reasoning, voice, personality ..."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: files as they were before a tool changed them. The bytes lie in blobs, here is where they belong."""
+"""Store checkpoints: what a file was before a tool changed it."""
 
 from __future__ import annotations
 

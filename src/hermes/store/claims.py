@@ -1,4 +1,4 @@
-"""Lanes and targets are claimed the same way: one owner, a growing token, a sequence that wakes.
+"""Claim lanes and targets: one owner, a growing token, a sequence that wakes.
 
 ``seq`` grows whenever work is added, in the transaction that adds it. An owner lets go only by showing the
 token and the ``seq`` it saw: no row updated means that work arrived meanwhile, so it looks again. That is

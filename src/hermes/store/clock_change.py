@@ -1,4 +1,4 @@
-"""Times that are still to come, when the clock they were written by is set."""
+"""Shift stored times after the clock was set back."""
 
 from __future__ import annotations
 

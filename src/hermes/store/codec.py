@@ -1,4 +1,4 @@
-"""Values to JSON text and back, typed."""
+"""Convert values to JSON text and back, typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine under the store functions: transactions off the event loop, on SQLite or on PostgreSQL.
+"""Run store functions in transactions, off the event loop, on either database.
 
 A store function is plain and synchronous, ``def accept(tx, …)``. ``write`` runs it in a transaction and returns
 its result after COMMIT; ``read`` runs it off the writer; ``alone`` is a write that shares its transaction with

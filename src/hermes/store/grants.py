@@ -1,4 +1,4 @@
-"""Grants: a kind of thing that a person's turns may do without being asked about, until it is revoked."""
+"""Store grants: what a person's turns may do without asking, until revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The home folder: whose it is, who may read it, and how a secret gets into it."""
+"""Own the home folder: whose it is, who may read it, how secrets are written."""
 
 from __future__ import annotations
 

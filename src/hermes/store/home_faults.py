@@ -1,4 +1,4 @@
-"""Name what keeps the home from being used, with its cure: a full disk, missing rights, a lock.
+"""Find what keeps the home from being used, with its cure: disk, rights, lock.
 
 Every fault is looked for when somebody asks, so that a repaired one is gone from the next answer. Nothing here opens
 a database file: closing any descriptor of one would drop the locks that SQLite holds in this process.

@@ -1,4 +1,4 @@
-"""Ids that sort by time and are short enough to type."""
+"""Make ids that sort by time and are short enough to type."""
 
 from __future__ import annotations
 

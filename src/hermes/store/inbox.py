@@ -1,4 +1,4 @@
-"""What arrived: stored once, and settled once.
+"""Store what arrived once, and settle it once.
 
 The partial indexes are used only where a statement repeats their condition word for word; hence conditions that
 look doubled.

@@ -1,4 +1,4 @@
-"""Numbered migrations: `NNNN_name.sql`, the same text for both databases, one explicit transaction each.
+"""Apply numbered migrations, `NNNN_name.sql`, one transaction each.
 
 The table ``meta`` keeps ``version`` (the last migration applied) and ``min_reader`` (the oldest program that may
 still use the file). A migration that older programs cannot live with says so in its first lines:

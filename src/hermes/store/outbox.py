@@ -1,4 +1,4 @@
-"""What is to go out: kept until the platform took it, refused it, or its time was over.
+"""Store what is to go out until it is sent, refused or expired.
 
 The partial indexes are used only where a statement repeats their condition word for word; hence conditions that
 look doubled.

@@ -1,4 +1,4 @@
-"""Files on their way out. Those that are lost are told to the model with the next turn of their chat."""
+"""Store which files go with outbox rows; the model is told of lost ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Platforms that count what follows a person's message: how texts that wait are joined, and our words around them."""
+"""Join waiting texts where a platform counts replies, and add our notes."""
 
 from __future__ import annotations
 

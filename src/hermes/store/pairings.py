@@ -1,4 +1,4 @@
-"""Who asked to be let in, who was, and how often a wrong code was tried."""
+"""Store pairing requests, their decisions, and wrong codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Persons, their accounts on platforms, and the marks of adapters."""
+"""Store persons, their platform accounts, and the cursors of adapters."""
 
 from __future__ import annotations
 

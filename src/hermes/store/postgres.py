@@ -1,4 +1,4 @@
-"""PostgreSQL: a small pool of threads with one psycopg connection each, and every timeout set."""
+"""Run the store on PostgreSQL: a pool of threads with one connection each."""
 
 from __future__ import annotations
 

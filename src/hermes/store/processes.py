@@ -1,4 +1,4 @@
-"""Commands that go on in the background, and kept outputs of long ones: whose they are and what became of them."""
+"""Store background commands: whose they are, their output, how they ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store as a whole: whether it is sound, and how much is in it."""
+"""Count what the store holds, and check that it is sound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of things to do: one for each session, kept as a whole."""
+"""Store to-do lists: one for each session, replaced as a whole."""
 
 from __future__ import annotations
 

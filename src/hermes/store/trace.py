@@ -1,4 +1,4 @@
-"""The life of a message, read from all the tables it passed through. Reads only."""
+"""Read the life of a message from all the tables it passed through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was spent: the tokens of turns, as their models reported them."""
+"""Count the tokens of turns, as their models reported them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a chat is shown of tools at work: nothing, each new tool, every call, or every call with what came of it."""
+"""Render the progress of tools: none, each new tool, every call, or with results."""
 
 from __future__ import annotations
 

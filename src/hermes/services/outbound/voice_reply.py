@@ -1,4 +1,4 @@
-"""Saying an answer aloud, besides writing it."""
+"""Make a voice message of an answer."""
 
 from __future__ import annotations
 

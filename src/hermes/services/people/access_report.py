@@ -1,4 +1,4 @@
-"""Why somebody is or is not answered: the same rules that judge a message, told with what stands behind them."""
+"""Report why a user is answered or not, by the rules that judge a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Letting strangers in: a code for each, shown again on asking, and a decision that counts at once."""
+"""Pair strangers: give each a code, and apply the owner's decision at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work beside a chat: a turn in a lane of its own, whose answer comes to the chat that began it.
+"""Run a turn in a lane of its own; its answer goes to the chat that began it.
 
 It is an event in the inbox like everything else, so it goes on after a restart; and its answer is an outbox row of that
 chat, written with the end of the turn, so nobody has to wait for it.

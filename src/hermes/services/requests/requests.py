@@ -1,4 +1,4 @@
-"""The door for requests: what the API asks goes through the same inbox, lanes and turns as a chat message.
+"""Take requests of the API through the same inbox, lanes and turns as a chat.
 
 Whoever asks follows the turn over the event bus. Going away does not stop it, unless that was asked for. What
 became of a request is read from the store, so it can be told after a restart too.

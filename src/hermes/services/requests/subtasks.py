@@ -1,4 +1,4 @@
-"""Errands: turns that another turn asked for, each in a lane of its own.
+"""Run subtasks: turns that another turn asked for, each in a lane of its own.
 
 They are events in the inbox like everything else, keyed by the call that made them. So after a crash the call runs
 again, finds its errands where they are and waits for them; nothing is done twice.

@@ -1,4 +1,4 @@
-"""A person is asked before a call runs: the question is put, slept on, and answered for where nobody answers it."""
+"""Ask a person before a call runs; wait for the answer, or close the question."""
 
 from __future__ import annotations
 

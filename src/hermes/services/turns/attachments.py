@@ -1,4 +1,4 @@
-"""Files that came with a message: fetched into the workspace before the model reads it, and told either way.
+"""Fetch files that came with a message into the workspace, and describe them.
 
 A voice message is written down, the beginning of a document is shown, a picture is shown to a model that can see.
 What could not be had is told to the model and to the person.

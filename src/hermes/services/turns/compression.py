@@ -1,4 +1,4 @@
-"""Long talks made shorter, beside the turns: a model writes a summary of the older part, stored as a revision.
+"""Compress long sessions beside the turns: a summary stored as a revision.
 
 No lane is held meanwhile: a message that comes goes on with the talk as it is. Whatever goes wrong leaves all as it is.
 """

@@ -1,4 +1,4 @@
-"""However a turn ends, it ends once: its last words, its row and its letters together, and then it is told."""
+"""End a turn once: last words, row and replies in one transaction, then publish."""
 
 from __future__ import annotations
 

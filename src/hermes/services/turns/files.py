@@ -1,4 +1,4 @@
-"""Files before the first step: those that came with the message are fetched, those that never arrived are told."""
+"""Prepare the files of a turn: fetch the new ones, report the lost ones."""
 
 from __future__ import annotations
 

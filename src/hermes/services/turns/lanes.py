@@ -1,4 +1,4 @@
-"""Lanes: the turns of one SessionKey run one at a time and in order.
+"""Run the turns of one SessionKey one at a time and in order.
 
 A lane that has work gets a task here, which claims it in the store, carries its turns one after another and lets
 it fall asleep. Waking a lane twice is harmless; a slow poll finds whatever a wake-up missed.

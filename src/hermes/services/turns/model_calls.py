@@ -1,4 +1,4 @@
-"""The model is asked: with the talk so far, the tools it may use here, and what was written meanwhile.
+"""Call the model with the history, the tools it may use, and steering messages.
 
 A talk that is too long for the model is tried once more with its newer half, and then with the results of its tools cut
 short; pictures that it cannot see are told in words.

@@ -1,4 +1,4 @@
-"""What goes out of a turn: the answer, its files, its voice, and the preview it takes the place of."""
+"""Compose a turn's reply: its text, files and voice, in place of the preview."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From step to step: what a turn does next, until it has its last words or sleeps on a question."""
+"""Run a turn step by step, until it ends or waits for an approval."""
 
 from __future__ import annotations
 

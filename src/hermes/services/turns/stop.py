@@ -1,4 +1,4 @@
-"""How a running turn is asked to end."""
+"""Ask a running turn to end."""
 
 from __future__ import annotations
 

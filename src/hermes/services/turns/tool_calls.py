@@ -1,4 +1,4 @@
-"""A tool runs, and its result is written: for the model, in the transcript, once."""
+"""Run a tool and record its result once: for the model and the transcript."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The turn in hand, and the parts of the gateway that carry it."""
+"""Hold the running turn, and the services that all its steps share."""
 
 from __future__ import annotations
 

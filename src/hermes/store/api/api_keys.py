@@ -1,4 +1,4 @@
-"""The keys of the API: the default one, a file of the home, and named ones, of which only the hash is stored."""
+"""Store API keys: the default key in the home, named ones as hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers kept for a day, to be given again to the same request under the same Idempotency-Key."""
+"""Store answers for a day, for repeats under the same Idempotency-Key."""
 
 from __future__ import annotations
 

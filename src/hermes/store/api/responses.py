@@ -1,4 +1,4 @@
-"""Stored responses and the conversations that name them: put once, finished once, read until they are evicted."""
+"""Store responses and conversations: put once, finished once, then evicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that came from elsewhere: brought in once, recognised when they come again, removed as one batch."""
+"""Import sessions once, recognise them again, remove them as one batch."""
 
 from __future__ import annotations
 

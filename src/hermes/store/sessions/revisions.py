@@ -1,4 +1,4 @@
-"""Revisions: shorter forms of what a session began with, sent to the model in the place of those lines.
+"""Store revisions: summaries that stand for a session's first lines.
 
 The lines themselves stay. Each revision and each undo is a line of the transcript too, so that the JSONL file tells
 of them and these rows can be made again from the lines alone.

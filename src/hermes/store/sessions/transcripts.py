@@ -1,4 +1,4 @@
-"""Sessions and their transcripts: appended, never rewritten."""
+"""Store sessions and their transcripts: appended, never rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a session's context shorter, and taking things back. Nothing is removed: both are lines of their own."""
+"""Compress a session and take exchanges back; nothing is removed."""
 
 from __future__ import annotations
 

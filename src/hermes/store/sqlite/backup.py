@@ -1,4 +1,4 @@
-"""Copies of a database, made by SQLite's own backup so that a copy is whole whatever goes on meanwhile."""
+"""Copy a database with SQLite's own backup, so that the copy is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database file we have open: opened, mended, and got again when it broke or was swapped under us."""
+"""Open the database file; repair and reopen it when it broke or was replaced."""
 
 from __future__ import annotations
 

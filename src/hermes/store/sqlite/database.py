@@ -1,4 +1,4 @@
-"""SQLite: one writer thread with group commit, and a few readers. Their file is ``open_file``."""
+"""Run the store on SQLite: one writer with group commit, and a few readers."""
 
 from __future__ import annotations
 

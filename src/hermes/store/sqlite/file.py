@@ -1,4 +1,4 @@
-"""One SQLite file: where it is, whose it is, and how it is opened, copied and set aside.
+"""Open, check, copy and set aside one SQLite file.
 
 Once a connection exists, nothing in this process may open the file except through sqlite3: closing any other
 descriptor drops the process's POSIX locks. So headers are read, and pages kept, before the first connect.

@@ -1,4 +1,4 @@
-"""What a recovery brought back and what it did not: one sentence for the owner, one line of ``recoveries.jsonl``."""
+"""Report what a recovery lost: a sentence, and a line of ``recoveries.jsonl``."""
 
 from __future__ import annotations
 

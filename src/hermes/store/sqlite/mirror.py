@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - table and column names come from our own schema; values are bound
-"""Who is who and where the adapters stand, kept beside the store: ``mirror.jsonl``.
+"""Mirror people, grants and cursors beside the store: ``mirror.jsonl``.
 
 The first line names the tables. Each line after it is ``{"table", "key", "row"}``: a row as it was after a change, or
 null where it is gone; of one key, the last line counts. So a newcomer costs a line, however many people there are. The

@@ -1,4 +1,4 @@
-"""The checksum of every page of a database, and copies of the pages that lead to all others: ``<name>.pages``.
+"""Keep the checksum of every database page, and copies of inner pages.
 
 SQLite notices a page whose structure is broken, and nothing else: a text in which a byte was changed looks like any
 other. With this file a page is known to hold what was written or not, and a damaged page whose rows are lost is known

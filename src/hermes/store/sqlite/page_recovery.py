@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - table and column names come from our own schema; values are bound
-"""Reads a damaged database whose pages are known by their checksums: exactly what was written, and what is missing.
+"""Read a damaged database by its page checksums: exactly what was written.
 
 Pages that lead to others are put back from their copies, so every table can be followed to its last page. A page that
 is not as it was written is not read; how many rows it held is known.

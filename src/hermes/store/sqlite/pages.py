@@ -1,4 +1,4 @@
-"""Reads rows straight from the pages of a SQLite file: of one table by its root, or from all pages that hold rows.
+"""Read rows straight from the pages of a SQLite file.
 
 Follows the published file format: table leaf pages hold cells (size, rowid, record), long records go on in
 overflow pages. Nothing here trusts what it reads: a cell that does not add up is left out.

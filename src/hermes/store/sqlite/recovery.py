@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - table and column names come from our own schema; values are bound
-"""Brings back what a damaged database still holds, and says what it does not.
+"""Recover what a damaged database still holds, and report what it lost.
 
 The damaged set is copied, never opened itself. Where the map of its pages is at hand (``page_map``), every page that
 is as it was written is read, no other, and what is missing is known to the row. Without the map tables are read in

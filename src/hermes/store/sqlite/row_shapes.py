@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - table names come from the schema itself
-"""What the rows of our tables look like, so that bytes found without their table are never taken for a row.
+"""Check the shape of rows, so that stray bytes are never taken for one.
 
 A record that was found on a page of its own says neither which table it is of nor that it is whole. It is taken only if
 every value has the shape of its column, no other table has that shape, and the rows that it refers to are there.

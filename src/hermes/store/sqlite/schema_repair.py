@@ -1,4 +1,4 @@
-"""Finds what a file's schema lacks against what the migrations make, and adds it. Never takes anything away."""
+"""Add what a file's schema lacks against the migrations; remove nothing."""
 
 from __future__ import annotations
 

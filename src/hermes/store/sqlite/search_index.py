@@ -1,4 +1,4 @@
-"""The full-text index of transcripts, in a file of its own. It is derived: damaged or lost, it is built anew.
+"""Index transcripts for full-text search, in a file that can be rebuilt.
 
 Plain blocking functions over one connection; ``agent.recall`` runs them off the loop. Trigrams find Chinese text too;
 a word of one or two letters is looked for without the index.

@@ -1,4 +1,4 @@
-"""The index of conversations, ``sessions/sessions.json``: each session key and the session that lives under it.
+"""Write ``sessions/sessions.json``: each session key and its current session.
 
 The database is the truth; this file is for people and programs that look into the folder, in the form in which
 hermes-agent writes it. Requests of the API and subtasks are nobody's chat, and are left out.

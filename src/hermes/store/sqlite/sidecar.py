@@ -1,4 +1,4 @@
-"""Writes beside the database, shortly after each change, what would be needed without it.
+"""Write beside the database what a recovery would need, after each change.
 
 ``mirror.jsonl`` holds who is who and where the adapters stand; ``sessions/<id>.jsonl`` the transcripts, and
 ``sessions/sessions.json`` is their index. Triggers that live in the writer's connection alone say what changed, so no

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - table and column names come from our own schema; values are bound
-"""Transcripts as JSONL: ``sessions/<id>.jsonl``, one line for each row of the store, written after the store.
+"""Write transcripts as JSONL: ``sessions/<id>.jsonl``, a line for each row.
 
 A line is ``{"session", "seq", "at", "role", "turn", "kind", "body"}``; lines with the role ``session`` tell the
 session's own row (key, title, end). The database is the truth; these files are for people to read, and for the

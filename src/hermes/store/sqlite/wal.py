@@ -1,4 +1,4 @@
-"""Finds out whether a write-ahead log lost committed transactions, and saves what lies behind the break.
+"""Find committed transactions that a write-ahead log lost, and save the rest.
 
 SQLite reads a log up to its first bad frame and silently forgets the rest. Three things tell that there was more:
 the shared-memory index of a killed process counts the frames it had committed; frames behind the break carry the

@@ -1,4 +1,4 @@
-"""The beginning of a turn: from the lane's queue, or where an earlier process left it.
+"""Begin a turn from the lane's queue, or resume one that a process left.
 
 ``take`` is for a lane that is free, ``begin_next`` for one that is held already; both decide by the rules handed in.
 """

@@ -1,4 +1,4 @@
-"""The end of a turn, in one transaction: its events, its open calls, its questions, its last words and its lane."""
+"""End a turn in one transaction: events, calls, questions, words and lane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lane of a turn, as the worker that claimed it holds it.
+"""Store the lane of a turn, as the worker that claimed it holds it.
 
 A worker shows its claim with every step of a turn, so one that lost its lane cannot write over its successor.
 """

@@ -1,4 +1,4 @@
-"""From queued events to the prompt of a turn. Events that nobody can read are set aside on the way."""
+"""Turn queued events into the prompt of a turn; set unreadable ones aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking the last thing once more: what came of it is taken back, and its events stand in line again."""
+"""Retry the last exchange: take it back, and queue its events again."""
 
 from __future__ import annotations
 

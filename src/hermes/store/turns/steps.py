@@ -1,4 +1,4 @@
-"""A turn while it runs: lines and calls join it, one transaction each, until it ends or sleeps on a question."""
+"""Store a turn while it runs: lines and calls, one transaction each."""
 
 from __future__ import annotations
 

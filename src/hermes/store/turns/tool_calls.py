@@ -1,4 +1,4 @@
-"""Tool calls: proposed by the model, asked about where that is needed, started, and ended once with their result."""
+"""Store tool calls: proposed, approved, started, and ended once."""
 
 from __future__ import annotations
 

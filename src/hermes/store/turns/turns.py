@@ -1,4 +1,4 @@
-"""Turns as they are stored: one row each, from ``turn_begin`` through ``turn_steps`` to ``turn_end``."""
+"""Store turns: one row each, from ``begin`` through ``steps`` to ``end``."""
 
 from __future__ import annotations
 
