@@ -1,4 +1,4 @@
-"""The spool: files on their way out lie in the home, so that nobody can change or remove them before they are sent."""
+"""Keep outgoing files in the home until they are sent: nobody changes them there."""
 
 from __future__ import annotations
 
