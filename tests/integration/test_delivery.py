@@ -304,5 +304,5 @@ async def test_a_letter_that_expires_is_kept_with_its_reason_and_said_in_the_log
         await state_is(gateway, "dead")
         [letter] = await outbox_rows(gateway)
     assert letter.reason.startswith("expired")
-    assert "Expired undelivered" in caplog.messages
+    assert "Delivery expired" in caplog.messages
     assert telegram.sent == []

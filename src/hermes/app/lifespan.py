@@ -52,7 +52,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         for left in await db.read(tool_calls.leftover_processes):  # of tools whose worker died
             if kill_group(left.process_group, left.process_started):
                 about = {"group": left.process_group, "call": left.call_id}
-                log.warning("Killed a process left by a crash", extra=about)
+                log.warning("Killed leftover process", extra=about)
         await end_leftovers(db, now=setting.clock.now())
         wiring = Wiring(ground, db, owner)
         gateway = wiring.build()
@@ -127,7 +127,7 @@ async def _end(tasks: list[asyncio.Task[None]]) -> None:
         task.cancel()
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(result, Exception):
-            log.error("A background task had failed", exc_info=result)
+            log.error("Background task failed", exc_info=result)
 
 
 def _take_over(tx: Tx, owner: str, *, now: float) -> None:

@@ -95,7 +95,7 @@ async def serve(options: WorkerOptions, ready: Callable[[], None]) -> int:
     try:
         paths.write_private(paths.last_drain(str(options.home)), told)
     except OSError as error:
-        log.warning("Cannot record how the drain went", extra={"reason": str(error)})
+        log.warning("Drain not recorded", extra={"reason": str(error)})
     return code
 
 

@@ -248,7 +248,7 @@ class Wiring:
     def _tell_mistakes(self) -> None:
         """A name that a setting of tools gets wrong, once for each configuration that has it."""
         for mistake in mistakes(self._config(), self._toolbox.tools()) if self._setting.only is None else ():
-            log.warning("A setting names nothing", extra={"reason": mistake})
+            log.warning("Setting names an unknown tool", extra={"reason": mistake})
 
     async def _connected(self, account: str) -> None:
         await self._delivery.connected(account)

@@ -24,8 +24,8 @@ from hermes.store.turns.end import CardWriter, no_cards
 
 log = logging.getLogger(__name__)
 
-LONGEST_REASON = 1000
-LONGEST_ID = 200
+MAX_REASON_CHARS = 1000
+MAX_ID_CHARS = 200
 THE_OWNER = "the owner"
 
 
@@ -125,7 +125,7 @@ class Approvals:
             allow=allow,
             platform=platform,
             sender_id=sender_id,
-            reason=storable(reason[:LONGEST_REASON]),
+            reason=storable(reason[:MAX_REASON_CHARS]),
             scope=scope,
             now=self._clock.now(),
         )
@@ -206,7 +206,7 @@ def log_refused(session_key: str, platform: str, sender_id: str, approval: str) 
     log.warning(
         "Rejected unauthorized approval click for session %s (operator=%s)",
         session_key,
-        one_line(sender_id, LONGEST_ID),
+        one_line(sender_id, MAX_ID_CHARS),
         extra={"platform": platform, "approval": approval},
     )
 

@@ -50,7 +50,7 @@ class Janitor:
         offset = self._clock.now() - self._clock.monotonic()
         back = self._offset - offset
         if back > SET_BACK_SECONDS:
-            log.warning("The clock was set back", extra={"seconds": round(back)})
+            log.warning("Clock set back", extra={"seconds": round(back)})
             await self._db.alone(clock_change.shift_times, by=back, now=self._clock.now())
         self._offset = offset
 

@@ -30,7 +30,7 @@ async def keep_running(
             breaks = 0 if loop.time() - began > STEADY_SECONDS else breaks
             pause = pauses[min(breaks, len(pauses) - 1)]
             breaks += 1
-            log.exception("A part broke", extra={"part": name, "again_in": pause})
+            log.exception("Background task broke", extra={"part": name, "again_in": pause})
             text = f"{name} failed and starts again. The reason: hermes logs --level error"
         troubles.append(text)
         try:

@@ -14,8 +14,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.services.http import make_session
 
 LOOK_SECONDS = 2.0
-LARGEST_LIST = 2_000_000
-ENOUGH_CONTEXT = 16_000  # tokens: the tools and a talk of some length
+MAX_LIST_BYTES = 2_000_000
+MIN_CONTEXT_TOKENS = 16_000  # tokens: the tools and a talk of some length
 
 ADVICE = {
     "ollama": (
@@ -42,7 +42,7 @@ class LocalServer:
     @property
     def advice(self) -> str:
         """What to know of its context, or nothing where a loaded model has enough of it."""
-        return "" if not self.is_running or self.context >= ENOUGH_CONTEXT else ADVICE[self.provider]
+        return "" if not self.is_running or self.context >= MIN_CONTEXT_TOKENS else ADVICE[self.provider]
 
 
 async def find(config: Config) -> list[LocalServer]:
@@ -72,7 +72,7 @@ async def _get(http: aiohttp.ClientSession, url: str) -> Mapping[str, Any] | Non
     """What it says, or None when nobody is there or somebody else answers."""
     try:
         async with http.get(url, allow_redirects=False) as response:
-            body = await response.content.read(LARGEST_LIST)
+            body = await response.content.read(MAX_LIST_BYTES)
             found = orjson.loads(body) if response.status == 200 else None
     except (aiohttp.ClientError, OSError, orjson.JSONDecodeError):  # TimeoutError is an OSError
         return None

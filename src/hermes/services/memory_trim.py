@@ -19,7 +19,7 @@ WORK_SECONDS = 1.0
 """CPU that the process must have used before there is anything to give back."""
 CALM_SECONDS = 0.25
 """CPU between two looks below which nobody is kept waiting by a look at every object."""
-LONGEST_SECONDS = 60.0
+MAX_WAIT_SECONDS = 60.0
 """So long a load without a pause may last; then only the youngest objects are looked at."""
 
 
@@ -44,7 +44,7 @@ class MemoryTrim:
         cpu = self._cpu()
         worked, is_calm = cpu - self._cpu_at_trim, cpu - self._cpu_at_look < CALM_SECONDS
         self._cpu_at_look = cpu
-        if worked < WORK_SECONDS or not (is_calm or self._now() - self._trimmed_at >= LONGEST_SECONDS):
+        if worked < WORK_SECONDS or not (is_calm or self._now() - self._trimmed_at >= MAX_WAIT_SECONDS):
             return False
         gc.collect() if is_calm else gc.collect(1)  # here, since what is freed may belong to the loop
         await asyncio.to_thread(self._release)

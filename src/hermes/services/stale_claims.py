@@ -16,7 +16,7 @@ from hermes.store.db import Database
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_SECONDS = 5.0
+LOOK_SECONDS = 5.0
 
 
 class Orphans:
@@ -32,14 +32,14 @@ class Orphans:
         """Called by the slow poll; looks only now and then."""
         if self._clock.monotonic() < self._next_look:
             return
-        self._next_look = self._clock.monotonic() + LOOK_EVERY_SECONDS
+        self._next_look = self._clock.monotonic() + LOOK_SECONDS
         held = await self._db.read(claims.held_by, self._table, owner=self._owner)
         orphans = [claim for claim in held if claim.key not in carried]
         # By key and token alone: the seq grows with every message that arrives meanwhile.
         known, self._suspects = self._suspects, {_name(claim) for claim in orphans}
         for claim in orphans:
             if _name(claim) in known:
-                log.warning("Freed a claim nobody carried", extra={"table": self._table, "key": claim.key})
+                log.warning("Released stale claim", extra={"table": self._table, "key": claim.key})
                 await self._db.write(claims.abandon, self._table, claim, now=self._clock.now())
 
 

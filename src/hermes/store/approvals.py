@@ -9,7 +9,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.store import claims
 from hermes.store.db import Tx
 
-MOST_AT_ONCE = 200
+MAX_LISTED = 200
 
 
 class ApprovalState(StrEnum):
@@ -210,7 +210,7 @@ def pending(tx: Tx, lane: str = "", *, asked_of: str = "") -> list[Approval]:
     chosen = {name: value for name, value in (("lane", lane), ("asked_of", asked_of)) if value}
     where = "".join(f" AND {name} = :{name}" for name in chosen)
     return tx.all(
-        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT {MOST_AT_ONCE}",  # noqa: S608
+        f"SELECT {COLUMNS} FROM approvals WHERE state = 'pending'{where} ORDER BY created_at LIMIT {MAX_LISTED}",  # noqa: S608
         Approval,
         **chosen,
     )

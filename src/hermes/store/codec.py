@@ -32,7 +32,7 @@ def read_chat(body: str) -> ChatMessage | None:
     try:
         return load_chat(body)
     except msgspec.DecodeError:  # what does not fit the type is one too
-        log.exception("Line of a transcript cannot be read")
+        log.exception("Transcript line not readable")
         return None
 
 

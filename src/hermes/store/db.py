@@ -231,7 +231,7 @@ class Database(ABC):
                 self._submit(undo)
                 await self._settled(undo)
                 if undo.error is not None:
-                    log.warning("Could not give back a claim", extra={"reason": str(undo.error)})
+                    log.warning("Claim not given back", extra={"reason": str(undo.error)})
             raise
 
     async def _settled(self, job: Job[Any]) -> None:
@@ -248,7 +248,7 @@ class Database(ABC):
         for thread in threads:
             await asyncio.to_thread(thread.join, max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
-                log.warning("Left a store thread behind", extra={"who": thread.name, "seconds": seconds})
+                log.warning("Store thread left behind", extra={"who": thread.name, "seconds": seconds})
 
     def _release_later(self, jobs: Sequence[Job[Any]]) -> None:
         """Called by a database thread."""

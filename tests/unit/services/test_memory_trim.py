@@ -60,7 +60,7 @@ async def test_a_load_without_a_pause_gives_memory_back_once_a_minute() -> None:
     for _ in range(60):
         process.works(4.0)
         await trim.look()
-    assert process.released == 60 * 5 // memory_trim.LONGEST_SECONDS
+    assert process.released == 60 * 5 // memory_trim.MAX_WAIT_SECONDS
 
 
 async def test_objects_that_refer_to_each_other_are_freed() -> None:

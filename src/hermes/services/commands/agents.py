@@ -6,7 +6,7 @@ from hermes.core.keys import SessionKey
 from hermes.core.lane import DOORS
 from hermes.core.text import one_line
 from hermes.services.commands.base import CommandContext, command
-from hermes.services.requests.background import MOST, Agent, Background
+from hermes.services.requests.background import MAX_RUNNING, Agent, Background
 from hermes.services.requests.subtasks import PLATFORM
 
 SHOWN = 60
@@ -23,7 +23,7 @@ async def background(ctx: CommandContext) -> str:
         for agent in await work.working_for(ctx.person.id)
         if agent.is_background and SessionKey.parse(agent.lane).chat != key
     ]
-    if len(others) >= MOST:
+    if len(others) >= MAX_RUNNING:
         return ctx.words.BACKGROUND_FULL.format(count=len(others))
     await work.begin(ctx.rest, key=key, lane=ctx.lane, person_id=ctx.person.id)
     return ctx.words.BACKGROUND_BEGUN.format(task=one_line(ctx.rest, SHOWN))

@@ -13,7 +13,7 @@ from hermes.services.commands.base import CommandContext, command
 from hermes.store.approvals import Approval
 from hermes.store.grants import Grant
 
-MOST_SHOWN = 10
+MAX_LISTED = 10
 
 
 @command("approve", summary="Allow what I asked for", usage="/approve [CODE|all] [session|always]")
@@ -70,9 +70,9 @@ async def approvals(ctx: CommandContext) -> str:
         return words.APPROVALS_USAGE
     waiting = await _waiting(ctx)
     granted = await ctx.services.approvals.granted(**who)
-    lines = [f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MOST_SHOWN]]
-    lines += [f"{grant.id}: {_subject(words, grant)}" for grant in granted[:MOST_SHOWN]]
-    left_out = max(0, len(waiting) - MOST_SHOWN) + max(0, len(granted) - MOST_SHOWN)
+    lines = [f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MAX_LISTED]]
+    lines += [f"{grant.id}: {_subject(words, grant)}" for grant in granted[:MAX_LISTED]]
+    left_out = max(0, len(waiting) - MAX_LISTED) + max(0, len(granted) - MAX_LISTED)
     if left_out:
         lines.append(words.APPROVALS_MORE.format(count=left_out))
     return "\n".join(lines) or words.APPROVALS_NOTHING
@@ -155,4 +155,4 @@ def _which(ctx: CommandContext, waiting: Sequence[PendingApproval]) -> str:
 
 
 def _list(waiting: Sequence[PendingApproval]) -> str:
-    return "; ".join(f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MOST_SHOWN])
+    return "; ".join(f"{one.approval.code}: {one_line(one.approval.question, 200)}" for one in waiting[:MAX_LISTED])

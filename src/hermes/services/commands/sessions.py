@@ -14,8 +14,8 @@ from hermes.store.db import Tx
 from hermes.store.sessions import transcripts
 from hermes.store.sessions.transcripts import Session
 
-MOST = 15
-MOST_LINES = 40
+MAX_SESSIONS = 15
+MAX_LINES = 40
 LINE_LENGTH = 300
 LAST = "last"
 TITLE_LENGTH = 80
@@ -77,7 +77,7 @@ async def title(ctx: CommandContext) -> str:
 @command("history", summary="The last lines of this conversation", usage="/history [LINES]")
 async def history(ctx: CommandContext) -> str:
     count = int(ctx.rest) if ctx.rest.isdecimal() and len(ctx.rest) < 4 else 10
-    count = max(1, min(count, MOST_LINES))
+    count = max(1, min(count, MAX_LINES))
     lines = await ctx.services.db.read(_last_lines, ctx.words, ctx.lane, count)
     return "\n".join(lines) or ctx.words.HISTORY_NONE
 
@@ -89,11 +89,11 @@ def _mine(tx: Tx, person_id: str, lane: str) -> tuple[list[Session], str]:
     """
     here = transcripts.current(tx, lane)
     if _is_shared(lane):
-        found = transcripts.newest(tx, key=lane, limit=MOST)
+        found = transcripts.newest(tx, key=lane, limit=MAX_SESSIONS)
     else:
-        found = transcripts.of_person(tx, person_id, limit=MOST)
+        found = transcripts.of_person(tx, person_id, limit=MAX_SESSIONS)
         if here is not None and here.seq and here.id not in {one.id for one in found}:
-            found = [here, *found][:MOST]  # a copy in which nothing was said yet
+            found = [here, *found][:MAX_SESSIONS]  # a copy in which nothing was said yet
     return found, here.id if here is not None else ""
 
 
@@ -105,7 +105,7 @@ def _is_shared(lane: str) -> bool:
 def _last_one(tx: Tx, lane: str, shown: list[Session], here: str) -> Session | None:
     """The one that was here before, else the newest other one."""
     mine = {one.id for one in shown}
-    before = [one for one in transcripts.newest(tx, key=lane, limit=MOST) if one.id in mine] or shown
+    before = [one for one in transcripts.newest(tx, key=lane, limit=MAX_SESSIONS) if one.id in mine] or shown
     return next((one for one in before if one.id != here), None)
 
 

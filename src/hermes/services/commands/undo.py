@@ -7,15 +7,15 @@ from hermes.services.commands.base import CommandContext, command
 from hermes.store.sessions import transcripts
 from hermes.store.sessions import undo as rewind
 
-MOST = 100
+MAX_EXCHANGES = 100
 USAGE = "/undo [N]"
 
 
 @command("undo", summary="Take back the last exchange, or N of them", usage=USAGE)
 async def undo(ctx: CommandContext) -> str:
     given = ctx.rest.strip()
-    if given and not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= MOST):
-        return ctx.words.UNDO_UNREAD.format(usage=USAGE, most=MOST)
+    if given and not (given.isascii() and given.isdigit() and 1 <= int(given[:6]) <= MAX_EXCHANGES):
+        return ctx.words.UNDO_UNREAD.format(usage=USAGE, most=MAX_EXCHANGES)
     session_id = await ctx.services.db.read(transcripts.of_lane, ctx.lane)
     if not session_id:
         return ctx.words.UNDO_NOTHING

@@ -12,10 +12,10 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.messages import InboundMessage, Quote
 from hermes.core.text import one_line
 
-MOST_PLACES = 500
-MOST_PEOPLE = 200
-LONGEST_LINE = 500
-LONGEST_NAME = 60
+MAX_PLACES = 500
+MAX_PEOPLE = 200
+MAX_LINE_CHARS = 500
+MAX_NAME_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class GroupContext:
             return
         place.count += 1
         quote = Quote(
-            one_line(message.text, LONGEST_LINE), one_line(message.sender_name, LONGEST_NAME), message.message_id
+            one_line(message.text, MAX_LINE_CHARS), one_line(message.sender_name, MAX_NAME_CHARS), message.message_id
         )
         place.lines.append(_OverheardLine(place.count, key, quote))
 
@@ -58,7 +58,7 @@ class GroupContext:
         since = place.told.get(message.sender_id, 0)
         place.told[message.sender_id] = place.count
         place.told.move_to_end(message.sender_id)
-        if len(place.told) > MOST_PEOPLE:
+        if len(place.told) > MAX_PEOPLE:
             place.told.popitem(last=False)
         return tuple(line.quote for line in place.lines if line.number > since)
 
@@ -74,6 +74,6 @@ class GroupContext:
             )
         self._places[name] = place
         self._places.move_to_end(name)
-        if len(self._places) > MOST_PLACES:
+        if len(self._places) > MAX_PLACES:
             self._places.popitem(last=False)
         return place

@@ -142,7 +142,7 @@ class Intake:
             except Exception:
                 if begin is _begins_nothing:
                     raise
-                log.exception("A message could not begin its turn", extra={"platform": source.account.platform})
+                log.exception("Turn not begun", extra={"platform": source.account.platform})
                 begin = _begins_nothing
             else:
                 for newcomer in newcomers:

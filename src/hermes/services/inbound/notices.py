@@ -15,7 +15,7 @@ from hermes.core.lane import BusyMode
 from hermes.core.messages import InboundMessage, OutboundMessage, Press
 from hermes.core.ports import Clock
 from hermes.core.text import one_line
-from hermes.services.approvals import LONGEST_ID, log_refused
+from hermes.services.approvals import MAX_ID_CHARS, log_refused
 from hermes.services.inbound.answers import words_for
 from hermes.services.inbound.throttle import Throttle
 from hermes.services.outbound.rows import OutboxWriter
@@ -94,7 +94,7 @@ class Notices:
         if self._logged.is_due((who, reason), now):
             log.warning(
                 "Unauthorized user: %s",
-                one_line(message.sender_id, LONGEST_ID),
+                one_line(message.sender_id, MAX_ID_CHARS),
                 extra={"platform": platform, "reason": reason.value},
             )
         is_pairing = reason is RefusalReason.NOT_PAIRED

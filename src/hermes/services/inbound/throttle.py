@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-MOST = 10_000
-MOST_PEOPLE = 5_000
+MAX_KEYS = 10_000
+MAX_ENTRIES = 5_000
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -16,7 +16,7 @@ V = TypeVar("V")
 class Throttle:
     """Says yes once in so many seconds for each key. Bounded: a crowd makes it forget the oldest, never grow."""
 
-    def __init__(self, seconds: float, most: int = MOST) -> None:
+    def __init__(self, seconds: float, most: int = MAX_KEYS) -> None:
         self._seconds = seconds
         self._most = most
         self._at: OrderedDict[Hashable, float] = OrderedDict()
@@ -38,7 +38,7 @@ class Throttle:
 class Recent(Generic[K, V]):
     """The newest entries, so many at most. For what the store knows too: a forgotten entry costs one more look."""
 
-    def __init__(self, most: int = MOST_PEOPLE) -> None:
+    def __init__(self, most: int = MAX_ENTRIES) -> None:
         self._most = most
         self._entries: dict[K, V] = {}
 

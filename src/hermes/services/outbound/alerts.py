@@ -22,12 +22,12 @@ from hermes.store.outbox import OutboxKind
 
 log = logging.getLogger(__name__)
 
-AGAIN_SECONDS = 600.0
+REPEAT_SECONDS = 600.0
 """A trouble that comes and goes is told so often, and not each time."""
 RETRY_SECONDS = 1.0
 REPAIRED_SECONDS = 3600.0
 """So long status tells of what was repaired when it was found; the log and the home channel keep it."""
-MOST_WAITING = 50
+MAX_WAITING = 50
 
 
 class Alerts:
@@ -36,18 +36,18 @@ class Alerts:
         self._outbox_writer = outbox_writer
         self._config = config
         self._clock = clock
-        self._waiting: asyncio.Queue[tuple[str, AccountKey | None]] = asyncio.Queue(MOST_WAITING)
+        self._waiting: asyncio.Queue[tuple[str, AccountKey | None]] = asyncio.Queue(MAX_WAITING)
         self._told: dict[str, float] = {}
 
     def tell(self, text: str, *, but: AccountKey | None = None) -> None:
         """``but`` is the account that the alert is about, and that could not carry it."""
         now = self._clock.monotonic()
-        self._told = {told: at for told, at in self._told.items() if now - at < AGAIN_SECONDS}
+        self._told = {told: at for told, at in self._told.items() if now - at < REPEAT_SECONDS}
         if text in self._told:
             return
         self._told[text] = now
         if self._waiting.full():
-            log.warning("Too many alerts wait", extra={"reason": self._waiting.get_nowait()[0]})
+            log.warning("Alert dropped", extra={"reason": self._waiting.get_nowait()[0]})
         self._waiting.put_nowait((text, but))
 
     async def run(self) -> None:

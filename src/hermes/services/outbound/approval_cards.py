@@ -26,7 +26,7 @@ from hermes.store.turns import tool_calls
 SHOWN_ARGUMENTS = 2500
 SHOWN_QUESTION = 500
 EDIT_SECONDS = 6 * 3600.0
-MOST_COPIES = 4
+MAX_COPIES = 4
 """A question that takes an admin is also put into the home channels: so many of them."""
 
 
@@ -137,7 +137,7 @@ def _put(tx: Tx, approval: Approval) -> list[OutboxRow]:
         return []
     found = [outbox.get(tx, approval.question_id)]
     if approval.touches_host:
-        for copy in range(MOST_COPIES):
+        for copy in range(MAX_COPIES):
             rows = outbox.of_group(tx, name_of_question(approval.id, copy))
             found.append(rows[-1] if rows else None)
     return [row for row in found if row is not None]

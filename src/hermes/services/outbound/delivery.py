@@ -44,7 +44,7 @@ SEND_SECONDS = 60.0
 SEND_FILE_SECONDS = 330.0  # a large file over a slow line
 NO_ADAPTER_SECONDS = 60.0  # what waits is hastened when the account is connected
 BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
-SHORTEST_WAIT_SECONDS = 0.2  # of one that was told to wait for no time at all
+MIN_WAIT_SECONDS = 0.2  # of one that was told to wait for no time at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Delivery:
             rests = False
             while begun is not None:
                 if begun.expired:
-                    log.warning("Expired undelivered", extra={"target": target, "letters": begun.expired})
+                    log.warning("Delivery expired", extra={"target": target, "letters": begun.expired})
                 if begun.sending is None or place is None:
                     rests = begun.rests
                     break
@@ -285,7 +285,7 @@ class Delivery:
         match error:
             case RateLimitedError(retry_after=seconds):
                 told = f"{outbox.TOLD_TO_WAIT} {seconds:.0f} s: {reason}"
-                return self._later(sending, max(seconds, SHORTEST_WAIT_SECONDS), told)
+                return self._later(sending, max(seconds, MIN_WAIT_SECONDS), told)
             case OutcomeUnknownError():
                 return self._unknown(sending, reason)
             case WindowClosedError():

@@ -35,10 +35,10 @@ from hermes.store.outbox_files import UNDELIVERED, OutboxFile, word_of
 
 log = logging.getLogger(__name__)
 
-MOST_FILES = 20
-MOST_SPEECH = 25_000_000
-LONGEST_NAME = 80
-LONGEST_REASON = 300
+MAX_FILES = 20
+MAX_SPEECH_BYTES = 25_000_000
+MAX_NAME_CHARS = 80
+MAX_REASON_CHARS = 300
 SHOWN_TOGETHER = (AttachmentKind.IMAGE, AttachmentKind.VIDEO)
 
 
@@ -147,8 +147,8 @@ class Media:
                 continue
             count += 1
             try:
-                if count > MOST_FILES:
-                    raise ToolError(draft.words.FILES_TOO_MANY.format(most=MOST_FILES))
+                if count > MAX_FILES:
+                    raise ToolError(draft.words.FILES_TOO_MANY.format(most=MAX_FILES))
                 taken.append(await self._take(piece, ctx, limits, draft.words))
             except ToolError as error:
                 told = refusal(draft.words, piece.name, str(error))
@@ -169,7 +169,7 @@ class Media:
 
     async def _as_voice(self, file: Attachment, row_id: str) -> Attachment:
         """A voice message of what is only sound so far. Where that cannot be made it stays what it is."""
-        if file.size > MOST_SPEECH:
+        if file.size > MAX_SPEECH_BYTES:
             return file
         try:
             sound = await asyncio.to_thread(Path(file.path).read_bytes)
@@ -178,7 +178,7 @@ class Media:
                 return file
             path = await asyncio.to_thread(self._spool.put, speech.data, row_id)
         except (ToolError, OSError) as error:
-            log.warning("Not made a voice message", extra={"reason": str(error)})
+            log.warning("Voice message not made", extra={"reason": str(error)})
             return file
         name = f"{Path(file.name).stem}.ogg"
         return Attachment(AttachmentKind.VOICE, path=str(path), name=name, mime=speech.mime, size=len(speech.data))
@@ -271,12 +271,12 @@ def described(path: Path, wanted: WantedFile, limits: Capabilities, words: Texts
 
 def refusal(words: Texts, name: str, reason: str) -> str:
     return words.FILE_NOT_SENT.format(
-        name=display_name(name), reason=one_line(visible(reason), LONGEST_REASON).rstrip(".")
+        name=display_name(name), reason=one_line(visible(reason), MAX_REASON_CHARS).rstrip(".")
     )
 
 
 def display_name(name: str) -> str:
-    return one_line(name, LONGEST_NAME)
+    return one_line(name, MAX_NAME_CHARS)
 
 
 def lost(
@@ -286,7 +286,7 @@ def lost(
     if body.attachment is None:
         return None
     names = ", ".join(display_name(file.name or file.kind) for file in (body.attachment, *body.album))
-    told = words.FILE_NOT_TAKEN.format(name=names, reason=one_line(visible(reason), LONGEST_REASON))
+    told = words.FILE_NOT_TAKEN.format(name=names, reason=one_line(visible(reason), MAX_REASON_CHARS))
     text = "\n\n".join(part for part in (body.text, told) if part)
     key = word_of(row_id)
     message = OutboundMessage(target, text, idempotency_key=key)

@@ -240,7 +240,7 @@ class Presenter:
         except PlatformError as error:
             if isinstance(error, RateLimitedError):
                 self._rate_limiter.hold(show.target, error.retry_after, in_all=error.in_all)
-            log.debug("Sign of life not shown", extra={"turn": show.turn_id, "reason": str(error)})
+            log.debug("Typing or preview not shown", extra={"turn": show.turn_id, "reason": str(error)})
             return False
         finally:
             place.end()

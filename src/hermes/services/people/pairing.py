@@ -235,7 +235,7 @@ class Pairings:
         pairing = approval.pairing
         self._approved.add((pairing.platform, pairing.user_id))
         self._outbox_writer.due_target(str(_target(pairing)))
-        log.info("Let in", extra={"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by})
+        log.info("Pairing approved", extra={"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by})
         return approval
 
     async def refuse(
@@ -253,7 +253,7 @@ class Pairings:
             return found, self._ended_cards(tx, found, who, is_in=False, now=now)
 
         found = await self._with_code(platform, code, send_away, words, is_at_machine=is_at_machine, now=now)
-        log.info("Sent away", extra={"platform": platform, "user": found.user_id, "by": by})
+        log.info("Pairing refused", extra={"platform": platform, "user": found.user_id, "by": by})
         return found
 
     async def _with_code(
@@ -331,7 +331,7 @@ class Pairings:
             text = f"{platform} {one_line(user_id, 64)} was not let in by pairing. Look: hermes pairing list"
             raise NoSuchPairingError(text)
         self._approved.discard((platform, user_id))
-        log.info("Revoked", extra={"platform": platform, "user": user_id, "by": by})
+        log.info("Pairing revoked", extra={"platform": platform, "user": user_id, "by": by})
         return found
 
     def _revoke(self, tx: Tx, platform: str, user_id: str, by: str, *, now: float) -> Pairing | None:

@@ -19,7 +19,7 @@ from hermes.store.inbox import InboxRow
 from hermes.store.turns import turns
 from hermes.store.turns.turns import TurnState, Working
 
-MOST = 5
+MAX_RUNNING = 5
 BRIEFING = (
     "You work on this in the background of a chat, on your own. Nobody can answer questions: decide for yourself. Your "
     "last message is told in the chat, so begin it with what you found or did."

@@ -52,7 +52,7 @@ class Subtasks:
                     async with asyncio.timeout(STOP_SECONDS):
                         await asyncio.gather(*(self._requests.stop(_event_id(subtask)) for subtask in subtasks))
                 except TimeoutError:
-                    log.warning("Errands are slow to stop", extra={"count": len(subtasks)})
+                    log.warning("Subtasks slow to stop", extra={"count": len(subtasks)})
             raise
         return [task.result() for task in tasks]
 

@@ -106,7 +106,7 @@ class TurnApprovals:
         rows = question_rows(work.origin.target)
         if is_for_admins:
             homes = [target for target in home_targets(self._parts.config()) if target != work.origin.target]
-            for copy, target in enumerate(homes[: approval_cards.MOST_COPIES]):
+            for copy, target in enumerate(homes[: approval_cards.MAX_COPIES]):
                 rows += question_rows(target, copy)
         # Asked after its time, a question could only be answered in vain.
         return [replace(row, expires_at=question.expires_at) for row in rows]

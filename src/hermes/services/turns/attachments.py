@@ -36,9 +36,9 @@ FOLDER = "hermes-files"
 FETCH_SECONDS = 120.0
 MARK = "[files]"
 NOT_FETCHED = "[{name}: could not be fetched: {reason}]"  # for the model
-MOST_FILES = 30
-MOST_TEXT = 20_000
-MOST_PICTURES = 4
+MAX_FILES = 30
+MAX_TEXT_CHARS = 20_000
+MAX_PICTURES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class _Tale:
     lines: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
-    room: int = MOST_TEXT
+    room: int = MAX_TEXT_CHARS
 
 
 class Attachments:
@@ -81,12 +81,12 @@ class Attachments:
         tale = _Tale(ctx, sees, words)
         fetched = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="hermes-")
         try:
-            for attachment in attachments[:MOST_FILES]:
+            for attachment in attachments[:MAX_FILES]:
                 await self._one(target, attachment, Path(fetched.name), tale)
         finally:
             await asyncio.to_thread(fetched.cleanup)
-        for attachment in attachments[MOST_FILES:]:
-            _failed(tale, safe_name(attachment), words.FILES_TOO_MANY_TO_GET.format(most=MOST_FILES))
+        for attachment in attachments[MAX_FILES:]:
+            _failed(tale, safe_name(attachment), words.FILES_TOO_MANY_TO_GET.format(most=MAX_FILES))
         message = ChatMessage(Role.USER, "\n".join([MARK, *tale.lines]), images=tuple(tale.images))
         return PreparedMessage(message, tale.troubles)
 
@@ -172,7 +172,7 @@ async def _show(path: Path, tale: _Tale) -> None:
     except ToolError as error:
         tale.lines.append(f"({error})")
         return
-    if tale.sees and len(tale.images) < MOST_PICTURES and len(data) <= LARGEST_SHOWN:
+    if tale.sees and len(tale.images) < MAX_PICTURES and len(data) <= LARGEST_SHOWN:
         tale.images.append(Image(f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}"))
     else:
         tale.lines.append("(You have not seen it; the tool vision looks at it.)")

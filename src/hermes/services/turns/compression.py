@@ -29,16 +29,16 @@ from hermes.store.sessions.undo import Shorter
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 2
+MAX_AT_ONCE = 2
 CALL_SECONDS = 180.0
-MOST_TOKENS = 2000
+MAX_SUMMARY_TOKENS = 2000
 URGENT = 0.9
 """What was undone is not done again by itself before the talk fills so much of the window."""
 
-REST_TURNS, LONGEST_REST = 10, 80
+REST_TURNS, MAX_REST_TURNS = 10, 80
 """After an attempt in vain a talk is left alone for so many turns, and twice as many after the next."""
 
-MOST_RESTING = 1000
+MAX_RESTING = 1000
 
 
 class NothingToDoError(GatewayError):
@@ -113,7 +113,7 @@ class Compression:
     def grown(self, talk: FinishedTurn) -> None:
         """A turn has ended with this talk: begin to make it shorter, if it has grown so long."""
         settings = self._config().compression
-        if not settings.enabled or talk.session_id in self._running or len(self._running) >= MOST_AT_ONCE:
+        if not settings.enabled or talk.session_id in self._running or len(self._running) >= MAX_AT_ONCE:
             return
         if not talk.was_too_long and self._rests(talk.session_id):
             return
@@ -154,7 +154,7 @@ class Compression:
     def _log_failure(self, task: asyncio.Task[None]) -> None:
         self._telling.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("Could not tell of a compression", extra={"reason": str(error)})
+            log.warning("Compression notice not sent", extra={"reason": str(error)})
 
     def _begin(self, key: SessionKey, session_id: str, window: int, *, is_wanted: bool) -> asyncio.Task[Compressed]:
         return self._start(session_id, self._compress(key, session_id, window, is_wanted=is_wanted))
@@ -172,8 +172,8 @@ class Compression:
         if error is not None and not isinstance(error, StillUndoneError):
             before = self._resting.pop(session_id, None)
             turns = before.next if before else REST_TURNS
-            self._resting[session_id] = _Rest(turns, min(2 * turns, LONGEST_REST))
-            if len(self._resting) > MOST_RESTING:
+            self._resting[session_id] = _Rest(turns, min(2 * turns, MAX_REST_TURNS))
+            if len(self._resting) > MAX_RESTING:
                 self._resting.popitem(last=False)
         match error:
             case None:
@@ -186,9 +186,9 @@ class Compression:
             case NothingToDoError() as reason:
                 log.debug("Nothing to compress", extra={"session": session_id, "reason": str(reason)})
             case ModelError() | StoreIsDownError() as error:
-                log.warning("Could not compress", extra={"session": session_id, "reason": str(error)})
+                log.warning("Compression failed", extra={"session": session_id, "reason": str(error)})
             case _:
-                log.error("Compressing broke", extra={"session": session_id}, exc_info=error)
+                log.error("Compression broke", extra={"session": session_id}, exc_info=error)
 
     async def _compress(self, key: SessionKey, session_id: str, window: int, *, is_wanted: bool) -> Compressed:
         newest = None if is_wanted else await self._db.read(revisions.newest, session_id)
@@ -217,7 +217,7 @@ class Compression:
         route = self._config().compression.model
         most = int(self.window(route.partition("/")[2]) * BYTES_PER_TOKEN * PROMPT_SHARE)
         asked = compression.request(older, talk.summary, most=most)
-        request = ModelRequest(asked, max_tokens=MOST_TOKENS, deadline_seconds=CALL_SECONDS)
+        request = ModelRequest(asked, max_tokens=MAX_SUMMARY_TOKENS, deadline_seconds=CALL_SECONDS)
         reply = await ask_model(self._model(route, key), request, lambda _: None, lambda _: None)
         found = names_found([*([summary_message(talk.summary)] if talk.summary else []), *older])
         summary = compression.stored_summary(reply.text, found)

@@ -263,7 +263,7 @@ class Lanes:
                     if_gone=give_back,
                 )
         except LostClaim:
-            log.warning("Lane was taken over", extra={"lane": lane})
+            log.warning("Lane taken over", extra={"lane": lane})
         except StoreIsDownError as error:
             log.warning("Store is down", extra={"lane": lane, "reason": str(error)})
             await asyncio.sleep(STORE_RETRY_SECONDS)

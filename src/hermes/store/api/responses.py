@@ -27,7 +27,7 @@ FAMILY = "responses"
 OPEN = frozenset({"queued", "in_progress"})
 BITE = 500
 
-MOST_RESPONSES = 10_000
+MAX_RESPONSES = 10_000
 LIVE_SECONDS = 30 * 86400.0
 
 
@@ -158,7 +158,7 @@ def delete(tx: Tx, response_id: str) -> bool:
     return tx.run("DELETE FROM responses WHERE id = :id", id=response_id) == 1
 
 
-def evict(tx: Tx, *, most: int = MOST_RESPONSES, before: float = 0.0, bite: int = BITE) -> int:
+def evict(tx: Tx, *, most: int = MAX_RESPONSES, before: float = 0.0, bite: int = BITE) -> int:
     """Remove what is older than ``before``, and the oldest beyond ``most``; a bounded bite at a time.
 
     One that has not ended is kept as long as it is young enough.

@@ -18,7 +18,7 @@ HISTORY_ROWS = 200
 TURN_ROWS = 100
 LAST_SEQ = 2**62
 PAGE_ROWS = 20
-MOST_JUMPS = 50
+MAX_JUMPS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _line_by_line(tx: Tx, session_id: str, limit: int) -> Context:
     """
     kept: list[_Row] = []
     before, last_seq, revision = LAST_SEQ, 0, 0
-    for _ in range(MOST_JUMPS):
+    for _ in range(MAX_JUMPS):
         rows: list[_Row] = tx.all(_PAGE, lambda *row: row, id=session_id, before=before, limit=limit)
         if not rows:
             break

@@ -411,7 +411,7 @@ class SqliteConnection:
         except sqlite3.Error as error:
             if not sqlite_file.is_damage(error):
                 raise
-            log.warning("Could not save the old content", extra={"reason": str(error)})
+            log.warning("Replaced file not saved", extra={"reason": str(error)})
             return None
 
     def _drop_old_journal(self, *, is_rescued: bool) -> None:

@@ -200,7 +200,7 @@ class SqliteDatabase(Database):
             self._file.mend()
         except (sqlite3.Error, OSError) as error:
             self._undo()
-            log.warning("Could not mend the store", extra={"path": str(self._file.path), "reason": str(error)})
+            log.warning("Schema not repaired", extra={"path": str(self._file.path), "reason": str(error)})
 
     def _make_ready(self) -> None:
         if self._healing is not None:
@@ -310,7 +310,7 @@ class SqliteDatabase(Database):
     def _heal(self, reason: str) -> None:
         """Have the file opened anew, recovered if need be; raises StoreIsDownError when that takes too long."""
         if not self._down:
-            log.warning("Opening the store again", extra={"path": str(self._file.path), "reason": reason})
+            log.warning("Reopening store", extra={"path": str(self._file.path), "reason": reason})
         self._healing = _Healing(self._file, is_only_touched=reason == TOUCHED)
         self._await_healing(self._limits.heal_wait_seconds)
 
@@ -467,7 +467,7 @@ def _is_drift(error: BaseException | None) -> bool:
 
 def _say_if_failed(future: asyncio.Future[None]) -> None:
     if not future.cancelled() and (error := future.exception()):
-        log.warning("Could not write beside the store", extra={"reason": str(error)})
+        log.warning("Sidecar not written", extra={"reason": str(error)})
 
 
 def in_words(error: BaseException, path: Path) -> BaseException:

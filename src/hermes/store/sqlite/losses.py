@@ -135,7 +135,7 @@ def read(folder: Path) -> list[Report]:
         try:
             found.append(from_json(line))
         except (ValueError, TypeError, KeyError):
-            log.warning("Passed over a line", extra={"path": str(folder / NAME)})
+            log.warning("Recovery line skipped", extra={"path": str(folder / NAME)})
     return found
 
 

@@ -163,9 +163,9 @@ def read(folder: Path) -> MirroredTables:
     except FileNotFoundError:
         return kept
     except OSError as error:
-        log.warning("Could not use the mirror", extra={"path": str(folder / NAME), "reason": str(error)})
+        log.warning("Mirror not read", extra={"path": str(folder / NAME), "reason": str(error)})
     if broken:
-        log.warning("Passed over lines of the mirror", extra={"path": str(folder / NAME), "count": broken})
+        log.warning("Mirror lines skipped", extra={"path": str(folder / NAME), "count": broken})
     return kept
 
 

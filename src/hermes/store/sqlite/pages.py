@@ -17,7 +17,7 @@ from hermes.store.sqlite.page_map import TABLE_INNER, TABLE_LEAF, children
 Value = None | int | float | str | bytes
 
 _INT_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
-_MOST_RECORD_BYTES = 64 * 1024 * 1024
+_MAX_RECORD_BYTES = 64 * 1024 * 1024
 
 
 class BadCellError(ValueError):
@@ -136,7 +136,7 @@ def _leaf(pages: Pages, number: int) -> Iterator[RawRow | LostRows]:
 def _cell(pages: Pages, page: bytes, offset: int) -> tuple[int, bytes]:
     size, offset = _varint(page, offset)
     rowid, offset = _varint(page, offset)
-    if size > _MOST_RECORD_BYTES:
+    if size > _MAX_RECORD_BYTES:
         raise BadCellError("too long")
     most = pages.usable - 35
     if size <= most:

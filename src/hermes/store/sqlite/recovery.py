@@ -47,8 +47,8 @@ WORK = frozenset({"inbox", "lanes", "turns", "tool_calls", "outbox", "targets", 
 """Never taken from an old backup: what was open then has long been settled, and would be answered again."""
 
 BATCH = 500
-LEAST_PAGE = 512
-MOST_FAILED_READS = 4000
+MIN_PAGE_BYTES = 512
+MAX_FAILED_READS = 4000
 """How often a damaged table is asked again around its broken pages before the page scan takes over."""
 
 _PENDING = "recovered"
@@ -261,7 +261,7 @@ def _mend_header(copy: Path, head: Path) -> None:
 def _stored_first_page(head: Path) -> bytes:
     """The first page as it was kept; nothing where what damaged the file has damaged that too."""
     page = head.read_bytes() if head.exists() else b""
-    return page if page.startswith(MAGIC) and len(page) >= LEAST_PAGE else b""
+    return page if page.startswith(MAGIC) and len(page) >= MIN_PAGE_BYTES else b""
 
 
 def _blank_header() -> bytes:
@@ -302,7 +302,7 @@ def _salvage_unknown(
                 if not found.tables[table].is_exact:
                     broken.append(table)
     except sqlite3.DatabaseError as error:
-        log.warning("Could not open the damaged copy", extra={"reason": str(error)})
+        log.warning("Damaged copy not opened", extra={"reason": str(error)})
         apply_migrations(target, steps, name)
         broken = [table for table in schema_repair.tables(target) if table != "meta"]
         found.tables = {table: _Expected(is_exact=False) for table in broken}
@@ -379,7 +379,7 @@ class _TableReader:
     def _between(self, low: int, high: int) -> Iterator[tuple[Any, ...]]:
         """Halve what is broken until only the broken pages are left."""
         ranges = [(low, high)]
-        while ranges and self._failures < MOST_FAILED_READS:
+        while ranges and self._failures < MAX_FAILED_READS:
             low, high = ranges.pop()
             if low > high:
                 continue
@@ -536,5 +536,5 @@ def _import(copy: Path, target: sqlite3.Connection, tables: Sequence[str]) -> in
                     rows = source.execute(f"SELECT {', '.join(names)} FROM {table}")
                     count += _insert(target, table, names, rows)
     except sqlite3.DatabaseError as error:
-        log.warning("Could not use a backup", extra={"path": str(copy), "reason": str(error)})
+        log.warning("Backup not read", extra={"path": str(copy), "reason": str(error)})
     return count

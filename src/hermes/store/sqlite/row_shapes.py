@@ -34,7 +34,7 @@ NEVER_CARVED = frozenset({"people", "person_accounts", "pairings", "pairing_trie
 """Who is who and who may do what: taken only from pages that are known to be whole, or from the mirror."""
 
 _EARLIEST, _LATEST = 946_684_800.0, 7_258_118_400.0  # 2000 and 2200
-_MOST_COUNTED = 1 << 48
+_MAX_COUNT = 1 << 48
 
 
 def _matches(pattern: str) -> Check:
@@ -172,7 +172,7 @@ def _typed(column: Column) -> Check:
     if "TEXT" in kind:
         return lambda value: isinstance(value, str) and "\x00" not in value
     if "INT" in kind:
-        return lambda value: isinstance(value, int) and abs(value) < _MOST_COUNTED
+        return lambda value: isinstance(value, int) and abs(value) < _MAX_COUNT
     return lambda value: isinstance(value, int | float) and math.isfinite(value)  # a whole number is stored as one
 
 

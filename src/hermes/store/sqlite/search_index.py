@@ -19,7 +19,7 @@ from hermes.store.sqlite.file import APPLICATION_ID, DOWN, error_code, is_damage
 
 FILE = "search.db"
 VERSION = 1
-SHORTEST_INDEXED = 3
+MIN_INDEXED_CHARS = 3
 BUSY_SECONDS = 5.0
 
 _SCHEMA = """
@@ -149,8 +149,8 @@ def forget(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
 def find(db: sqlite3.Connection, query: str, *, person_id: str, limit: int, after: int = 0) -> list[IndexHit]:
     """Lines of this person's turns that hold every word of the query, the best match first."""
     words = query.split()
-    indexed = [word for word in words if len(word) >= SHORTEST_INDEXED]
-    others = [word for word in words if len(word) < SHORTEST_INDEXED]
+    indexed = [word for word in words if len(word) >= MIN_INDEXED_CHARS]
+    others = [word for word in words if len(word) < MIN_INDEXED_CHARS]
     conditions, values = ["person_id = ?"], [person_id]
     if indexed:
         conditions.append("lines MATCH ?")

@@ -20,10 +20,10 @@ from hermes.store import home
 from hermes.store.db import Tx
 
 FILE = "sessions.json"
-EVERY_SECONDS = 10.0
+WRITE_SECONDS = 10.0
 """So often the file is written while conversations go on; the end of the process writes it too."""
 
-MOST = 10_000
+MAX_SESSIONS = 10_000
 """The latest conversations; an index of more would be read by nobody."""
 
 _IS_CHAT = " AND ".join(f"lanes.key NOT LIKE 'agent:%:{door}:%'" for door in sorted(DOORS))
@@ -41,7 +41,7 @@ class SessionIndex:
         self._path = folder / FILE
         self._clock = clock
         self._is_due = False
-        self._written_at = -EVERY_SECONDS
+        self._written_at = -WRITE_SECONDS
 
     def note(self, tx: Tx, session_id: str) -> None:
         """A session has changed or is gone: the file is due, unless it belongs to no chat."""
@@ -51,11 +51,11 @@ class SessionIndex:
 
     def due_in(self) -> float | None:
         """Seconds until the file should be written; None when it tells everything."""
-        return max(0.0, self._written_at + EVERY_SECONDS - self._clock()) if self._is_due else None
+        return max(0.0, self._written_at + WRITE_SECONDS - self._clock()) if self._is_due else None
 
     def write(self, tx: Tx) -> None:
         """Replace the file in one step. Raises OSError; it stays due then."""
-        entries = tx.all(_LATEST, _entry, most=MOST)
+        entries = tx.all(_LATEST, _entry, most=MAX_SESSIONS)
         lines = [orjson.dumps(entry["session_key"]) + b": " + orjson.dumps(entry) for entry in entries if entry]
         home.make_private_folder(self._path.parent)
         home.write_private(self._path, b"{\n" + b",\n".join(lines) + b"\n}\n")

@@ -132,7 +132,7 @@ class SidecarWriter:
         """Once for each reason."""
         said, self._said = self._said, str(error or "")
         if error is not None and said != self._said:
-            log.warning("Could not write beside the store", extra={"reason": str(error)})
+            log.warning("Sidecar not written", extra={"reason": str(error)})
 
 
 def _trigger(connection: sqlite3.Connection, when: str, calls: str) -> None:

@@ -42,19 +42,19 @@ def test_a_smaller_setting_counts_at_once_and_long_lines_are_cut() -> None:
         heard.hear(line("x" * 2000 + str(number)), 3)
     shown = texts(heard, line("?", sender="7"), 2)
     assert len(shown) == 2
-    assert max(map(len, shown)) <= group_context.LONGEST_LINE
+    assert max(map(len, shown)) <= group_context.MAX_LINE_CHARS
 
 
 def test_many_places_and_people_do_not_make_it_grow() -> None:
     heard = GroupContext()
-    for number in range(group_context.MOST_PLACES + 50):
+    for number in range(group_context.MAX_PLACES + 50):
         heard.hear(line("hi", chat=f"-{number}"), 3)
-    assert len(heard._places) == group_context.MOST_PLACES
-    for number in range(group_context.MOST_PEOPLE + 50):
-        heard.before(line("?", sender=str(number), chat=f"-{group_context.MOST_PLACES}"), 3)
+    assert len(heard._places) == group_context.MAX_PLACES
+    for number in range(group_context.MAX_PEOPLE + 50):
+        heard.before(line("?", sender=str(number), chat=f"-{group_context.MAX_PLACES}"), 3)
     assert (
-        len(heard._places[str(line("", chat=f"-{group_context.MOST_PLACES}").session_key)].told)
-        == group_context.MOST_PEOPLE
+        len(heard._places[str(line("", chat=f"-{group_context.MAX_PLACES}").session_key)].told)
+        == group_context.MAX_PEOPLE
     )
 
 

@@ -17,7 +17,7 @@ from hermes.hosting.importers import hermes_agent
 from hermes.store.db import Database, Tx
 from hermes.store.open import open_database
 from hermes.store.sessions import transcripts
-from hermes.store.sqlite.session_index import EVERY_SECONDS, SessionIndex
+from hermes.store.sqlite.session_index import WRITE_SECONDS, SessionIndex
 from tests.fakes.clock import FakeClock
 
 ANA = SessionKey("telegram", ChatKind.DM, "42")
@@ -91,8 +91,8 @@ async def test_it_is_due_once_in_a_while_however_much_is_said(db: Database, tmp_
     assert index.due_in() == 0
     await db.read(index.write)
     await db.read(index.note, "s_1")
-    assert index.due_in() == EVERY_SECONDS
-    clock.advance(EVERY_SECONDS)
+    assert index.due_in() == WRITE_SECONDS
+    clock.advance(WRITE_SECONDS)
     assert index.due_in() == 0
 
 

@@ -65,7 +65,7 @@ class ApprovalVerbs:
                 answered = await self._approvals.answer(approval.id, allow=allow, reason=reason, scope=scope, **OWNER)
                 if answered.answer is AnswerOutcome.TAKEN:
                     done.append(approval.code)
-            if len(waiting) < approvals.MOST_AT_ONCE:
+            if len(waiting) < approvals.MAX_LISTED:
                 break
         verb = "Approved" if allow else "Denied"
         return {"answered": done, "text": f"{verb} {len(done)}." if done else "Nothing waits for an answer."}

@@ -48,7 +48,7 @@ _MODEL_REASON = re.compile(r"model (\w+): ")
 class Retention:
     """How many stored responses there may be, and how long they live."""
 
-    most: int = responses.MOST_RESPONSES
+    most: int = responses.MAX_RESPONSES
     seconds: float = responses.LIVE_SECONDS
 
 
