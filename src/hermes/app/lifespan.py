@@ -52,7 +52,7 @@ async def open_gateway(setting: GatewayOptions) -> AsyncIterator[Gateway]:
         for left in await db.read(tool_calls.leftover_processes):  # of tools whose worker died
             if kill_group(left.process_group, left.process_started):
                 about = {"group": left.process_group, "call": left.call_id}
-                log.warning("Killed leftover process", extra=about)
+                log.warning("Killed a process left by a crash", extra=about)
         await end_leftovers(db, now=setting.clock.now())
         wiring = Wiring(ground, db, owner)
         gateway = wiring.build()

@@ -190,7 +190,17 @@ def _store_batch(
 ) -> IntakeResult:
     account = source.account
     for newcomer in newcomers:
-        _meet(tx, account.platform, newcomer, now=now)
+        role = PersonRole.OWNER if account.platform == LOCAL else PersonRole.USER
+        people.ensure(
+            tx,
+            people.first_id(account.platform, newcomer.sender_id),
+            platform=account.platform,
+            user_id=newcomer.sender_id,
+            name=newcomer.sender_name,
+            role=role.value,
+            now=now,
+            language=guess(newcomer.language, newcomer.text if isinstance(newcomer, InboundMessage) else ""),
+        )
     accepted = inbox.accept(tx, [arrival.incoming for arrival in arrivals], now=now)
     writers = {_target_of(arrival) for arrival in arrivals if arrival.event is not None}
     unparked = {target for target in writers if outbox.unpark(tx, target, now=now)}
@@ -208,20 +218,6 @@ def _store_batch(
     )
     begun = [turn for lane in lanes if (turn := begin(tx, lane, now=now)) is not None]
     return IntakeResult(accepted, unparked, begun)
-
-
-def _meet(tx: Tx, platform: str, newcomer: InboundMessage | Press, *, now: float) -> None:
-    role = PersonRole.OWNER if platform == LOCAL else PersonRole.USER
-    people.ensure(
-        tx,
-        people.first_id(platform, newcomer.sender_id),
-        platform=platform,
-        user_id=newcomer.sender_id,
-        name=newcomer.sender_name,
-        role=role.value,
-        now=now,
-        language=guess(newcomer.language, newcomer.text if isinstance(newcomer, InboundMessage) else ""),
-    )
 
 
 def _target_of(arrival: Arrival) -> str:

@@ -297,7 +297,18 @@ class Presenter:
             return
         show.is_busy = True
         if not show.preview:
-            await self._send_preview(show, text, place)
+            # Stored, and begun in the place that it has: so it does not wait among the finals.
+            rows = self._outbox_writer.rows(
+                OutboundMessage(show.target, text), OutboxKind.PREVIEW, turn_id=show.turn_id
+            )[:1]
+            show.preview = rows[0].id
+            try:
+                begun = await self._db.write(self._store, rows, place, now=self._outbox_writer.now())
+                self._outbox_writer.stored(rows, begun, place)
+            finally:
+                if not place.is_handed_on:
+                    place.give_back()
+            show.shown = text
         elif await self._called(
             show, place, adapter.send(OutboundMessage(show.target, text, replaces=show.message_id))
         ):
@@ -314,20 +325,6 @@ class Presenter:
             show.message_id = row.message_id if row is not None else ""
         show.is_busy = False
         return bool(show.message_id) or not show.preview
-
-    async def _send_preview(self, show: _Show, text: str, place: Slot) -> None:
-        """Stored, and begun in the place that it has: so it does not wait among the finals."""
-        rows = self._outbox_writer.rows(OutboundMessage(show.target, text), OutboxKind.PREVIEW, turn_id=show.turn_id)[
-            :1
-        ]
-        show.preview = rows[0].id
-        try:
-            begun = await self._db.write(self._store, rows, place, now=self._outbox_writer.now())
-            self._outbox_writer.stored(rows, begun, place)
-        finally:
-            if not place.is_handed_on:
-                place.give_back()
-        show.shown = text
 
     def _store(self, tx: Tx, rows: Sequence[Outgoing], place: Slot, *, now: float) -> BegunDelivery | None:
         outbox.enqueue(tx, rows, now=now)

@@ -235,7 +235,8 @@ class Pairings:
         pairing = approval.pairing
         self._approved.add((pairing.platform, pairing.user_id))
         self._outbox_writer.due_target(str(_target(pairing)))
-        log.info("Pairing approved", extra={"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by})
+        about = {"platform": platform, "user": pairing.user_id, "role": approval.role, "by": by}
+        log.info("Pairing approved", extra=about)
         return approval
 
     async def refuse(

@@ -120,7 +120,17 @@ class Endings:
             )
             self._parts.outbox_writer.stored(mail.rows, sending, place)
         # Tell whoever waits for the turn; and whoever makes a long talk shorter, if it may become one.
-        result = _result(work, end)
+        result = TurnResult(
+            work.turn.id,
+            end.state.value,
+            end.text if end.is_done else work.partial,
+            end.reason,
+            end.reply.finish_reason if end.is_done else "error",
+            end.reply.tool_calls,
+            work.spent,
+            end.reply.model,
+            end.error_kind,
+        )
         self._parts.bus.publish(TurnEnded(work.turn.lane, work.turn.id, end.state.value, end.text, end.reason, result))
         if work.goes_on:
             history = [*work.history, *end.messages]
@@ -151,17 +161,3 @@ def _reply_text(work: RunningTurn, reply: ModelReply, text: str) -> str:
 def _interrupted_words(work: RunningTurn, partial: str) -> list[ChatMessage]:
     """What the model reads next time of words that it did not finish."""
     return [ChatMessage(Role.ASSISTANT, f"{partial} {work.words.INTERRUPTED_MARK}")] if partial else []
-
-
-def _result(work: RunningTurn, end: _TurnEnd) -> TurnResult:
-    return TurnResult(
-        work.turn.id,
-        end.state.value,
-        end.text if end.is_done else work.partial,
-        end.reason,
-        end.reply.finish_reason if end.is_done else "error",
-        end.reply.tool_calls,
-        work.spent,
-        end.reply.model,
-        end.error_kind,
-    )

@@ -52,7 +52,18 @@ class ModelCalls:
     async def ask(self, work: RunningTurn, *, wants_summary: bool) -> ModelReply:
         """The model's next words. ``wants_summary``: it is offered no more tools and asked to come to an end."""
         await self._take_steering(work)
-        form = self._form(work, wants_summary=wants_summary)
+        config, options, choices = self._parts.config(), work.options, work.begun.choices
+        model = self._parts.model(work.origin, options.model, choices.model)
+        tools = () if wants_summary or not model.has_tools else self._offered(work)
+        named = options.model or route_of(config, work.origin, choices.model)
+        persona = config.persona_for(work.origin, choices.personality).text
+        form = _Form(
+            model,
+            Scene(work.key, work.turn.session_id, work.role, work.begun.person_name, persona),
+            tools,
+            SUMMARY_WANTED if wants_summary else (),
+            int(config.context_window(named) * BYTES_PER_TOKEN * PROMPT_SHARE),
+        )
         work.partial = ""
         try:
             return await self._seen_or_not(work, form)
@@ -94,20 +105,6 @@ class ModelCalls:
         )
         if added is not None:
             work.history.append(added)
-
-    def _form(self, work: RunningTurn, *, wants_summary: bool) -> _Form:
-        config, options, choices = self._parts.config(), work.options, work.begun.choices
-        model = self._parts.model(work.origin, options.model, choices.model)
-        tools = () if wants_summary or not model.has_tools else self._offered(work)
-        named = options.model or route_of(config, work.origin, choices.model)
-        persona = config.persona_for(work.origin, choices.personality).text
-        return _Form(
-            model,
-            Scene(work.key, work.turn.session_id, work.role, work.begun.person_name, persona),
-            tools,
-            SUMMARY_WANTED if wants_summary else (),
-            int(config.context_window(named) * BYTES_PER_TOKEN * PROMPT_SHARE),
-        )
 
     def _offered(self, work: RunningTurn) -> tuple[ToolSpec, ...]:
         """Our tools and the client's; one of theirs with the name of ours stands in its place."""

@@ -18,14 +18,6 @@ def backup(connection: sqlite3.Connection, path: Path, word: str, now: float) ->
     folder = path.parent / "backups"
     home.make_private_folder(folder)
     copy = folder / f"{path.name}.{stamp(now)}.{word}"
-    copy_to(connection, copy)
-    for old in newest(path)[KEPT:]:
-        old.unlink(missing_ok=True)
-    return copy
-
-
-def copy_to(connection: sqlite3.Connection, copy: Path) -> None:
-    """Copy a database to a new file; a file that stands there is whole."""
     half = beside(copy, ".half")
     half.unlink(missing_ok=True)
     os.close(os.open(half, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -38,6 +30,9 @@ def copy_to(connection: sqlite3.Connection, copy: Path) -> None:
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
             beside(half, suffix).unlink(missing_ok=True)
+    for old in newest(path)[KEPT:]:
+        old.unlink(missing_ok=True)
+    return copy
 
 
 def newest(path: Path) -> list[Path]:
