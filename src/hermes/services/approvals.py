@@ -49,7 +49,7 @@ class Answered:
     was_asked: bool = False
 
     def sentence(self, words: Texts, *, allow: bool) -> str:
-        """What the person who answered is told."""
+        """Describe the outcome for the person who answered."""
         if self.answer is AnswerOutcome.TAKEN:
             return self._allowed(words) if allow else words.ANSWER_DENIED
         if self.answer is AnswerOutcome.NOT_YOURS:
@@ -182,27 +182,27 @@ class Approvals:
         return await self._db.read(approvals.by_code, code.upper())
 
     async def pending(self, lane: str = "") -> list[Approval]:
-        """What waits for an answer now: everything, or that of one lane."""
+        """List pending approvals: all, or those of one lane."""
         now = self._clock.now()
         return [one for one in await self._db.read(approvals.pending, lane) if one.expires_at > now]
 
     async def waiting_in(self, *, target: str, lane: str) -> list[PendingApproval]:
-        """What waits in one chat, the oldest first."""
+        """List the pending approvals of one chat, the oldest first."""
         return await self._db.read(_waiting, target, lane, now=self._clock.now())
 
     # Grants
 
     async def granted(self, *, platform: str, sender_id: str) -> list[Grant]:
-        """What stands granted: everybody's for an admin or the owner, else what is for oneself."""
+        """List standing grants: all for an admin or the owner, else one's own."""
         return await self._db.read(_granted, platform, sender_id)
 
     async def revoke(self, grant_id: str, *, platform: str, sender_id: str) -> Grant | None:
-        """End a grant. None: there is none with this id that is for this person to end."""
+        """Revoke a grant. None: no such grant, or not this person's to revoke."""
         return await self._db.write(_revoke, grant_id, platform, sender_id, now=self._clock.now())
 
 
 def log_refused(session_key: str, platform: str, sender_id: str, approval: str) -> None:
-    """In the words that operators look for."""
+    """Log a refused answer in the words that operators look for."""
     log.warning(
         "Rejected unauthorized approval click for session %s (operator=%s)",
         session_key,

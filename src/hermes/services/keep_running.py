@@ -16,7 +16,7 @@ STEADY_SECONDS = 600.0
 async def keep_running(
     name: str, run: Callable[[], Awaitable[None]], troubles: list[str], pauses: Sequence[float] = PAUSE_SECONDS
 ) -> None:
-    """Run it until it is done or cancelled. While it rests after a break, ``troubles`` say so, and with them status."""
+    """Run until done or cancelled. ``troubles``, shown in status, name a failed task."""
     loop = asyncio.get_running_loop()
     breaks = 0
     while True:

@@ -29,7 +29,7 @@ class Orphans:
         self._next_look = 0.0
 
     async def free(self, carried: Container[str]) -> None:
-        """Called by the slow poll; looks only now and then."""
+        """Release claims that nobody carries; called by the slow poll, looks now and then."""
         if self._clock.monotonic() < self._next_look:
             return
         self._next_look = self._clock.monotonic() + LOOK_SECONDS

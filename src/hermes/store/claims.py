@@ -28,7 +28,7 @@ def wake(tx: Tx, table: Table, key: str, *, at: float) -> int:
 
 
 def wake_lane(tx: Tx, key: str, *, at: float) -> tuple[int, str, str]:
-    """The same of a lane; also says which turn it is in, if any, and the busy mode that its chat chose."""
+    """Wake a lane; return its seq, its turn and the busy mode of its chat."""
     woken: tuple[int, str, str] | None = tx.one(_WAKE_LANE, lambda *row: row, key=key, at=at)
     assert woken is not None  # noqa: S101 - it is there, or was made
     return woken
@@ -85,7 +85,7 @@ def release(tx: Tx, table: Table, held: Claim, *, seen: int, next_at: float | No
 
 
 def abandon(tx: Tx, table: Table, held: Claim, *, now: float) -> None:
-    """Let go with the work still there, for whoever comes next."""
+    """Release a claim with its work undone, for the next owner."""
     tx.run(
         f"UPDATE {table} SET owner = NULL, next_at = :now WHERE key = :key AND token = :token",  # noqa: S608
         now=now,

@@ -6,7 +6,7 @@ from hermes.store.db import Tx
 
 
 def shift_times(tx: Tx, *, by: float, now: float) -> None:
-    """The clock went back by so many seconds: whatever waits comes as soon as it would have come without that."""
+    """Shift waiting times by the seconds that the clock went back."""
     for table in ("lanes", "targets"):
         tx.run(f"UPDATE {table} SET next_at = next_at - :by WHERE next_at > :now", by=by, now=now)  # noqa: S608
     tx.run(

@@ -76,7 +76,7 @@ def accept(tx: Tx, events: Sequence[Incoming], *, now: float) -> list[Accepted]:
 
 
 def _accept_one(tx: Tx, event: Incoming, now: float) -> Accepted:
-    """A command takes the number of the last message before it; messages after it get higher ones."""
+    """Store one event. A command takes the number of the message before it."""
     # Most have one name, which nobody has seen: noting it says so at once.
     has_one_name = len(event.keys) == 1
     if not has_one_name or not _remember(tx, event, now):

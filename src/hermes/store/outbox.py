@@ -401,7 +401,7 @@ def record_sent(tx: Tx, row_id: str, *, message_id: str, note: str, now: float) 
 
 
 def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str, was_counted: bool = True) -> None:
-    """Nothing left: the row is ready again, later. The attempt leaves no doubt behind, and a send that it used up is
+    """Record that nothing left: the row is ready again later, and a send that it used up is
     given back."""
     changed = tx.run(
         """
@@ -423,7 +423,7 @@ def record_not_sent(tx: Tx, row_id: str, *, not_before: float, reason: str, was_
 
 
 def record_unknown(tx: Tx, row_id: str, *, not_before: float, reason: str) -> None:
-    """It left and nobody answered: repeated later, marked."""
+    """Record that a send got no answer: it is repeated later, marked."""
     tx.run(
         "UPDATE outbox SET not_before = :not_before, reason = :reason WHERE id = :id AND state = 'unknown'",
         id=row_id,
@@ -442,7 +442,7 @@ def record_parked(tx: Tx, row_id: str, *, expires_at: float, reason: str) -> Non
 
 
 def record_rejected(tx: Tx, row_id: str, *, reason: str, now: float) -> None:
-    """The platform said no: this part is dead, and the rest of its group with it."""
+    """Record a refusal: this part is dead, and the rest of its group with it."""
     group_id = tx.value("SELECT group_id FROM outbox WHERE id = :id", id=row_id)
     _die(tx, row_id, reason, now)
     tx.run(

@@ -37,7 +37,7 @@ BUILT_IN: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The manifests by platform id, and one line for each platform that could not be loaded."""
+    """The manifests by platform id, and why the other platforms were not loaded."""
 
     manifests: Mapping[str, Manifest]
     broken: Mapping[str, str]
@@ -74,7 +74,7 @@ def find_platforms(built_in: Mapping[str, str] = BUILT_IN) -> Registry:
 
 
 def _flaw(manifest: Any) -> str:
-    """What the configuration would stumble over; '' when there is nothing."""
+    """Say what is wrong with a manifest; '' when nothing is."""
     if not isinstance(manifest, Manifest):
         return "it is not a Manifest"
     if not isinstance(manifest.id, str) or not _ID.fullmatch(manifest.id):
@@ -85,7 +85,7 @@ def _flaw(manifest: Any) -> str:
 
 
 def _entry_points() -> Iterable[EntryPoint]:
-    """List the group's entry points, if a package besides ours names it: to parse them all takes ten times as long."""
+    """List the group's entry points, parsing metadata only if a package names it."""
     for folder in sys.path:
         try:
             names = os.listdir(folder or os.curdir)
@@ -124,7 +124,7 @@ def missing_package(manifest: Manifest, error: ImportError) -> str:
 
 
 def install_command(extra: str) -> list[str]:
-    """The command that installs what a platform needs into the Python that runs us."""
+    """Build the pip command for a platform's packages, for the Python that runs us."""
     import tomllib
 
     wanted = [f"hermes-gateway[{extra}]"]

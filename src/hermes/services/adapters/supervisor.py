@@ -57,7 +57,7 @@ class SupervisorTiming:
 
 
 class Link(StrEnum):
-    """How an account stands, in words a person reads."""
+    """The state of an account, as a person reads it."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -98,7 +98,7 @@ class _SupervisedAccount:
 
 @dataclass(slots=True)
 class _Traffic:
-    """What an account took in and sent out: today, and since this process began."""
+    """Count what an account received and sent: today, and since the start."""
 
     day: str = ""
     arrived: int = 0
@@ -149,7 +149,7 @@ class Supervisor:
     def connect(
         self, emit_for: Callable[[AccountKey, Adapter], Emit], on_connected: Callable[[str], Awaitable[None]]
     ) -> None:
-        """Tell it where events go and who wants to know of a connection. Once, before ``reconcile``."""
+        """Set the receivers of events and of connections. Once, before ``reconcile``."""
         self._emit_for = emit_for
         self._on_connected = on_connected
 
@@ -219,11 +219,11 @@ class Supervisor:
         }
 
     def _silence_of(self, account: _SupervisedAccount) -> float:
-        """How long nothing may be heard. Asked each time: a platform may tell how long it will be silent."""
+        """Seconds without a frame that are allowed; a platform may change them any time."""
         return account.adapter.capabilities.silence_seconds if account.adapter else UNKNOWN_SILENCE_SECONDS
 
     async def recall_today(self) -> None:
-        """Count what this day brought before this process began. Once; asked when somebody wants to see it."""
+        """Count today's traffic from before this process, once, when status is asked for."""
         if self._earlier is None:
             now = self._now()
             midnight = datetime.combine(now.date(), time.min, now.tzinfo).timestamp()
@@ -245,7 +245,7 @@ class Supervisor:
     # Starting and stopping
 
     def reconcile(self) -> None:
-        """Make what runs agree with the configuration: start, stop, and restart what changed."""
+        """Start, stop and restart accounts so that they match the configuration."""
         wanted = self._wanted()
         for key in [key for key in self._accounts if key not in wanted]:
             self._stop(self._accounts.pop(key))
@@ -314,7 +314,7 @@ class Supervisor:
                 self._accounts[account.key] = self._start(account.key, account.manifest, account.config)
 
     def resume(self, key: AccountKey) -> None:
-        """Try this account now, whatever it waits for: a person asked. One that is connected stays as it is."""
+        """Try this account now because a person asked; a connected one stays as it is."""
         self._resumed.add(key)
         account = self._accounts.get(key)
         if account is not None and account.state not in (Link.CONNECTED, Link.CONNECTING):
@@ -343,7 +343,7 @@ class Supervisor:
             await account.kept.close()
 
     async def _run_once(self, account: _SupervisedAccount, http: aiohttp.ClientSession) -> float | None:
-        """One life of an adapter. Returns the pause before the next, or None when there is to be none."""
+        """Run an adapter until it ends. Return the pause before the next run, or None."""
         account.frames_this_run = 0
         account.sends_are_refused = False
         account.started_at = self._clock.monotonic()
@@ -409,7 +409,7 @@ class Supervisor:
             raise ConfigError(missing_package(account.manifest, error)) from error
 
     async def _watch(self, account: _SupervisedAccount, running: asyncio.Task[None]) -> None:
-        """Wait for the adapter to end; end it when no good frame came for too long. Half-open sockets die here."""
+        """Wait for the adapter to end; end it when no frame came for too long."""
         started = self._clock.monotonic()
         while True:
             done, _ = await asyncio.wait({running}, timeout=self._pace.watch_seconds)
@@ -446,7 +446,7 @@ class Supervisor:
         return pause
 
     def _change(self, account: _SupervisedAccount, state: Link, reason: str, reconnect_in: float | None = None) -> None:
-        """Say it once when a thing goes down and once when it is back."""
+        """Log and publish a change of state, once."""
         was, account.state = account.state, state
         is_news = was is not state
         account.reason = reason
@@ -486,16 +486,16 @@ def _traffic_between(tx: Tx, *, since: float, before: float) -> dict[AccountKey,
 
 
 class _SilentError(UnreachableError):
-    """Nothing was heard for too long; the connection may look open."""
+    """No frame came for too long; the connection may look open."""
 
 
 def _same(old: AccountConfig, new: AccountConfig) -> bool:
-    """Whether an adapter built from one serves the other too: access rules change without a restart."""
+    """Compare what an adapter is built from: access rules change without a restart."""
     return (old.values, old.proxy, old.missing, old.enabled) == (new.values, new.proxy, new.missing, new.enabled)
 
 
 def _routine(account: _SupervisedAccount) -> str:
-    """What may look like trouble in a log and is none."""
+    """Explain reconnects that the platform demands: they look like trouble in a log."""
     is_routine = account.capabilities is not None and account.capabilities.ends_connections
     if not is_routine or account.state is not Link.CONNECTED or not account.reconnects:
         return ""
@@ -524,6 +524,6 @@ def _cure(account: _SupervisedAccount) -> str:
 
 
 def _sign_in(account: _SupervisedAccount) -> str:
-    """The command that shows the code to scan and writes what it gives."""
+    """The login command of this account."""
     which = "" if account.key.account == MAIN else f" --account {account.key.account}"
     return f"hermes {account.key.platform} login{which}"

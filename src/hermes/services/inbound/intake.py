@@ -225,7 +225,7 @@ def _target_of(arrival: Arrival) -> str:
 
 
 def _begins_nothing(_tx: Tx, _lane: str, *, now: float) -> None:
-    """One broken lane must not keep a whole batch out of the store: it breaks by itself later, and alone."""
+    """Begin no turn: a broken lane must not keep a whole batch out of the store."""
 
 
 def _give_back(tx: Tx, stored: IntakeResult) -> None:

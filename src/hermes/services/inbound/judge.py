@@ -115,7 +115,7 @@ class EventJudge:
         return None  # a group's talk that is not for us
 
     def _with_overheard(self, source: BatchSource, message: InboundMessage, verdict: Verdict) -> InboundMessage:
-        """In a group where the owner wants it: with what was said there before, or kept for whoever asks next."""
+        """Add a group's last lines to a message, or remember it for the next one."""
         account = self._config().account(source.account.platform, source.account.account)
         most = account.group_context_lines if account is not None else 0
         if account is None or not most or message.session_key.kind is ChatKind.DM:
@@ -193,7 +193,7 @@ class EventJudge:
 
 
 def lane_key(message: InboundMessage, config: Config) -> SessionKey:
-    """Whose conversation this is: in a group each person has their own, if it is not shared; a thread all share."""
+    """The lane of a message: per person in a group that is not shared."""
     key = message.session_key
     if key.kind is ChatKind.GROUP and not key.thread and config.has_session_per_person(key):
         return key.for_person(message.sender_id)
@@ -201,7 +201,7 @@ def lane_key(message: InboundMessage, config: Config) -> SessionKey:
 
 
 def _clean(message: InboundMessage, redact: Redactor) -> InboundMessage:
-    """Text that every store takes, without secrets of ours; megabytes are kept to what a model could read."""
+    """Make a message storable, without our secrets, and cut what is too long."""
     quote = message.quote
     if quote is not None:
         quote = replace(

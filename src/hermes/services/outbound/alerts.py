@@ -40,7 +40,7 @@ class Alerts:
         self._told: dict[str, float] = {}
 
     def tell(self, text: str, *, but: AccountKey | None = None) -> None:
-        """``but`` is the account that the alert is about, and that could not carry it."""
+        """Queue an alert, once in a while. ``but`` is the account it is about."""
         now = self._clock.monotonic()
         self._told = {told: at for told, at in self._told.items() if now - at < REPEAT_SECONDS}
         if text in self._told:
@@ -100,7 +100,7 @@ class Troubles:
             self.texts.remove(text)
 
     def tell_through(self, alerts: Alerts) -> None:
-        """From now on, and of all that was noted before there was this way."""
+        """Send troubles through ``alerts`` from now on, with those noted before."""
         self._tell = alerts.tell
         for text in self._untold:
             alerts.tell(text)

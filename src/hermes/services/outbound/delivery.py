@@ -49,7 +49,7 @@ MIN_WAIT_SECONDS = 0.2  # of one that was told to wait for no time at all
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """What became of one attempt: exactly one of the store's records."""
+    """The outcome of one attempt: exactly one of the store's records."""
 
     record: Callable[[Tx, float], None]
     is_sent: bool = False
@@ -85,7 +85,7 @@ class Delivery:
         self._is_closed = False
 
     def wake(self, target: str) -> None:
-        """Something is ready for this target. Called after the commit that stored it."""
+        """Start to serve a target. Called after the commit that stored its row."""
         if self._is_closed:
             return
         if target in self._active:
@@ -106,13 +106,13 @@ class Delivery:
         return outbox.take(tx, target, owner=self._owner, now=now, terms=self._terms(target))
 
     def reserve(self, target: str) -> Slot | None:
-        """A place for what is about to be stored for an idle target, if it could be sent at once."""
+        """Reserve a slot for a row of an idle target, if it could be sent at once."""
         if self._is_draining or target in self._active:
             return None
         return self._place_now(target)
 
     def adopt(self, begun: BegunDelivery, place: Slot) -> None:
-        """Go on with what ``begin_within`` claimed, now that it is committed, in the place that it was given."""
+        """Send what ``begin_within`` claimed, now that it is committed."""
         self._handed[begun.claim.key] = (begun, place)
         self.wake(begun.claim.key)
 
@@ -139,7 +139,7 @@ class Delivery:
             await asyncio.wait(self._tasks, timeout=2)
 
     async def connected(self, account: str) -> None:
-        """An account is up: what waited for it goes out now, not at its next try."""
+        """Send what waited for this account now, not at its next try."""
         await self._db.write(outbox.hasten, account, now=self._clock.now())
         for target in await self._db.read(claims.due, "targets", now=self._clock.now()):
             self.wake(target)
@@ -318,7 +318,7 @@ class Delivery:
         return replace(outcome, record=record)
 
     def _words(self, tx: Tx, sending: Sending) -> Texts:
-        """The words of whoever it is for: the person of its turn."""
+        """The texts in the language of the turn's person."""
         row = outbox.get(tx, sending.id)
         return self._words_of_turn(tx, row.turn_id if row is not None else "")
 

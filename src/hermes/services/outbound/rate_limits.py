@@ -30,7 +30,7 @@ _SHARES = {Urgency.FINAL: 1.0, Urgency.EDIT: 0.8, Urgency.SIGN: 0.4}
 
 
 class _Window:
-    """The calls that count now, under one rate."""
+    """Count the calls under one rate."""
 
     __slots__ = ("_freed", "_limits", "_seconds", "in_flight")
 
@@ -132,7 +132,7 @@ class _AccountLimit:
         self._held_until = 0.0
 
     def try_enter(self, chat_id: str, urgency: Urgency) -> Slot | None:
-        """A place at once, or None. Nobody is overtaken who is as urgent."""
+        """Take a slot at once, or None; never before others as urgent."""
         now = self._loop.time()
         if urgency is Urgency.SIGN:
             # Typing is not shown as a message: it counts only in all. It never waits, and never keeps anybody waiting.

@@ -24,7 +24,7 @@ UNKNOWN_PLATFORM = Capabilities(text_limit=1900, text_unit=TextUnit.UTF16)  # fi
 
 
 class DeliveryQueue(Protocol):
-    """Who carries letters: see ``services.delivery``."""
+    """Deliver rows: see ``services.outbound.delivery``."""
 
     def wake(self, target: str) -> None: ...
     def begin_within(self, tx: Tx, target: str, *, now: float) -> BegunDelivery | None: ...
@@ -87,7 +87,7 @@ class OutboxWriter:
         return rows
 
     def capabilities(self, target: Target) -> Capabilities:
-        """What the platform of this target can do, as far as it is known now."""
+        """The capabilities of this target's platform, as far as they are known now."""
         return self._capabilities(target) or UNKNOWN_PLATFORM
 
     def notice(self, target: Target, text: str, *, turn_id: str = "", key: str = "") -> list[Outgoing]:
@@ -97,7 +97,7 @@ class OutboxWriter:
         return self._clock.now()
 
     def due(self, rows: Iterable[Outgoing]) -> None:
-        """Tell delivery, once the rows are committed."""
+        """Wake delivery, once the rows are committed."""
         for target in {row.target for row in rows}:
             self._delivery_queue.wake(target)
 
@@ -116,7 +116,7 @@ class OutboxWriter:
         return self._delivery_queue.begin_within(tx, rows[0].target, now=now) if rows and place is not None else None
 
     def stored(self, rows: Sequence[Outgoing], begun: BegunDelivery | None, place: Slot | None) -> None:
-        """Tell delivery what was committed, and what of it was begun."""
+        """Hand committed rows to delivery, with the one that was begun."""
         if begun is not None and place is not None:
             place.is_handed_on = True
             self._delivery_queue.adopt(begun, place)

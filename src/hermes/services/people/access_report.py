@@ -68,7 +68,7 @@ def access_reports(
     code_of: Callable[[Pairing], str],
     is_paired: Callable[[str, str], bool] | None = None,
 ) -> list[AccessReport]:
-    """One for each account that is set up, or of one platform. ``is_paired`` is the running gateway's own word."""
+    """Report on each account that is set up. ``is_paired`` asks the running gateway."""
     found = []
     for name, accounts in config.platforms.items():
         if name == LOCAL or platform not in ("", name):

@@ -65,7 +65,7 @@ class RequestHandle:
                 _wake(self._waiter)
 
     async def within(self, seconds: float) -> TurnEvent | None:
-        """The next event; None when nothing came for so long. One waits at a time."""
+        """Wait for the next event; None when none came. One waiter at a time."""
         if not self._events:
             # By hand, because this is done for every piece of every stream: asyncio.timeout costs more than the rest,
             # and so does a timer for each wait. One serves them all, and looks again where it came too early.
@@ -100,14 +100,14 @@ class RequestHandle:
             self._timer = None
 
     async def has_news(self, seconds: float) -> bool:
-        """Whether something has come, or comes within so long. It stays where it is, for whoever follows."""
+        """Wait for an event without taking it. False when none came."""
         event = await self.within(seconds)
         if event is not None:
             self._events.appendleft(event)
         return event is not None
 
     def ready(self) -> list[TurnEvent]:
-        """What has come since the last look, without waiting."""
+        """Take the events that have come, without waiting."""
         events = list(self._events)
         self._events.clear()
         return events
@@ -127,7 +127,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RequestState:
-    """What the store knows of a request: its event, the turn that took it, and what that waits for."""
+    """The stored state of a request: its event, its turn, its pending approvals."""
 
     row: InboxRow
     turn: Turn | None
@@ -302,7 +302,7 @@ def _set_aside_gone(tx: Tx, *, now: float) -> int:
 
 
 def _is_chat(row: InboxRow) -> bool:
-    """False also for what cannot be read: its lane sets it aside, and says why."""
+    """Whether a row is a chat request; an unreadable one is left to its lane."""
     try:
         return codec.load_request(row.body).kind is RequestKind.CHAT
     except ValueError:
@@ -310,7 +310,7 @@ def _is_chat(row: InboxRow) -> bool:
 
 
 def _without_secrets(request: AgentRequest, redact: Redactor) -> AgentRequest:
-    """By each text of it: a secret that seems to reach from one into the next must not take their frame along."""
+    """Redact each text alone, so that a match never spans two of them."""
     messages = tuple(
         replace(
             message,

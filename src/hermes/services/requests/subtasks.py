@@ -41,7 +41,7 @@ class Subtasks:
         self._lanes = lanes
 
     async def run(self, subtasks: Sequence[Subtask]) -> list[SubtaskResult]:
-        """All at once, until each has ended. Cancelled, they are stopped; in a drain they stay, to go on later."""
+        """Run all until each has ended. Cancelling stops them; a drain leaves them."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._one(subtask), name=f"errand {subtask.key}") for subtask in subtasks]

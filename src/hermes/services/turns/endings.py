@@ -73,7 +73,7 @@ class Endings:
         return await self._end(work, _TurnEnd(TurnState.FAILED, reason, text))
 
     async def set_aside(self, work: RunningTurn, reason: str, text: str) -> bool:
-        """It is not tried again, and whoever wrote is told."""
+        """Give the turn up, and notify the sender."""
         return await self._end(work, _TurnEnd(TurnState.SET_ASIDE, reason, text))
 
     async def model_failed(self, work: RunningTurn, error: ModelError) -> bool:
@@ -159,5 +159,5 @@ def _reply_text(work: RunningTurn, reply: ModelReply, text: str) -> str:
 
 
 def _interrupted_words(work: RunningTurn, partial: str) -> list[ChatMessage]:
-    """What the model reads next time of words that it did not finish."""
+    """The unfinished words, as the model reads them next time."""
     return [ChatMessage(Role.ASSISTANT, f"{partial} {work.words.INTERRUPTED_MARK}")] if partial else []

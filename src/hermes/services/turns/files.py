@@ -18,7 +18,7 @@ class Files:
         self._parts = parts
 
     async def tell_lost(self, work: RunningTurn) -> None:
-        """Files of earlier answers that never arrived: the model believes they did."""
+        """Report files of earlier answers that never arrived to model and person."""
         if not work.begun.has_lost_files:
             return
 

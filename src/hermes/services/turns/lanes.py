@@ -115,7 +115,7 @@ class Lanes:
         return self._runner.cards
 
     def wake(self, lane: str) -> None:
-        """Something is queued in this lane. Called after the commit that queued it."""
+        """Start to serve a lane. Called after the commit that queued something."""
         if not self._is_draining:
             self._start(lane)
 
@@ -137,7 +137,7 @@ class Lanes:
         )
 
     def adopt(self, begun: BegunTurn) -> None:
-        """Go on with what ``begin_within`` began, now that it is committed."""
+        """Run what ``begin_within`` began, now that it is committed."""
         self._start(begun.claim.key, begun)
 
     def _start(self, lane: str, handed: BegunTurn | None = None) -> None:

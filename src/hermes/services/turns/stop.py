@@ -18,7 +18,7 @@ class StopReason(StrEnum):
 
 @dataclass(slots=True)
 class TurnControl:
-    """How the lane asks its running turn to end: set the reason, then cancel the task."""
+    """A lane's request to its turn to end: set the reason, then cancel the task."""
 
     reason: StopReason | None = None
     # The turn's end, or its sleep on an approval, is being written: there is nothing left to cancel.

@@ -56,7 +56,7 @@ class Calls:
         self._parts.bus.publish(ToolEnded(work.turn.lane, work.turn.id, call.call_id, call.name, outcome, output.text))
 
     async def _agreed(self, call: StoredCall) -> ApprovalNeed | None:
-        """What somebody said yes to before this call."""
+        """The approval that was given for this call, if any."""
         approval = await self._parts.db.read(approvals.get, call.approval_id) if call.approval_id else None
         if approval is None or approval.state != ApprovalState.ALLOWED:
             return None

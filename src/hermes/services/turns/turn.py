@@ -39,7 +39,7 @@ TASK_SHOWN = 60
 
 @dataclass(slots=True)
 class RunningTurn:
-    """A turn in hand. Only the task that runs it touches this.
+    """A running turn. Only its own task touches this.
 
     ``history`` and ``calls`` go along with what is stored. ``partial`` is what the model has said of a reply that is
     not whole yet, ``made`` the calls since the last user message, ``notices`` what is told above the answer.
@@ -127,7 +127,7 @@ class Previews(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnServices:
-    """What turns need, put together once by wiring."""
+    """The services that turns use, put together once by wiring."""
 
     db: Database
     clock: Clock

@@ -166,7 +166,7 @@ def context(tx: Tx, session_id: str, *, limit: int = HISTORY_ROWS) -> Context:
 
 
 def _at_once(tx: Tx, session_id: str, limit: int) -> Context | None:
-    """All lines as one row, as every turn reads them; None where a line is an undo, or damaged."""
+    """Read all lines as one row; None where one is an undo, or damaged."""
     found: tuple[str, str, str, int] | None
     found = tx.one(_JOINED[tx.dialect.name], lambda *row: row, id=session_id, before=LAST_SEQ, limit=limit)
     if found is None or found[1] != "message":

@@ -135,7 +135,7 @@ def _turns(tx: Tx, session_id: str, talk: Context) -> dict[int, str]:
 
 
 def _hold(tx: Tx, session_id: str) -> bool:
-    """Written, not read: whoever changes this session at the same moment waits for us, or is here before us."""
+    """Lock the session's row by writing it. False when there is none."""
     return tx.run("UPDATE sessions SET seq = seq WHERE id = :id", id=session_id) == 1
 
 

@@ -246,7 +246,7 @@ class SqliteDatabase(Database):
     ) -> None:
         """Run them all, each so that it can be undone alone.
 
-        ``execute`` is that of ``tx``: it ends what was read in part, with which no savepoint is let go.
+        Use the transaction's own cursor: an unfinished SELECT would block RELEASE.
         """
         for job in group:
             execute("SAVEPOINT member")
@@ -342,7 +342,7 @@ class SqliteDatabase(Database):
             asked.done.set()
 
     def _say_down(self, error: BaseException) -> None:
-        """Tell it once; the next write that works tells that it is over."""
+        """Report the trouble once; the next write that works reports its end."""
         told = self._in_words(error)
         if not self._down and (isinstance(told, StoreIsDownError | OSError) or error_code(error)):
             self._down = str(told)
