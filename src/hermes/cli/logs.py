@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from hermes.cli.spans import seconds_of
 from hermes.cli.support.client import home_folder
 from hermes.cli.support.screen import complain
 from hermes.core.dataclasses import dataclass
+from hermes.core.durations import parse_duration
 from hermes.hosting import paths
 from hermes.hosting.terminal import err, out, out_json
 
@@ -138,7 +138,7 @@ def _is_about(entry: LogEntry, component: str) -> bool:
 
 
 def _moment(text: str) -> float:
-    if (seconds := seconds_of(text)) is not None:
+    if (seconds := parse_duration(text)) is not None:
         return time.time() - seconds
     from datetime import datetime
 

@@ -8,10 +8,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.spans import seconds_of
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
-from hermes.core.durations import count
+from hermes.core.durations import count, parse_duration
 from hermes.core.text import one_line
 from hermes.hosting.terminal import ask, err, out, out_json, out_lines, rewrite_line
 
@@ -215,7 +214,7 @@ def _delete(client: GatewayClient, args: argparse.Namespace) -> int:
 
 
 def _prune(client: GatewayClient, args: argparse.Namespace) -> int:
-    seconds = seconds_of(args.older_than)
+    seconds = parse_duration(args.older_than)
     if seconds is None:
         err(f"✗ --older-than {args.older_than}: write 30d, 12w or 48h")
         return USAGE_ERROR

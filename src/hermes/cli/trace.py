@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder
 from hermes.cli.support.program_name import command_name
-from hermes.cli.tables import table
+from hermes.cli.support.tables import table
 from hermes.core.dataclasses import dataclass
-from hermes.core.durations import count, span
+from hermes.core.durations import count, format_duration
 from hermes.core.text import one_line
 from hermes.hosting.terminal import out_json, out_lines
 
@@ -225,8 +225,8 @@ def _spoken(state: str) -> str:
 
 
 def _took(seconds: float) -> str:
-    return f"{seconds:.3f} s" if seconds < 10 else span(seconds)
+    return f"{seconds:.3f} s" if seconds < 10 else format_duration(seconds)
 
 
 def _since(seconds: float) -> str:
-    return f"+{seconds:.3f} s" if seconds < 60 else f"+{span(seconds)}"
+    return f"+{seconds:.3f} s" if seconds < 60 else f"+{format_duration(seconds)}"

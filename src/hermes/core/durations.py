@@ -1,10 +1,14 @@
-"""Lengths of time as people say them."""
+"""Durations and counts as people write them."""
 
 from __future__ import annotations
 
+import re
 
-def span(seconds: float) -> str:
-    """``0.4 s``, ``21 s``, ``2 min``, ``3 h 5 min``, ``3 d 4 h``."""
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def format_duration(seconds: float) -> str:
+    """Format seconds: ``0.4 s``, ``21 s``, ``2 min``, ``3 h 5 min``, ``3 d 4 h``."""
     seconds = max(0.0, seconds)
     if seconds < 1:
         return f"{seconds:.1f} s"
@@ -20,6 +24,12 @@ def span(seconds: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
+def parse_duration(text: str) -> float | None:
+    """Parse ``90s``, ``30m``, ``2h``, ``1d`` or ``2w`` into seconds; None for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|m|min|h|d|w)", text.strip().lower())
+    return float(found[1]) * _UNITS[found[2]] if found else None
+
+
 def count(number: int, word: str) -> str:
-    """``1 message``, ``2 messages``."""
+    """Format a count with its noun: ``1 message``, ``2 messages``."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

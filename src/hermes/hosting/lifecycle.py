@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.durations import count, span
+from hermes.core.durations import count, format_duration
 from hermes.hosting import build, heartbeat, launch, locks, paths, processes, status
 from hermes.hosting.control import client as control
 from hermes.store import home_faults
@@ -89,7 +89,7 @@ def stop(home: Path, command: str) -> LifecycleResult:
         interrupted = _interrupted(home, began_wall)
         rest = f": {count(interrupted, 'turn')} {_go(interrupted)} on after the next start" if interrupted else ""
         return LifecycleResult(
-            f"✓ Gateway stopped {how}, after {span(time.monotonic() - began)}. Nothing is lost{rest}."
+            f"✓ Gateway stopped {how}, after {format_duration(time.monotonic() - began)}. Nothing is lost{rest}."
         )
     return _end_by_force(home, holder)
 
@@ -133,7 +133,7 @@ def restart(home: Path, command: str) -> LifecycleResult:
         how = f": {count(interrupted, 'turn')} did not end in time and {_go(interrupted)} on now, and it is"
     else:
         how = ": it finished what it was doing and is"
-    return LifecycleResult(f"✓ Gateway restarted{how} ready again after {span(time.monotonic() - began)}.")
+    return LifecycleResult(f"✓ Gateway restarted{how} ready again after {format_duration(time.monotonic() - began)}.")
 
 
 def _go(number: int) -> str:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from hermes.core.dataclasses import dataclass
-from hermes.core.durations import count, span
+from hermes.core.durations import count, format_duration
 from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
 from hermes.store.sqlite.losses import tells_of_loss
@@ -117,7 +117,7 @@ def _trouble(platform: Mapping[str, Any], now: float) -> str:
     account, state, since = platform["account"], platform["state"], platform.get("since") or 0.0
     age = platform.get("last_frame_age")
     if state == "connected" and age is not None and age > platform.get("quiet_after", QUIET_SECONDS):
-        return f"{account} is connected, but nothing was heard for {span(age)}"
+        return f"{account} is connected, but nothing was heard for {format_duration(age)}"
     if state in _FINE or (state == "connecting" and now - since < CONNECTING_SECONDS):
         return ""
     stands = _STANDS.get(state, f"is {state}")
@@ -137,7 +137,7 @@ def restarts(facts: Facts) -> tuple[int, str]:
     if not ages or not last.get("restarted"):
         return 0, ""
     times = "once" if len(ages) == 1 else f"{len(ages)} times"
-    return len(ages), f"restarted {times} in the last hour, last: {last['how']} {span(min(ages))} ago"
+    return len(ages), f"restarted {times} in the last hour, last: {last['how']} {format_duration(min(ages))} ago"
 
 
 def outdated(facts: Facts) -> str:
@@ -188,11 +188,11 @@ def cures_of_process(facts: Facts) -> list[tuple[str, str]]:
 
 
 def _headline(snapshot: Mapping[str, Any]) -> str:
-    parts = [f"up {span(snapshot['now'] - snapshot['started_at'])}"]
+    parts = [f"up {format_duration(snapshot['now'] - snapshot['started_at'])}"]
     if keeper := snapshot.get("kept_up_by"):
         parts.append(f"kept up by {keeper}")
     if (age := snapshot.get("heartbeat_age")) is not None:
-        parts.append(f"heartbeat {span(age)} ago")
+        parts.append(f"heartbeat {format_duration(age)} ago")
     if rss := snapshot.get("rss"):
         parts.append(f"{rss / 1_000_000:.0f} MB")
     return ", ".join(parts)
@@ -227,7 +227,7 @@ def _platform_row(platform: Mapping[str, Any]) -> str:
     if cure := platform.get("cure"):
         return f"{row}→ {cure}"
     age = platform.get("last_frame_age")
-    heard = f"last frame {span(age)} ago" if age is not None else ""
+    heard = f"last frame {format_duration(age)} ago" if age is not None else ""
     counts = f"{platform.get('in_today', 0)} in, {platform.get('out_today', 0)} out today"
     note = f"; {platform['note']}" if platform.get("note") else ""
     return f"{row}{heard:<21} {counts}{note}"
@@ -235,7 +235,7 @@ def _platform_row(platform: Mapping[str, Any]) -> str:
 
 def _model_row(model: Mapping[str, Any]) -> str:
     age = model.get("last_answer_age")
-    answered = f"last answer {span(age)} ago" if age is not None else "not asked yet"
+    answered = f"last answer {format_duration(age)} ago" if age is not None else "not asked yet"
     note = f"; {model['note']}" if model.get("note") else ""
     return f"{'model':<10} {model.get('label', 'none'):<34} {answered}{note}"
 
@@ -268,7 +268,7 @@ def _ended_since(beat: Beat, last_exit: Mapping[str, Any] | None) -> bool:
 def _between_lives(facts: Facts) -> Status:
     words = "it is starting."
     if facts.last_exit and facts.last_exit.get("restarted"):
-        ago = span(facts.now - float(facts.last_exit["at"]))
+        ago = format_duration(facts.now - float(facts.last_exit["at"]))
         words = f"the worker ended {ago} ago ({facts.last_exit['how']}) and is {_again(facts)}."
     return Status(State.DEGRADED, (_first(State.DEGRADED, words), *_about_process(facts)))
 
@@ -278,15 +278,15 @@ def _again(facts: Facts) -> str:
     at = float((facts.last_exit or {}).get("next_start_at", 0.0))
     if at - facts.now < 1:
         return "being started again"
-    when = f"{_clock(at, '%H:%M:%S')}, in {span(at - facts.now)}"
+    when = f"{_clock(at, '%H:%M:%S')}, in {format_duration(at - facts.now)}"
     return f"started again at {when}; now: {facts.command} gateway restart"
 
 
 def _heart_stopped(facts: Facts, beat: Beat, age: float) -> Status:
     where = f" in {beat.doing}" if beat.doing else ""
-    first = f"the process lives, its heart stopped {span(age)} ago{where}."
+    first = f"the process lives, its heart stopped {format_duration(age)} ago{where}."
     left = RESTARTED_AFTER_SECONDS - age
-    soon = f"The supervisor restarts it in {span(left)}." if left > 1 else "The supervisor restarts it now."
+    soon = f"The supervisor restarts it in {format_duration(left)}." if left > 1 else "The supervisor restarts it now."
     second = f"  {count(beat.waiting, 'message')} {'is' if beat.waiting == 1 else 'are'} safe in the inbox. {soon}"
     if turn := re.search(r"\bt_\w+", beat.doing):
         second += f" What happened: {facts.command} trace {turn.group()}"
@@ -319,13 +319,13 @@ def _how_it_ended(facts: Facts) -> str:
     beat, last = facts.beat, facts.last_exit
     if beat is not None and not _ended_since(beat, last):
         # Its supervisor wrote nothing after the last beat: it was killed too.
-        ago = span(facts.now - beat.at)
+        ago = format_duration(facts.now - beat.at)
         if facts.booted_at > beat.at:
             return f"the machine went down after {_clock(beat.at)}, {ago} ago, and nothing started it again."
         return f"killed {ago} ago (out of memory?), and nothing kept it up."
     if last is None:
         return "it was never started here."
-    ago = span(facts.now - float(last["at"]))
+    ago = format_duration(facts.now - float(last["at"]))
     match last["kind"]:
         case "asked":
             return f"stopped {ago} ago, as asked."

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hermes.core.durations import span
 from hermes.hosting.build import Build
 from hermes.hosting.heartbeat import Beat
 from hermes.hosting.status import Facts, State, judge, outdated
@@ -256,19 +255,3 @@ def test_a_machine_that_went_down_is_told_apart() -> None:
 def test_how_it_ended_is_said(kind: str, how: str, words: str) -> None:
     last = {"at": NOW - 7200, "kind": kind, "how": how, "restarted": False}
     assert judge(facts(beat=beat(7201), last_exit=last)).lines[0] == f"✗ Gateway is not running: {words}"
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [
-        (0.42, "0.4 s"),
-        (21, "21 s"),
-        (59.7, "1 min"),
-        (125, "2 min"),
-        (7200, "2 h"),
-        (11100, "3 h 5 min"),
-        (273600, "3 d 4 h"),
-    ],
-)
-def test_spans_are_said_as_people_say_them(seconds: float, text: str) -> None:
-    assert span(seconds) == text

@@ -9,7 +9,7 @@ from typing import Any
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config
 from hermes.cli.support.program_name import command_name
 from hermes.config.providers import env_prefix
-from hermes.core.durations import span
+from hermes.core.durations import format_duration
 from hermes.hosting.terminal import err, out, out_json
 
 NOT_ANSWERED = 1
@@ -73,7 +73,7 @@ def _reason(one: Mapping[str, Any], now: float) -> tuple[str, str]:
         case "not_listed":
             return f"only listed ids may write, and {setting} does not name this one", f"add it to {setting} in .env"
         case "waiting":
-            asked = f"waits to be let in since {span(now - one['asked_at'])}"
+            asked = f"waits to be let in since {format_duration(now - one['asked_at'])}"
             return f"{asked}, with the code {one['code']}", f"{pairing} approve {platform} {one['code']}"
         case "expired":
             return "asked to be let in, and the code ran out", "have them write again, for a new one"
@@ -97,4 +97,4 @@ def _groups(one: Mapping[str, Any]) -> str:
 
 
 def _ago(at: float, now: float) -> str:
-    return f"{span(now - at)} ago"
+    return f"{format_duration(now - at)} ago"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hermes.cli.support.client import GatewayClient, Standalone, load_config, outside_platforms
 from hermes.core.access import DmPolicy
 from hermes.core.dataclasses import dataclass
-from hermes.core.durations import count, span
+from hermes.core.durations import count, format_duration
 from hermes.core.errors import GatewayError
 from hermes.hosting import banner, lifecycle, status
 from hermes.services.adapters.registry import find_platforms
@@ -151,7 +151,7 @@ def stores_check(store: Store, command: str = "hermes") -> Finding:
         words = f"{sound['name']} is damaged ({sound['words']}) → the next start recovers what is there"
         return Finding("stores", "trouble", words)
     copy = sound["last_backup"]
-    backed_up = f"; last backup {span(time.time() - copy)} ago" if copy else ""
+    backed_up = f"; last backup {format_duration(time.time() - copy)} ago" if copy else ""
     letters = store.counts["dead_letters"] if store.counts else 0
     good = Finding("stores", "good", f"{sound['name']} sound{size}{backed_up}", tuple(sound.get("recoveries", ())))
     if store.recovered:  # just now, by this command

@@ -222,7 +222,7 @@ class Wizard:
 
     def _install_what_is_missing(self) -> None:
         """Before anything is typed that could not be tried: the package, if somebody says yes to it."""
-        from hermes.cli.installing import install, missing_module
+        from hermes.cli.support.install import install, missing_module
         from hermes.services.adapters.registry import missing_package
 
         manifest, ask = self._manifest, self._ask

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.installing import install, missing_module
+from hermes.cli.support.install import install, missing_module
 from hermes.cli.wizard.platform import Flags, Wizard
 from hermes.config import load
 from hermes.core.errors import ConfigError

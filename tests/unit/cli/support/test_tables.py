@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.cli.tables import display_width, fit, table
+from hermes.cli.support.tables import display_width, fit, table
 
 
 def test_columns_line_up_whatever_is_written_in_them() -> None:
