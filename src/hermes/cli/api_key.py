@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.support.client import GatewayClient, Standalone, home_folder, load_config, refuse_foreign
 from hermes.cli.support.program_name import command_name
-from hermes.hosting.terminal import out, out_json
+from hermes.hosting.terminal import out, out_json, out_lines
 
 if TYPE_CHECKING:
     import argparse
@@ -50,11 +50,31 @@ def run(args: argparse.Namespace) -> int:
     with GatewayClient(home, Standalone.GATEWAY if args.verb == "create" else Standalone.STORE) as client:
         match args.verb:
             case "create":
-                return _create(client, args)
+                told = client.ask("api_keys.create", {"name": args.name, "role": args.role})
+                if args.as_json:
+                    out_json(told)
+                else:
+                    out(told["key"])
+                    out(
+                        f"✓ {told['name']}, {told['role']}. Copy it now: it is not stored and never shown again. "
+                        "It works at once."
+                    )
+                return 0
             case "list":
-                return _list(client, as_json=args.as_json)
+                keys = client.ask("api_keys.list")
+                if args.as_json:
+                    out_json(keys)
+                else:
+                    out(f"default           owner  see: {command_name()} api-key show")
+                    out_lines(map(_describe_key, keys))
+                return 0
             case _:
-                return _revoke(client, args)
+                told = client.ask("api_keys.revoke", {"name": args.name})
+                if args.as_json:
+                    out_json(told)
+                else:
+                    out(f"✓ {told['name']} is revoked: requests with it are refused from now on.")
+                return 0
 
 
 def _show(home: Path, *, as_json: bool) -> int:
@@ -74,25 +94,6 @@ def _show(home: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _create(client: GatewayClient, args: argparse.Namespace) -> int:
-    told = client.ask("api_keys.create", {"name": args.name, "role": args.role})
-    if args.as_json:
-        out_json(told)
-    else:
-        out(told["key"])
-        out(f"✓ {told['name']}, {told['role']}. Copy it now: it is not stored and never shown again. It works at once.")
-    return 0
-
-
-def _list(client: GatewayClient, *, as_json: bool) -> int:
-    keys = client.ask("api_keys.list")
-    if as_json:
-        out_json(keys)
-        return 0
-    out("\n".join(["default           owner  see: " + f"{command_name()} api-key show", *map(_describe_key, keys)]))
-    return 0
-
-
 def _describe_key(key: Mapping[str, Any]) -> str:
     ended = f", revoked {_day(key['revoked_at'])}" if key["revoked_at"] else ""
     return f"{key['name']:<16}  {key['role']:<5}  {key['hint']}, made {_day(key['created_at'])}{ended}"
@@ -100,12 +101,3 @@ def _describe_key(key: Mapping[str, Any]) -> str:
 
 def _day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(at))
-
-
-def _revoke(client: GatewayClient, args: argparse.Namespace) -> int:
-    told = client.ask("api_keys.revoke", {"name": args.name})
-    if args.as_json:
-        out_json(told)
-    else:
-        out(f"✓ {told['name']} is revoked: requests with it are refused from now on.")
-    return 0

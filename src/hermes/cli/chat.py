@@ -108,7 +108,9 @@ def _collect(event: Mapping[str, Any], replies: list[str]) -> None:
 def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bool) -> int:
     is_good = result["state"] in GOOD
     if as_json:
-        out_json({"answer": answer if is_good else "", **_outcome(result, answer)})
+        outcome = {name: result[name] for name in ("state", "turn", "event")}
+        reason = "" if is_good else answer or result["reason"]
+        out_json({"answer": answer if is_good else "", **outcome, "reason": reason})
     elif is_good:
         out(answer)
     if is_good:
@@ -121,11 +123,6 @@ def _tell_once(result: Mapping[str, Any], answer: str, chat: str, *, as_json: bo
         complain(answer or result["reason"] or result["state"])
         note(f"  What happened: {command_name()} trace {result['turn'] or result['event']}")
     return 1
-
-
-def _outcome(result: Mapping[str, Any], answer: str) -> dict[str, Any]:
-    reason = "" if result["state"] in GOOD else answer or result["reason"]
-    return {name: result[name] for name in ("state", "turn", "event")} | {"reason": reason}
 
 
 # The conversation
@@ -153,7 +150,9 @@ class TerminalChat:
         screen = Screen(is_command=text.lstrip().startswith("/"))
         try:
             if not text.lstrip().startswith("/"):
-                self._model_ready(text)
+                # A fetch that failed is told by the model itself, as the answer to this message.
+                with suppress(GatewayError), Progress() as progress:
+                    self._asker.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
             said = {"chat": self._chat, "text": text, "key": secrets.token_hex(12), **surroundings()}
             result = self._asker.ask("say", said, screen.show, timeout=SAY_SECONDS)
             screen.end(result)
@@ -164,11 +163,6 @@ class TerminalChat:
         except GatewayError as error:
             screen.end()
             complain(error)
-
-    def _model_ready(self, text: str) -> None:
-        # A fetch that failed is told by the model itself, as the answer to this message.
-        with suppress(GatewayError), Progress() as progress:
-            self._asker.ask("model.ready", {"text": text}, progress, timeout=SAY_SECONDS)
 
     def _stop(self, screen: Screen) -> None:
         """Ctrl+C while it answers ends the turn; at the prompt it leaves."""
@@ -225,7 +219,10 @@ def _reader(home: Path) -> Ask:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
 
-    session: PromptSession[str] = PromptSession(history=FileHistory(str(_history_file(home))))
+    path = home / "history"
+    with suppress(OSError):  # then the library says what is wrong with it
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    session: PromptSession[str] = PromptSession(history=FileHistory(str(path)))
 
     def typed() -> str:
         while True:
@@ -240,10 +237,3 @@ def _reader(home: Path) -> Ask:
 
 def _plain_line() -> str:
     return ask(PROMPT if sys.stdin.isatty() else "")
-
-
-def _history_file(home: Path) -> Path:
-    path = home / "history"
-    with suppress(OSError):  # then the library says what is wrong with it
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    return path

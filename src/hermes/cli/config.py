@@ -119,17 +119,20 @@ def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
     """Change one value; a change that would make the configuration wrong is taken back."""
     from hermes.config import explain
     from hermes.config.edit import set_value
-    from hermes.store.home import make_home
+    from hermes.store.home import make_home, write_private
 
     refuse_foreign(home)
     before = load_config(home)
     was = explain(before, name)
     make_home(home)
-    kept = {path: _bytes(path) for path in (home / ".env", home / "config.yaml")}
+    kept = {path: path.read_bytes() if path.exists() else None for path in (home / ".env", home / "config.yaml")}
     change = set_value(before, name, value)
     after = load_config(home)
     if wrong := [problem for problem in _errors(after) if problem not in _errors(before)]:
-        _put_back(change.file, kept[change.file])
+        if (content := kept[change.file]) is None:
+            change.file.unlink(missing_ok=True)
+        else:
+            write_private(change.file, content)
         raise ConfigError(f"{wrong[0]} Nothing was changed.")
     _tell_change(explain(after, name), was, change.file, change.note, as_json=as_json)
     return 0
@@ -147,19 +150,6 @@ def _tell_change(now: Explanation, was: Explanation, file: Path, note: str, *, a
 
 def _errors(loaded: Loaded) -> list[Any]:
     return [problem for problem in loaded.problems if problem.level == "error"]
-
-
-def _bytes(path: Path) -> bytes | None:
-    return path.read_bytes() if path.exists() else None
-
-
-def _put_back(path: Path, content: bytes | None) -> None:
-    from hermes.store.home import write_private
-
-    if content is None:
-        path.unlink(missing_ok=True)
-    else:
-        write_private(path, content)
 
 
 def _check(loaded: Loaded, *, as_json: bool) -> int:

@@ -65,9 +65,16 @@ def run(args: argparse.Namespace) -> int:
         case "run":
             return _run(home, replace=args.replace)
         case "start":
-            return _start(home)
+            from hermes.hosting import lifecycle
+
+            if not _is_usable(home):
+                return CONFIGURATION
+            return _tell(lifecycle.start(home, command_name()))
         case "stop" | "restart":
-            return _ask(home, args.verb)
+            from hermes.hosting import lifecycle
+
+            act = lifecycle.stop if args.verb == "stop" else lifecycle.restart
+            return _tell(act(home, command_name()))
         case "status":
             return _status(home, as_json=args.as_json)
         case _:
@@ -87,21 +94,6 @@ def _run(home: Path, *, replace: bool) -> int:
         out(f"✓ A new gateway takes over, in the background. How it is: {command_name()} gateway status")
         return 0
     return launch.become_supervisor(str(home), replace=replace)
-
-
-def _start(home: Path) -> int:
-    from hermes.hosting import lifecycle
-
-    if not _is_usable(home):
-        return CONFIGURATION
-    return _tell(lifecycle.start(home, command_name()))
-
-
-def _ask(home: Path, verb: str) -> int:
-    from hermes.hosting import lifecycle
-
-    act = lifecycle.stop if verb == "stop" else lifecycle.restart
-    return _tell(act(home, command_name()))
 
 
 def _tell(outcome: LifecycleResult) -> int:

@@ -150,7 +150,9 @@ def _moment(text: str) -> float:
 
 def _follow(path: str) -> Iterator[str | None]:
     """New lines for ever; a file that was moved away is read to its end, then the new one."""
-    file = _open_at_end(path)
+    file = _open(path)
+    if file is not None:
+        file.seek(0, os.SEEK_END)
     try:
         while True:
             was_moved = file is None or _was_moved(file, path)  # asked first: what was written until then is read
@@ -195,13 +197,6 @@ def _open(path: str) -> TextIO | None:
         return open(path, encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None
-
-
-def _open_at_end(path: str) -> TextIO | None:
-    file = _open(path)
-    if file is not None:
-        file.seek(0, os.SEEK_END)
-    return file
 
 
 def _was_moved(file: TextIO, path: str) -> bool:

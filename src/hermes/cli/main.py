@@ -98,7 +98,9 @@ def _dispatch(typed: list[str]) -> int:
         case ["--gateway", *rest]:  # the old spelling
             return _run("gateway", ["run", *rest])
         case [name, *rest] if name in BARE:
-            return _run(name, _with_verb(name, rest))
+            # The bare form stands for a verb, with options too: ``gateway --replace``, ``config --all``.
+            is_bare = not rest or (rest[0].startswith("-") and rest[0] not in {"-h", "--help"})
+            return _run(name, [BARE[name], *rest] if is_bare else rest)
         case [name, *rest] if name in COMMANDS:
             return _run(name, rest)
         case [name, *_] if not name.startswith("-"):
@@ -107,17 +109,17 @@ def _dispatch(typed: list[str]) -> int:
             return _run("chat", typed)
 
 
-def _with_verb(name: str, rest: list[str]) -> list[str]:
-    """The bare form stands for a verb, with options too: ``gateway --replace``, ``config --all``."""
-    is_bare = not rest or (rest[0].startswith("-") and rest[0] not in {"-h", "--help"})
-    return [BARE[name], *rest] if is_bare else rest
-
-
 def _run(name: str, rest: list[str]) -> int:
     command = load(name)
     verbs = getattr(command, "VERBS", None)
     if verbs and (not rest or (rest[0] not in verbs and not rest[0].startswith("-"))):
-        return _unknown(rest[0], verbs, of=name) if rest else _verbless(name, verbs)
+        if rest:
+            return _unknown(rest[0], verbs, of=name)
+        from hermes.cli.support.program_name import command_name
+        from hermes.hosting.terminal import err
+
+        err(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}")
+        return USAGE_ERROR
     return command.run(parser_of(name, command).parse_args(rest))
 
 
@@ -170,14 +172,6 @@ def _unknown(name: str, known: Iterable[str] = COMMANDS, *, of: str = "") -> int
     others = f"There are: {', '.join(known)}." if of else f"`{typed} --help` lists what there is."
     advice = f"Did you mean `{typed} {near[0]}`?" if near else others
     err(f"✗ There is no command {' '.join(filter(None, (of, name)))!r}. {advice}")
-    return USAGE_ERROR
-
-
-def _verbless(name: str, verbs: Iterable[str]) -> int:
-    from hermes.cli.support.program_name import command_name
-    from hermes.hosting.terminal import err
-
-    err(f"✗ Say what to do: {command_name()} {name} {'|'.join(verbs)}")
     return USAGE_ERROR
 
 

@@ -46,10 +46,17 @@ def run(args: argparse.Namespace) -> int:
         match args.verb:
             case "list":
                 told = client.ask("pairing.list", {"platform": args.platform})
-                lines = _listed(told)
+                lines = [
+                    f"{one['platform']:<10} {one['code']}  {_who(one)}, {_ago(one['asked_at'])}"
+                    for one in told["waiting"]
+                ]
+                lines = ["Waiting:", *(f"  {line}" for line in lines)] if lines else ["Nobody waits."]
+                decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in told["decided"]]
+                lines = [*lines, *(["Decided:", *decided] if decided else [])]
             case "approve":
                 told = client.ask("pairing.approve", {"platform": args.platform, "code": args.code})
-                lines = [_approved(told)]
+                first = " First to be approved here, so they are the owner." if told["is_first_owner"] else ""
+                lines = [f"✓ {_who(told)} may talk now.{first} Nothing to restart."]
             case "revoke":
                 told = client.ask("pairing.revoke", {"platform": args.platform, "user": args.user})
                 lines = [f"✓ {_who(told)} is a stranger again. An id that an allowlist names still gets in."]
@@ -61,18 +68,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         out_lines(lines)
     return 0
-
-
-def _approved(told: Mapping[str, Any]) -> str:
-    first = " First to be approved here, so they are the owner." if told["is_first_owner"] else ""
-    return f"✓ {_who(told)} may talk now.{first} Nothing to restart."
-
-
-def _listed(told: Mapping[str, Any]) -> list[str]:
-    lines = [f"{one['platform']:<10} {one['code']}  {_who(one)}, {_ago(one['asked_at'])}" for one in told["waiting"]]
-    lines = ["Waiting:", *(f"  {line}" for line in lines)] if lines else ["Nobody waits."]
-    decided = [f"  {one['state']:<9} {_who(one)}, by {one['decided_by']}" for one in told["decided"]]
-    return [*lines, *(["Decided:", *decided] if decided else [])]
 
 
 def _who(told: Mapping[str, Any]) -> str:

@@ -78,7 +78,15 @@ def run(args: argparse.Namespace) -> int:
                 client.ask("sessions.show", {"id": args.id}, _print_line, timeout=LONG_SECONDS)
                 return 0
             case "rename":
-                return _rename(client, args)
+                told = client.ask("sessions.rename", {"id": args.id, "title": args.title})
+                if args.as_json:
+                    _print_json(told)
+                else:
+                    out(
+                        f"✓ {told['id']} is called “{told['title']}” now"
+                        + (f" (was “{told['was']}”)." if told["was"] else ".")
+                    )
+                return 0
             case "delete":
                 return _delete(client, args)
             case "prune":
@@ -139,15 +147,6 @@ def _spoken(line: Mapping[str, Any]) -> str:
         f"\n  → {call['name']} {one_line(call['arguments'], 120)}" for call in message.get("tool_calls", ())
     )
     return f"\n{clock} {who}\n{text}{calls}".rstrip()
-
-
-def _rename(client: GatewayClient, args: argparse.Namespace) -> int:
-    told = client.ask("sessions.rename", {"id": args.id, "title": args.title})
-    if args.as_json:
-        _print_json(told)
-    else:
-        out(f"✓ {told['id']} is called “{told['title']}” now" + (f" (was “{told['was']}”)." if told["was"] else "."))
-    return 0
 
 
 def _import(client: GatewayClient, args: argparse.Namespace) -> int:

@@ -42,7 +42,11 @@ def run(args: argparse.Namespace) -> int:
     refuse_foreign(home)
     ask = None if args.yes else at_terminal()
     if ask is None and not (args.model or args.key or args.base_url or args.platforms):
-        err(_no_terminal())
+        from hermes.cli.wizard.platform import no_terminal, offered
+
+        model = f"  {command_name()} setup --model openai/gpt-4o-mini --key KEY --yes     (--key - reads stdin)"
+        first, *rest = no_terminal(offered()).splitlines()
+        err("\n".join([first, model, *rest]))
         return USAGE_ERROR
     done: list[str] = []
     try:
@@ -53,7 +57,12 @@ def run(args: argparse.Namespace) -> int:
     except ConfigError as error:
         complain(error)
         return 1
-    return code if code or ask is None else _talk()
+    if code or ask is None:
+        return code
+    from hermes.cli import chat
+
+    out("\nAll set. Say hello here too; /exit leaves.")
+    return chat.run(argparse.Namespace(session="cli"))
 
 
 def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, done: list[str]) -> int:
@@ -75,18 +84,3 @@ def _gone_through(home: Path, args: argparse.Namespace, ask: Questions | None, d
             return 0
     flags = platform.flags_of(args)
     return platform.set_up(home, args.platforms, flags, ask, is_started=args.start, done=done)
-
-
-def _talk() -> int:
-    from hermes.cli import chat
-
-    out("\nAll set. Say hello here too; /exit leaves.")
-    return chat.run(argparse.Namespace(session="cli"))
-
-
-def _no_terminal() -> str:
-    from hermes.cli.wizard.platform import no_terminal, offered
-
-    model = f"  {command_name()} setup --model openai/gpt-4o-mini --key KEY --yes     (--key - reads stdin)"
-    first, *rest = no_terminal(offered()).splitlines()
-    return "\n".join([first, model, *rest])

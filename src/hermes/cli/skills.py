@@ -83,7 +83,10 @@ def run(args: argparse.Namespace) -> int:
         case "remove":
             return _remove(library, args)
         case "enable" | "disable":
-            return _switch(library, loaded, args)
+            from hermes.agent.skills.enable import switch
+
+            skill = library.get(args.name)
+            return _done(args, skill.name, switch(loaded, skill, on=args.verb == "enable", platform=args.platform))
         case "sync":
             return _sync(library, args)
         case _:
@@ -215,13 +218,6 @@ def _remove(library: SkillLibrary, args: argparse.Namespace) -> int:
     remove(library.folder, skill, now=time.time())
     again = f"{command_name()} skills remove {skill.name} --restore"
     return _done(args, skill.name, f"{skill.name} is removed. To bring it back: {again}")
-
-
-def _switch(library: SkillLibrary, loaded: Loaded, args: argparse.Namespace) -> int:
-    from hermes.agent.skills.enable import switch
-
-    skill = library.get(args.name)
-    return _done(args, skill.name, switch(loaded, skill, on=args.verb == "enable", platform=args.platform))
 
 
 def _done(args: argparse.Namespace, name: str, told: str) -> int:

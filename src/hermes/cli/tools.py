@@ -42,11 +42,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from hermes.agent.toolkit.toolsets import mistakes
+
     home = home_folder()
     refuse_foreign(home)
     loaded = load_config(home)
-    platform = _known(loaded.config, args.platform) if args.platform else ""
-    _warn(loaded.config)
+    platform = args.platform
+    if platform and platform not in _platforms(loaded.config):
+        raise ConfigError(f"There is no platform {platform!r}. Known: {', '.join(_platforms(loaded.config))}.")
+    for mistake in mistakes(loaded.config, _tools()):
+        err(f"! {mistake}")
     if args.verb != "list":
         return _switch(loaded, args.name, platform, on=args.verb == "enable", as_json=args.as_json)
     return _one(loaded.config, platform, as_json=args.as_json) if platform else _all(loaded.config, args.as_json)
@@ -60,21 +65,8 @@ def _tools() -> list[Tool]:
     return [tool for tool in tools_of(*TOOLS) if tool.group != FINDING]
 
 
-def _warn(config: Config) -> None:
-    from hermes.agent.toolkit.toolsets import mistakes
-
-    for mistake in mistakes(config, _tools()):
-        err(f"! {mistake}")
-
-
 def _platforms(config: Config) -> list[str]:
     return [*config.platforms, "api"]
-
-
-def _known(config: Config, platform: str) -> str:
-    if platform not in _platforms(config):
-        raise ConfigError(f"There is no platform {platform!r}. Known: {', '.join(_platforms(config))}.")
-    return platform
 
 
 def _all(config: Config, as_json: bool) -> int:
@@ -135,12 +127,15 @@ def _switch(loaded: Loaded, name: str, platform: str, *, on: bool, as_json: bool
     """Off: a name in ``disabled``. On: taken out there, and where the toolset lacks it, a name in ``enabled``."""
     from hermes.agent.toolkit.toolsets import access_of, known_names
     from hermes.config.edit import set_list
+    from hermes.config.keys import nearest
     from hermes.config.schema import NO_CHOICE
     from hermes.store.home import make_home
 
     tools, home = _tools(), loaded.config.home
     if name not in (known := known_names(loaded.config, [tool.name for tool in tools])):
-        raise ConfigError(_unknown(name, known))
+        near = nearest(name, known)
+        advice = f"Did you mean {near}?" if near else f"`{command_name()} tools list` shows what there is."
+        raise ConfigError(f"There is no group, toolset or tool {name!r}. {advice}")
     make_home(home)
     choice = loaded.config.tools.get(platform, NO_CHOICE)
     enabled = [one for one in choice.enabled if one != name]
@@ -168,11 +163,3 @@ def _is_on(access: Access, name: str, tools: Sequence[Tool]) -> bool:
     groups = TOOLSETS.get(name, (name,))
     meant = [tool for tool in tools if name == tool.name or tool.group in groups]
     return all(_has(access, tool) for tool in meant)
-
-
-def _unknown(name: str, known: Sequence[str]) -> str:
-    from hermes.config.keys import nearest
-
-    near = nearest(name, known)
-    advice = f"Did you mean {near}?" if near else f"`{command_name()} tools list` shows what there is."
-    return f"There is no group, toolset or tool {name!r}. {advice}"

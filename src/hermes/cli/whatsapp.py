@@ -89,14 +89,20 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     present = loaded.config.account(PLATFORM, account)
     if not _is_wanted(present, ask, lambda: lapsed(manifest, loaded.config, account)):
         return 0
-    mode = args.mode or _mode(present, ask)
+    now = str(present.values.get("mode") or SELF_CHAT) if present is not None else SELF_CHAT
+    mode = args.mode or (ask.one("Whose number will it use?", MODES, now) if ask is not None else now)
     numbers = _numbers(manifest, args.allow) if args.allow else _ask_numbers(manifest, mode, present, ask)
     signed = sign_in(manifest, loaded.config, account, ask, {"mode": mode, "pair_with": args.code})
     out(f"✓ Linked as {'+' * signed.owner.isdigit()}{signed.owner}")
     if mode == SELF_CHAT and numbers and signed.owner not in numbers:
         out(f"! That is not {', '.join(numbers)}. Whoever is linked may talk.")
     changes = changes_of(signed, loaded.config, manifest, account)
-    changes |= _own_changes(present, account, mode, (*numbers, signed.owner) if mode == BOT else (signed.owner,))
+    listed = present.access.allowed_users if present is not None else frozenset()
+    prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")
+    # In the chat with oneself only the linked account may talk: another number was mistyped.
+    named = (*numbers, signed.owner) if mode == BOT else (signed.owner,)
+    own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *named}))}
+    changes |= {f"{prefix}.{key}": value for key, value in own.items()}
     write(home, loaded, changes)
     done.append(manifest.title)
     policy = present.access.dm_policy if present is not None else DmPolicy.PAIRING
@@ -104,14 +110,6 @@ def _login(args: argparse.Namespace, done: list[str]) -> int:
     if mode == SELF_CHAT:
         out("  That is the chat with yourself: WhatsApp, New chat, your own name at the top.")
     return 0
-
-
-def _own_changes(present: AccountConfig | None, account: str, mode: str, named: tuple[str, ...]) -> dict[str, str]:
-    """The mode, and who may talk. In the chat with oneself that is who was linked: another number was mistyped."""
-    listed = present.access.allowed_users if present is not None else frozenset()
-    prefix = f"platforms.{PLATFORM}" + (f".accounts.{account}" if account != MAIN else "")
-    own = {"mode": mode, "allowed_users": ",".join(sorted({*listed, *named}))}
-    return {f"{prefix}.{key}": value for key, value in own.items()}
 
 
 def _is_wanted(present: AccountConfig | None, ask: Questions | None, lapsed: Callable[[], str]) -> bool:
@@ -122,11 +120,6 @@ def _is_wanted(present: AccountConfig | None, ask: Questions | None, lapsed: Cal
         ask.say(f"! {ended}")
         return True
     return ask.yes("It is linked already. Link it again? The present link is kept as a backup.", default=False)
-
-
-def _mode(present: AccountConfig | None, ask: Questions | None) -> str:
-    now = str(present.values.get("mode") or SELF_CHAT) if present is not None else SELF_CHAT
-    return ask.one("Whose number will it use?", MODES, now) if ask is not None else now
 
 
 def _ask_numbers(

@@ -32,13 +32,9 @@ def installed() -> Build:
     """The code as it lies on the disk now. Three small files are read, and git is not called."""
     package = os.path.dirname(os.path.realpath(hermes.__file__))
     clone = os.path.dirname(os.path.dirname(package))
-    return Build(_version(package), _commit(os.path.join(clone, ".git")), package)
-
-
-def _version(package: str) -> str:
-    """As the file says it: what this process has loaded may be older."""
+    # The file's version: what this process has loaded may be older.
     found = re.search(r'^__version__ = "([^"]+)"', _read(os.path.join(package, "__init__.py")), re.MULTILINE)
-    return found[1] if found else hermes.__version__
+    return Build(found[1] if found else hermes.__version__, _commit(os.path.join(clone, ".git")), package)
 
 
 def _commit(git: str) -> str:

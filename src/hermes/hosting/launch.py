@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 def supervisor_command(*, replace: bool = False, detached: bool = False) -> list[str]:
     """Its command line names it `hermes supervisor`, so that whoever looks for `hermes gateway` finds the worker."""
-    command = [sys.executable, *_isolation(), "-m", "hermes", "supervisor"]
+    # ``-P``: a file in the current folder that is named like one of our modules must not be run instead.
+    package_folder = os.path.dirname(os.path.dirname(os.path.realpath(hermes.__file__)))
+    isolation = [] if package_folder == paths.working_folder("") else ["-P"]
+    command = [sys.executable, *isolation, "-m", "hermes", "supervisor"]
     return command + ["--replace"] * replace + ["--detached"] * detached
 
 
@@ -27,12 +30,8 @@ def start_at_once() -> None:
     The usual start takes this way, which loads no parser, no paths and no sqlite3.
     """
     home = os.path.abspath(os.path.expanduser(os.environ.get("HERMES_HOME") or "~/.hermes"))
-    if (_is_ours(home) or _is_empty(home)) and not paths.why_unusable(home):
+    if (os.path.exists(os.path.join(home, MARKER)) or _is_empty(home)) and not paths.why_unusable(home):
         become_supervisor(home, replace=False)
-
-
-def _is_ours(home: str) -> bool:
-    return os.path.exists(os.path.join(home, MARKER))
 
 
 def _is_empty(home: str) -> bool:
@@ -61,9 +60,3 @@ def is_inside(home: str) -> bool:
 
 def environ_for(home: str) -> dict[str, str]:
     return {**os.environ, "HERMES_HOME": home}
-
-
-def _isolation() -> list[str]:
-    """``-P`` keeps a file called like one of our modules, in the folder we are started in, from being run instead."""
-    package_folder = os.path.dirname(os.path.dirname(os.path.realpath(hermes.__file__)))
-    return [] if package_folder == paths.working_folder("") else ["-P"]

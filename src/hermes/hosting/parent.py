@@ -163,7 +163,9 @@ class Parent:
                 return None
 
     def _spawn(self, before: WorkerExit | None) -> Worker:
-        ours, theirs = _leash()
+        # The worker inherits the reading end and sees it close when we die, however we die.
+        theirs, ours = os.pipe()
+        os.set_inheritable(theirs, True)
         command = [*self._settings.worker, "--parent-fd", str(theirs)]
         if before and self._restarts.is_looping(time.monotonic()):
             count = self._restarts.count(time.monotonic())
@@ -202,39 +204,28 @@ class Parent:
             if number == signal.SIGCHLD:
                 continue
             if number == RESTART_SIGNAL:
-                self._start_anew(worker)
+                self._say("INFO", "Restarting", {"reason": "asked by the command line"})
+                self._restarts.forget()
+                self._is_to_start_now = True
+                if worker is not None:
+                    worker.is_to_restart = True
+                    _kill(worker.pid, signal.SIGKILL)
                 continue
             if number == signal.SIGHUP and not self._settings.has_terminal:
-                self._ask_to_reload(worker)
+                if worker is not None:  # without a heartbeat yet it would die of the signal
+                    worker.watch_heart(self._settings.home, time.monotonic())
+                    if worker.last is not None:
+                        _kill(worker.pid, signal.SIGHUP)
                 continue
             self._asked += 1
             if self._asked == 1:
-                self._note_stopping()
+                try:
+                    self._lock.stopping()
+                except OSError as error:
+                    self._say("WARNING", "Cannot record that we are stopping", {"reason": str(error)})
                 on_stop()
             elif number == signal.SIGINT and worker is not None:
                 _kill(worker.pid, signal.SIGKILL)  # Ctrl+C a second time: no more patience
-
-    def _start_anew(self, worker: Worker | None) -> None:
-        """Forget what went wrong, end a worker that does not answer, and wait no longer for the next start."""
-        self._say("INFO", "Restarting", {"reason": "asked by the command line"})
-        self._restarts.forget()
-        self._is_to_start_now = True
-        if worker is not None:
-            worker.is_to_restart = True
-            _kill(worker.pid, signal.SIGKILL)
-
-    def _ask_to_reload(self, worker: Worker | None) -> None:
-        """Have the worker read its configuration again. One that has no heartbeat yet would die of the signal."""
-        if worker is not None:
-            worker.watch_heart(self._settings.home, time.monotonic())
-            if worker.last is not None:
-                _kill(worker.pid, signal.SIGHUP)
-
-    def _note_stopping(self) -> None:
-        try:
-            self._lock.stopping()
-        except OSError as error:
-            self._say("WARNING", "Cannot record that we are stopping", {"reason": str(error)})
 
     def _ask_to_stop(self, worker: Worker) -> None:
         self._kill_at = time.monotonic() + self._settings.drain_seconds
@@ -246,7 +237,11 @@ class Parent:
         """Wait before the next start; False when we are asked to stop meanwhile."""
         deadline = time.monotonic() + seconds
         while not self._asked and not self._is_to_start_now and (left := deadline - time.monotonic()) > 0:
-            _feed_watchdog()
+            # While we pause between two workers nobody else feeds the watchdog.
+            if "NOTIFY_SOCKET" in os.environ:
+                from hermes.hosting import sd_notify
+
+                sd_notify.send("WATCHDOG=1")
             self._hear(self._signals.wait(min(left, POLL_SECONDS)), lambda: None)
         self._is_to_start_now = False
         return not self._asked
@@ -370,13 +365,6 @@ def oom_kills() -> int:
     return 0
 
 
-def _leash() -> tuple[int, int]:
-    """A pipe: the worker inherits the reading end and sees it close when we die, however we die."""
-    theirs, ours = os.pipe()
-    os.set_inheritable(theirs, True)
-    return ours, theirs
-
-
 def _reap(pid: int) -> int | None:
     """The worker's status once it ended. Other children are reaped too: in a container we may be process 1."""
     while True:
@@ -393,14 +381,6 @@ def _reap(pid: int) -> int | None:
 def _kill(pid: int, number: int) -> None:
     # Not reaped yet, so the pid is still this worker's and the signal cannot hit another process.
     os.kill(pid, number)
-
-
-def _feed_watchdog() -> None:
-    """While we pause between two workers nobody else feeds it."""
-    if "NOTIFY_SOCKET" in os.environ:
-        from hermes.hosting import sd_notify
-
-        sd_notify.send("WATCHDOG=1")
 
 
 def read_arguments(arguments: Sequence[str], environ: dict[str, str]) -> Settings:

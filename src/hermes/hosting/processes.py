@@ -35,7 +35,13 @@ def is_alive(pid: int, mark: str) -> bool:
     if pid <= 0:
         return False
     if not os.path.isdir("/proc/self"):
-        return _answers_signals(pid)
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
     fields = _stat(pid)
     return bool(fields) and fields[0] not in ("Z", "X") and mark in ("", fields[19])
 
@@ -131,13 +137,3 @@ def _stat(pid: int) -> list[str]:
             return file.read().rpartition(")")[2].split()
     except OSError:
         return []
-
-
-def _answers_signals(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -85,8 +85,4 @@ async def chat_line(gateway: Gateway, account: Mapping[str, Any]) -> str:
         with contextlib.suppress(PlatformError, TimeoutError):  # a nicety; its state is what matters
             async with asyncio.timeout(NAME_SECONDS):
                 name = f" {await adapter.describe()}"
-    return f"{key}{name}, {account['state']}" + _because(account)
-
-
-def _because(account: Mapping[str, Any]) -> str:
-    return f" ({account['note']})" if account["note"] else ""
+    return f"{key}{name}, {account['state']}" + (f" ({account['note']})" if account["note"] else "")

@@ -110,7 +110,9 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
     ``load`` imports what serves; it is called when logs stand, so that a broken import is told there too.
     """
     gc.disable()  # until it is ready: what is imported now stays, and looking through it costs a tenth of the start
-    started_at = _began()
+    # The start that a person waited for began with the supervisor, if this is its first worker.
+    ours, parents = processes.started_at(os.getpid()), processes.started_at(os.getppid())
+    started_at = parents if 0 <= ours - parents < SAME_START_SECONDS else ours
     os.umask(0o077)
     processes.rename_process(PROCESS_NAME)
     redactor = Redactor()
@@ -141,12 +143,6 @@ def run_worker(arguments: WorkerArguments, load: Callable[[], Serve]) -> int:
             return CRASHED
 
 
-def _began() -> float:
-    """When the start began that a person waited for: with the supervisor, if this is its first worker."""
-    ours, parents = processes.started_at(os.getpid()), processes.started_at(os.getppid())
-    return parents if 0 <= ours - parents < SAME_START_SECONDS else ours
-
-
 def _tell(words: str) -> None:
     with suppress(OSError):  # the window is closed
         terminal.err(words)
@@ -157,7 +153,10 @@ async def _live(
 ) -> int:
     stop = StopRequest()
     parent_pid = os.getppid() if arguments.parent_fd >= 0 else 0
-    heart = Heartbeat(str(arguments.home), arguments.safe_reason, on_beat=_watchdog_feeder())
+    # Under systemd every beat of the loop feeds its watchdog.
+    heart = Heartbeat(
+        str(arguments.home), arguments.safe_reason, on_beat=(_feed_watchdog if "WATCHDOG_USEC" in os.environ else None)
+    )
     options = WorkerOptions(
         home=arguments.home,
         stop=stop,
@@ -179,18 +178,14 @@ async def _live(
         asking = asyncio.create_task(stop.wait())
         await asyncio.wait({serving, asking}, return_when=asyncio.FIRST_COMPLETED)
         if stop.is_requested:
-            _say_stopping(stop)
+            log.info("Restarting" if stop.will_restart else "Stopping", extra={"reason": stop.reason or "signal"})
+            if not stop.will_restart:  # the service goes on when only its worker changes
+                sd_notify.send("STOPPING=1")
             heart.draining(RESTARTING if stop.will_restart else STOPPING)
         if serving.done():
             asking.cancel()
             return serving.result()
         return await _drain(serving, asking.result())
-
-
-def _say_stopping(stop: StopRequest) -> None:
-    log.info("Restarting" if stop.will_restart else "Stopping", extra={"reason": stop.reason or "signal"})
-    if not stop.will_restart:  # the service goes on when only its worker changes
-        sd_notify.send("STOPPING=1")
 
 
 async def _drain(serving: asyncio.Future[int], code: int) -> int:
@@ -211,11 +206,6 @@ def _ready(heart: Heartbeat, started_at: float) -> None:
     heart.ready()
     sd_notify.send("READY=1")
     log.info("Gateway started", extra={"seconds": round(time.time() - started_at, 3)})
-
-
-def _watchdog_feeder() -> Callable[[], None] | None:
-    """Under systemd every beat of the loop feeds its watchdog."""
-    return _feed_watchdog if "WATCHDOG_USEC" in os.environ else None
 
 
 def _feed_watchdog() -> None:

@@ -228,14 +228,14 @@ def model_check(home: Path, loaded: Loaded, reached: Reached | None, command: st
         return Finding(
             "model", "trouble", f"{model.provider} answers {reached.status}: the provider has a problem; try later"
         )
-    if reached.status == 200 and reached.models and not _is_listed(model.default, reached.models):
+    if (
+        reached.status == 200
+        and reached.models
+        and not (model.default in reached.models or model.default.partition("/")[2] in reached.models)
+    ):
         return Finding("model", "hint", f"{model.provider} answers, but does not list {model.default}")
     missing = "" if provider.api_key else ", without a key"
     return Finding("model", "good", f"{label}, answers in {reached.milliseconds:.0f} ms{missing}")
-
-
-def _is_listed(model: str, known: frozenset[str]) -> bool:
-    return model in known or model.partition("/")[2] in known
 
 
 def _key_words(loaded: Loaded) -> str:

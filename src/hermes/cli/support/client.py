@@ -127,8 +127,9 @@ class GatewayClient:
             except _ReaderIsGone:
                 raise BrokenPipeError from None
             except GatewayIsStalledError:
-                if (chat := _lone_chat(self.home)) is not None:
-                    raise _held_by(chat) from None
+                holder = locks.holder(paths.owner_lock(str(self.home)))
+                if holder is not None and holder.what == LONE_CHAT:
+                    raise _held_by(holder) from None
                 raise
             except GatewayIsDownError:
                 tries = tries + 1 if time.monotonic() - began < STEADY_SECONDS else 1
@@ -198,17 +199,16 @@ class GatewayClient:
 
 def _sendable(args: Mapping[str, Any]) -> dict[str, Any]:
     """What was typed as JSON can carry it: bytes that are no UTF-8 become a mark, and no message is a whole disk."""
-    cleaned = {name: _clean(value) if isinstance(value, str) else value for name, value in args.items()}
+    cleaned = {
+        name: value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
+        for name, value in args.items()
+    }
     longest = max((len(value) for value in cleaned.values() if isinstance(value, str)), default=0)
     if longest > LONGEST_TEXT:
         raise GatewayError(
             f"That is too long for one message: {longest:,} characters, and {LONGEST_TEXT:,} can be sent."
         )
     return cleaned
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if not text.isascii() else text
 
 
 class _ReaderIsGone(Exception):  # noqa: N818 - a fact, not an error
@@ -300,11 +300,6 @@ def _wait_for_owner(home: Path) -> bool:
             note(f"{_as_subject(holder)} works alone in this home. I wait up to {OWNER_SECONDS:.0f} s for its end.")
         time.sleep(processes.LOOK_SECONDS)
     return False
-
-
-def _lone_chat(home: Path) -> locks.Holder | None:
-    holder = locks.holder(paths.owner_lock(str(home)))
-    return holder if holder is not None and holder.what == LONE_CHAT else None
 
 
 def _held_by(holder: locks.Holder) -> GatewayError:

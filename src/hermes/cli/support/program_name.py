@@ -16,7 +16,8 @@ _INDENT = 3
 
 def command_name() -> str:
     """``hermes`` when the one on the PATH is ours, else the script of the clone as seen from here."""
-    ours = _ours()
+    # This installation keeps the command in the clone, or pip put it beside our Python.
+    ours = [_CLONE / "scripts" / "hermes", Path(sys.executable).parent / "hermes"]
     found = shutil.which("hermes")
     if found and Path(found).resolve() in {path.resolve() for path in ours}:
         return "hermes"
@@ -48,11 +49,6 @@ def as_typed(text: str) -> str:
     from hermes.cli.commands import COMMANDS  # who imports us when there is something to say
 
     return re.sub(rf"(?<![\w./-])(?<!-m )hermes (?=(?:{'|'.join(COMMANDS)})\b)", lambda _: f"{command_name()} ", text)
-
-
-def _ours() -> list[Path]:
-    """Where this very installation keeps the command: the clone's script, or the one pip put beside our Python."""
-    return [_CLONE / "scripts" / "hermes", Path(sys.executable).parent / "hermes"]
 
 
 def _as_seen_from_here(path: Path) -> str:

@@ -245,7 +245,8 @@ class Wizard:
         self._refuse_unknown()
         given = {**self._flags.values, **self._scanned()}
         while True:
-            values = {key: value for setting in self._settings_to_ask() for key, value in self._value(setting, given)}
+            wanted = [setting for setting in self._manifest.settings if setting.required or setting.asked]
+            values = {key: value for setting in wanted for key, value in self._value(setting, given)}
             values |= {key: value for key, value in given.items() if key not in values}
             tried = self._tried(values)
             if tried is None or not tried.failure:
@@ -255,16 +256,14 @@ class Wizard:
                 cure = f"\n  → {tried.cure}" if tried.cure else ""
                 raise ConfigError(f"{_plain(tried.failure)} Nothing was written.{hint}{cure}")
             self._ask.say(wrap(f"✗ {_plain(tried.failure)}"))
-            if tried.cure and self._is_mended(tried.cure, self._ask):
-                given = values  # it was right: nobody types it once more
-                continue
+            if tried.cure:
+                self._ask.say(wrap(f"  → {tried.cure}"))
+                if self._ask.yes("Done? Then I try again.", default=True):
+                    given = values  # it was right: nobody types it once more
+                    continue
             if not tried.is_refused and self._ask.yes("Keep it all the same?", default=False):
                 return values, ""
             given, self._refused = {}, values  # what was said on the command line was wrong too
-
-    def _is_mended(self, cure: str, ask: Questions) -> bool:
-        ask.say(wrap(f"  → {cure}"))
-        return ask.yes("Done? Then I try again.", default=True)
 
     def _scanned(self) -> Mapping[str, str]:
         """What a code gave that a phone scanned, where the platform is signed in to so. Nothing: it is typed."""
@@ -289,9 +288,6 @@ class Wizard:
         for key in self._flags.values:
             if key not in known:
                 raise ConfigError(f"{self._manifest.title} has no setting {key!r}. It has: {', '.join(known)}.")
-
-    def _settings_to_ask(self) -> list[Setting]:
-        return [setting for setting in self._manifest.settings if setting.required or setting.asked]
 
     def _value(self, setting: Setting, given: Mapping[str, str]) -> list[tuple[str, str]]:
         """The key with its new value; nothing when the present one stays."""
@@ -350,9 +346,13 @@ class Wizard:
         policy = flags.dm_policy
         if not policy and ask is not None:
             policy = self._ask_policy(ask)
-        if policy and (policy != self._policy_now() or not self._is_stated("dm_policy")):
+        if policy and (
+            policy != self._policy_now() or (*self._prefix.split("."), "dm_policy") not in self._loaded.sources
+        ):
             access["dm_policy"] = policy
-        listed = flags.allow or self._with_scanner()
+        listed, present = flags.allow, [each for each in self._listed_now().split(",") if each]
+        if not listed and self._signed_in_by and self._signed_in_by not in present:
+            listed = ",".join([*present, self._signed_in_by])
         if not listed and ask is not None and policy == DmPolicy.ALLOWLIST:
             listed = self._ask_ids(ask)
         if listed:
@@ -368,15 +368,6 @@ class Wizard:
             sure = "Anybody at all may then use your agent and your model. Really?"
             if policy != DmPolicy.OPEN or policy == self._policy_now() or ask.sure(sure):
                 return policy
-
-    def _is_stated(self, key: str) -> bool:
-        return (*self._prefix.split("."), key) in self._loaded.sources
-
-    def _with_scanner(self) -> str:
-        """The ids there are, and whoever scanned the code, when that is news."""
-        listed = [each for each in self._listed_now().split(",") if each]
-        is_new = self._signed_in_by and self._signed_in_by not in listed
-        return ",".join([*listed, self._signed_in_by]) if is_new else ""
 
     def _listed_now(self) -> str:
         return ",".join(sorted(self._present.access.allowed_users)) if self._present is not None else ""

@@ -30,7 +30,11 @@ def follow(home: Path, page: PlatformPage, ask: Questions | None, *, is_started:
     if not control.is_running(home):
         if not (is_started or (ask is not None and ask.yes("Start the gateway now?", default=True))):
             out(f"  The gateway is not running. Start it: {command_name()} gateway run")
-            out("\n".join(_next_steps(page)))
+            where = _link(page) or page.name or page.manifest.title
+            lines = [f"  Then write to it: {where}"]
+            if page.dm_policy is DmPolicy.PAIRING and not _lists_somebody(page):
+                lines.append(f"  It answers with a code: {command_name()} pairing approve {page.manifest.id} CODE")
+            out("\n".join(lines))
             return
         from hermes.hosting import lifecycle
 
@@ -76,14 +80,6 @@ def _until(look: Callable[[], Any], seconds: float) -> Any:
     return found
 
 
-def _next_steps(page: PlatformPage) -> list[str]:
-    where = _link(page) or page.name or page.manifest.title
-    lines = [f"  Then write to it: {where}"]
-    if page.dm_policy is DmPolicy.PAIRING and not _lists_somebody(page):
-        lines.append(f"  It answers with a code: {command_name()} pairing approve {page.manifest.id} CODE")
-    return lines
-
-
 def _lists_somebody(page: PlatformPage) -> bool:
     """Whoever scanned a code, for one, needs no other."""
     return any(key.endswith(".allowed_users") for key in page.changes)
@@ -97,7 +93,10 @@ def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None
     """Whoever sets it up is let in here and now; everybody later by a code."""
     platform = page.manifest.id
     is_settled = page.dm_policy is not DmPolicy.PAIRING or _lists_somebody(page)
-    if is_settled or ask is None or _somebody_is_in(home, platform):
+    if not is_settled and ask is not None:
+        decided = control.call(home, "pairing.list", {"platform": platform})["decided"]
+        is_settled = any(one["state"] == "approved" for one in decided)
+    if is_settled or ask is None:
         where = _link(page)
         out(f"  Write to it: {where}" if where else f"  Write to it on {page.manifest.title}.")
         return
@@ -123,8 +122,3 @@ def _first_person(home: Path, page: PlatformPage, ask: Questions | None) -> None
 
 def _waiting(home: Path, platform: str) -> list[Mapping[str, Any]]:
     return control.call(home, "pairing.list", {"platform": platform})["waiting"]  # type: ignore[no-any-return]
-
-
-def _somebody_is_in(home: Path, platform: str) -> bool:
-    decided = control.call(home, "pairing.list", {"platform": platform})["decided"]
-    return any(one["state"] == "approved" for one in decided)

@@ -84,16 +84,12 @@ def _examine(home: Path, name: str, to: str, report: TestReport) -> None:
         cure = f"/sethome in a chat there, or {command_name()} gateway test {key} --to CHAT"
         report.bad("No message was sent: there is no home channel.", cure, code=USAGE_ERROR, sent=False)
         return
-    target = _target(key, chat)
+    prefix = f"{key}:"
+    target = Target.parse(chat) if chat.startswith(prefix) else Target(key.platform, chat, account=key.account)
     if is_live:
         _send_live(home, target, report)
     else:
         _send_alone(manifest, config, target, report)
-
-
-def _target(key: AccountKey, chat: str) -> Target:
-    prefix = f"{key}:"
-    return Target.parse(chat) if chat.startswith(prefix) else Target(key.platform, chat, account=key.account)
 
 
 def _describe(manifest: Manifest, config: Config, key: AccountKey, report: TestReport) -> bool:

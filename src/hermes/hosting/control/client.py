@@ -163,7 +163,8 @@ def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_even
                 raise _stalled(timeout)
             if now - looked_at >= LOOK_SECONDS and not os.path.exists(f"{stem}.json"):
                 # Taken by a process that may end before it has answered; its successor knows nothing of the request.
-                looked_at, owner = now, _owner(home)
+                holder = locks.holder(paths.owner_lock(home))
+                looked_at, owner = now, (f"{holder.pid} {holder.mark}" if holder is not None else "nobody")
                 if taker not in ("", owner) and not os.path.exists(f"{stem}.answer"):
                     raise GatewayIsDownError("The gateway ended before it had answered.")
                 taker = owner
@@ -178,12 +179,6 @@ def _call_by_file(home: str, request: Mapping[str, Any], timeout: float, on_even
     for told in answers:
         _take(told, answer, on_event)
     return answer.result
-
-
-def _owner(home: str) -> str:
-    """Which process owns the home, by what it wrote down."""
-    holder = locks.holder(paths.owner_lock(home))
-    return f"{holder.pid} {holder.mark}" if holder is not None else "nobody"
 
 
 def _stalled(timeout: float) -> GatewayIsStalledError:

@@ -114,7 +114,9 @@ class ControlServer:
         """Every request gets exactly one last line, whatever happens in its handler."""
         try:
             verb, args = _read(raw)
-            if _answers_a_question(verb, args) and reply.is_from_a_tool():
+            said = str(args.get("text") or "").lstrip()
+            is_approval = verb == "approvals.answer" or (verb == "say" and said.casefold().startswith("/approve"))
+            if is_approval and reply.is_from_a_tool():
                 raise GatewayError(
                     "This runs in the agent's own terminal, and the agent cannot answer its own questions."
                 )
@@ -217,11 +219,6 @@ class _Collected:
 
     def text(self) -> str:
         return b"".join(self._lines).decode()
-
-
-def _answers_a_question(verb: str, args: Mapping[str, Any]) -> bool:
-    said = str(args.get("text") or "").lstrip()
-    return verb == "approvals.answer" or (verb == "say" and said.casefold().startswith("/approve"))
 
 
 def _peer(line: Any) -> int:

@@ -104,7 +104,12 @@ def read(path: Path, source: OldTranscripts) -> Read:
         exchange += message.role is Role.USER
         lines.append(ImportedLine(max(1, exchange), codec.dump(message), at))
     if lines:
-        made.session = _session(path.stem, entry, platform, min(began, lines[0].at), lines)
+        key, user_id = _key(path.stem, entry, platform)
+        name = hashlib.sha256(path.stem.encode()).hexdigest()[:16]
+        title = storable(str(entry.get("title") or ""))
+        made.session = ImportedSession(
+            f"s_{name}", str(key), title, min(began, lines[0].at), user_id, bool(entry), lines
+        )
     return made
 
 
@@ -160,13 +165,6 @@ def _calls(told: object) -> Iterator[ToolCall]:
             arguments = function.get("arguments")
             text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
             yield ToolCall(storable(str(call.get("id") or "")), storable(str(function["name"])), storable(text))
-
-
-def _session(source_id: str, entry: Json, platform: str, began: float, lines: list[ImportedLine]) -> ImportedSession:
-    key, user_id = _key(source_id, entry, platform)
-    name = hashlib.sha256(source_id.encode()).hexdigest()[:16]
-    title = storable(str(entry.get("title") or ""))
-    return ImportedSession(f"s_{name}", str(key), title, began, user_id, bool(entry), lines)
 
 
 def _key(source_id: str, entry: Json, platform: str) -> tuple[SessionKey, str]:

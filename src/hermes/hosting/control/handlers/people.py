@@ -8,7 +8,7 @@ from typing import Any
 from hermes.core.errors import GatewayError
 from hermes.core.roles import PersonRole
 from hermes.hosting.control.server import Handler, Reply
-from hermes.services.people.pairing import Pairings, PendingPairing
+from hermes.services.people.pairing import Pairings
 from hermes.store import people
 from hermes.store.db import Database, Tx
 from hermes.store.pairings import Pairing
@@ -35,7 +35,10 @@ class PairingVerbs:
         platform = str(args.get("platform") or "")
         waiting = await self._pairings.waiting(platform)
         decided = await self._pairings.decided(platform)
-        return {"waiting": [_waiting(one) for one in waiting], "decided": [_to_dict(one) for one in decided]}
+        return {
+            "waiting": [{**_to_dict(one.pairing), "code": one.code} for one in waiting],
+            "decided": [_to_dict(one) for one in decided],
+        }
 
     async def approve(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{platform, code}``: let in whoever has this code."""
@@ -129,10 +132,6 @@ def _word(args: Mapping[str, Any], name: str) -> str:
     if not word:
         raise GatewayError(f"The {name} is missing.")
     return word
-
-
-def _waiting(one: PendingPairing) -> dict[str, Any]:
-    return {**_to_dict(one.pairing), "code": one.code}
 
 
 def _to_dict(pairing: Pairing) -> dict[str, Any]:

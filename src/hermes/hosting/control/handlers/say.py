@@ -120,7 +120,9 @@ class SayHandler:
                 if not standing.is_over:
                     patience = loop.time() + LAST_WORDS_SECONDS
                 elif not standing.undelivered or loop.time() >= patience:
-                    await self._tell_rest(said, reply)
+                    await asyncio.sleep(0)  # whatever was handed over just now is still on its way through the queue
+                    while not said.news.empty():
+                        await self._tell(said.news.get_nowait(), said, reply)
                     return standing
                 has_all = standing.is_over and standing.undelivered <= said.delivered
                 pause = RECORD_SECONDS if has_all else LOOK_SECONDS
@@ -134,11 +136,6 @@ class SayHandler:
         except TimeoutError:
             return True
         return await self._tell(news, said, reply)
-
-    async def _tell_rest(self, said: _FollowedMessage, reply: Reply) -> None:
-        await asyncio.sleep(0)  # whatever was handed over just now is still on its way through the queue
-        while not said.news.empty():
-            await self._tell(said.news.get_nowait(), said, reply)
 
     async def _tell(self, news: TurnEvent | OutboundMessage, said: _FollowedMessage, reply: Reply) -> bool:
         if isinstance(news, OutboundMessage):
