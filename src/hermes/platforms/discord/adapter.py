@@ -73,13 +73,19 @@ class DiscordAdapter:
 
         A connection that Discord asks us to leave is resumed here, at once.
         """
-        name = await self._sign_in()
+        who = await self._who()
+        self._identity = str(who["id"])
+        name = name_of(who)
         ours, news = of_identity(self._stored, self._identity)
         places = Places.of(ours)
         if not places.since:
             news |= places.begin(snowflake_at(self._now_there()))
         await self._store(emit, Batch(cursor={**news, **places.forget_before(oldest(self._now_there()))}))
-        me = self._me(name, places)
+        config = self._config
+        rules = Rules(
+            config.allowed_channels, config.ignored_channels, config.free_response_channels, config.auto_thread
+        )
+        me = Me(config.account, self._identity, name, rules, places.takes_part, places.is_our_role)
         session = places.session
         try:
             while True:
@@ -103,7 +109,10 @@ class DiscordAdapter:
                 task.add_done_callback(lambda done: _notice(done, items))
                 stack.push_async_callback(_ended, task)
             while True:
-                batch = receiver.gather(await _next(items))
+                found = [await items.get()]
+                while not items.empty() and len(found) < _MOST_AT_ONCE:
+                    found.append(items.get_nowait())
+                batch = receiver.gather(found)
                 await self._store(emit, batch)
                 if batch.ended is not None:
                     if batch.ended.error is not None:
@@ -115,30 +124,15 @@ class DiscordAdapter:
         with self._answers.stored(batch.acks):
             if batch.events or batch.cursor:
                 await emit(batch.events, batch.cursor or None)
-                self._keep(batch.cursor)
+                for name, mark in batch.cursor.items():
+                    if mark:
+                        self._stored[name] = mark
+                    else:
+                        self._stored.pop(name, None)
 
     def _now_there(self) -> float:
         """The time by Discord's clock, which names its messages; ours may be set wrong."""
         return self._now() + self._api.client.ahead
-
-    def _keep(self, cursor: Cursor) -> None:
-        for name, mark in cursor.items():
-            if mark:
-                self._stored[name] = mark
-            else:
-                self._stored.pop(name, None)
-
-    async def _sign_in(self) -> str:
-        who = await self._who()
-        self._identity = str(who["id"])
-        return name_of(who)
-
-    def _me(self, name: str, places: Places) -> Me:
-        config = self._config
-        rules = Rules(
-            config.allowed_channels, config.ignored_channels, config.free_response_channels, config.auto_thread
-        )
-        return Me(config.account, self._identity, name, rules, places.takes_part, places.is_our_role)
 
     async def _who(self) -> Json:
         who = await self._api.get("say who we are", "/users/@me")
@@ -173,16 +167,11 @@ class DiscordAdapter:
         if chat:
             return  # one menu for all
         wanted, path = wire.commands(commands), "/applications/{application_id}/commands"
-        application = await self._application_id()
-        shown = await self._api.get("show the commands", path, application_id=application)
-        if not wire.same_commands(shown, wanted):
-            await self._api.call("take the commands", "PUT", path, wanted, application_id=application)
-
-    async def _application_id(self) -> str:
         if not self._application:
-            told = await self._about_us()
-            self._application = str(told["id"])
-        return self._application
+            self._application = str((await self._about_us())["id"])
+        shown = await self._api.get("show the commands", path, application_id=self._application)
+        if not wire.same_commands(shown, wanted):
+            await self._api.call("take the commands", "PUT", path, wanted, application_id=self._application)
 
     async def _about_us(self) -> Json:
         told = await self._api.get("say what we are", "/applications/@me")
@@ -210,14 +199,6 @@ class DiscordAdapter:
         query = f"client_id={application['id']}&scope=bot+applications.commands&permissions={_PERMISSIONS}"
         # A space behind it: terminals take a comma for a part of an address.
         return f"{name}, in no server yet (https://discord.com/oauth2/authorize?{query} invites it)"
-
-
-async def _next(items: asyncio.Queue[Item]) -> list[Item]:
-    """All that is there; waits for the first one."""
-    found = [await items.get()]
-    while not items.empty() and len(found) < _MOST_AT_ONCE:
-        found.append(items.get_nowait())
-    return found
 
 
 def _notice(task: asyncio.Task[None], items: asyncio.Queue[Item]) -> None:

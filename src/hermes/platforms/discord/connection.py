@@ -123,17 +123,14 @@ class Socket(DiscordWebSocket):
         match frame:
             case {"t": str(event), "s": int(seq), "d": data}:
                 self.sequence = seq
-                self._greeted(event, data)
+                match event, data:
+                    case "READY", {"session_id": str(session), "resume_gateway_url": str(url)}:
+                        self.session_id, self.gateway = session, URL(url)
+                    case "READY", _:
+                        raise UnreachableError("Discord's greeting cannot be read.")
                 return Frame(event, data, seq)
             case _:
                 return None
-
-    def _greeted(self, event: str, data: object) -> None:
-        match event, data:
-            case "READY", {"session_id": str(session), "resume_gateway_url": str(url)}:
-                self.session_id, self.gateway = session, URL(url)
-            case "READY", _:
-                raise UnreachableError("Discord's greeting cannot be read.")
 
 
 @dataclass(slots=True)
@@ -197,13 +194,20 @@ class Gateway:
         """One socket's life; the session to be resumed after it, None when that is lost."""
         self._is_live = False
         try:
-            await self._hear(session)
+            socket = await self._opened(session)
+            while True:
+                await socket.poll_event()
         except ReconnectWebSocket as asked:
             if asked.resume:
                 return self._again()
-            self._check_lost(session)
+            if session is None and not self._is_live:  # refused before it began: too many begin at once
+                raise RateLimitedError("Discord does not begin a session yet.", retry_after=IDENTIFY_SECONDS) from None
         except _ClosedError as closed:
-            return self._closed(closed, session)
+            if self._is_live and closed.code not in wire.FATAL_CODES:
+                return self._again()
+            if session is not None and closed.code not in wire.FATAL_CODES:
+                return None  # closed instead of resumed: asking for the same again would go on for ever
+            raise wire.farewell(closed.code, closed.reason) from None
         except ConnectionClosed as closed:
             raise wire.farewell(closed.code) from None
         except _BrokenError:
@@ -215,11 +219,6 @@ class Gateway:
         finally:
             await self.close()
         return None
-
-    async def _hear(self, session: Session | None) -> None:
-        socket = await self._opened(session)
-        while True:
-            await socket.poll_event()
 
     async def _opened(self, session: Session | None) -> Socket:
         """Where Discord said that the session is resumed; where that is gone, at the address that everybody has."""
@@ -253,15 +252,6 @@ class Gateway:
         if self._is_live:
             self._alive()
 
-    def _closed(self, closed: _ClosedError, session: Session | None) -> Session | None:
-        if closed.code in wire.FATAL_CODES:
-            raise wire.farewell(closed.code, closed.reason)
-        if self._is_live:
-            return self._again()
-        if session is not None:
-            return None  # closed instead of resumed: asking for the same again would go on for ever
-        raise wire.farewell(closed.code, closed.reason)
-
     def _again(self) -> Session:
         """Resumed at once, as Discord asks for now and then; not where it asks for nothing else."""
         socket, now = self._socket, time.monotonic()
@@ -272,11 +262,6 @@ class Gateway:
         self._resumes.append(now)
         log.info("Resuming", extra={"platform": "discord"})
         return Session(socket.session_id, socket.sequence or 0, str(socket.gateway))
-
-    def _check_lost(self, session: Session | None) -> None:
-        """A session that was refused before it began is no lost one: too many begin at once."""
-        if session is None and not self._is_live:
-            raise RateLimitedError("Discord does not begin a session yet.", retry_after=IDENTIFY_SECONDS)
 
     async def close(self) -> None:
         socket, self._socket = self._socket, None

@@ -110,7 +110,8 @@ class Places:
     def begin_session(self, now: float) -> dict[str, str]:
         """Count a session that is about to begin, or raise: too many would cost the token."""
         first, _, count = self._begun.partition("/")
-        start, begun = (float(first), int(count)) if count.isdecimal() and _is_number(first) else (now, 0)
+        is_count = count.isdecimal() and first.replace(".", "", 1).isdecimal()
+        start, begun = (float(first), int(count)) if is_count else (now, 0)
         if not 0 <= now - start < BEGUN_SECONDS:
             start, begun = now, 0
         if begun >= MOST_BEGUN:
@@ -154,7 +155,3 @@ def _added(known: OrderedDict[str, None], new: Iterable[str], most: int) -> str:
     while len(known) > most:
         known.popitem(last=False)
     return orjson.dumps(list(known)).decode()
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdecimal()

@@ -171,7 +171,9 @@ class Receiver:
             batch.cursor |= self._moved(room, message["id"])
         self.catch_up.finish(room.id)
         for frame in self._held.pop(room.id, ()):
-            if _name_of(frame) not in seen:
+            data = frame.data if isinstance(frame.data, dict) else {}
+            is_new = frame.event == "MESSAGE_CREATE"
+            if (message_key(str(data.get("id"))) if is_new else _name_of_edit(data)) not in seen:
                 self._take(frame, room, batch)
 
     def _add(self, event: InboundEvent, batch: Batch) -> None:
@@ -200,11 +202,6 @@ def _joined(told: object) -> str:
         return snowflake_at(datetime.fromisoformat(str(told)).timestamp())
     except ValueError:
         return "0"
-
-
-def _name_of(frame: Frame) -> str:
-    data = frame.data if isinstance(frame.data, dict) else {}
-    return message_key(str(data.get("id"))) if frame.event == "MESSAGE_CREATE" else _name_of_edit(data)
 
 
 def _name_of_edit(message: Json) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 import orjson
@@ -82,7 +82,10 @@ class Sender:
 
     async def _send_files(self, message: OutboundMessage, attachments: tuple[Attachment, ...]) -> Receipt:
         async with AsyncExitStack() as stack:
-            uploads = [await stack.enter_async_context(_opened(attachment)) for attachment in attachments]
+            uploads = []
+            for each in attachments:
+                file = opened(each.path, each.name, limit=media.UPLOAD_LIMIT, platform="Discord")
+                uploads.append(await stack.enter_async_context(file))
             voice = await _voice(message, uploads[0], attachments)
             if voice is not None:
                 try:
@@ -113,7 +116,9 @@ class Sender:
     async def _in(self, target: Target, act: Callable[[str], Awaitable[T]]) -> T:
         """Do it in the target's thread, which is opened where it does not exist yet; else in its channel."""
         thread = target.thread
-        _check(target)
+        for name in (target.chat, thread or target.chat):
+            if not is_snowflake(name):
+                raise RejectedError(f"{name[:50]!r} is no id of a channel. {WHERE_IDS_ARE}")
         if not thread or thread in self._refused:
             return await act(target.chat)
         await self._open_once(target)
@@ -169,10 +174,6 @@ class Sender:
         self._questions.pop(target.thread, None)
 
 
-def _opened(attachment: Attachment) -> AbstractAsyncContextManager[OpenFile]:
-    return opened(attachment.path, attachment.name, limit=media.UPLOAD_LIMIT, platform="Discord")
-
-
 async def _voice(message: OutboundMessage, upload: OpenFile, attachments: tuple[Attachment, ...]) -> Voice | None:
     """A voice message stands alone: no words, no buttons, nothing beside it."""
     is_voice = attachments[0].kind is AttachmentKind.VOICE and len(attachments) == 1
@@ -187,12 +188,6 @@ def _attached(files: list[File], voice: Voice | None) -> Json:
         return {"attachments": told}
     told[0] |= {"duration_secs": round(voice.seconds, 2), "waveform": voice.waveform}
     return {"attachments": told, "flags": wire.VOICE_MESSAGE}
-
-
-def _check(target: Target) -> None:
-    for name in (target.chat, target.thread or target.chat):
-        if not is_snowflake(name):
-            raise RejectedError(f"{name[:50]!r} is no id of a channel. {WHERE_IDS_ARE}")
 
 
 def _receipt(answer: object) -> Receipt:

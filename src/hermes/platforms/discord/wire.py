@@ -268,7 +268,8 @@ def _essence(command: Json) -> str:
 def refusal(what: str, status: int, code: int, text: str, retry_after: float | None = None) -> PlatformError:
     reason = f"Discord refused to {what}: {text or status}"[:500].rstrip(".")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return RateLimitedError(reason, retry_after=_bounded(retry_after))
+        seconds = DEFAULT_RETRY_SECONDS if retry_after is None else min(max(0.0, retry_after), LONGEST_RETRY_SECONDS)
+        return RateLimitedError(reason, retry_after=seconds)
     if status == HTTPStatus.UNAUTHORIZED and code != _OLD_INTERACTION:
         return CredentialsError(f"{sentence(reason)} Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -277,10 +278,6 @@ def refusal(what: str, status: int, code: int, text: str, retry_after: float | N
         return UnreachableError(f"What answered is not Discord ({status}). Check DISCORD_BASE_URL and the proxy.")
     advice = _ADVICE.get(code, "")
     return RefusedError(f"{reason} ({code}).{' ' if advice else ''}{advice}", code)
-
-
-def _bounded(seconds: float | None) -> float:
-    return DEFAULT_RETRY_SECONDS if seconds is None else min(max(0.0, seconds), LONGEST_RETRY_SECONDS)
 
 
 def farewell(code: int, reason: str = "") -> PlatformError:

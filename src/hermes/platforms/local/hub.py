@@ -92,11 +92,8 @@ class LocalHub:
             raise WindowClosedError(f"nobody is looking at local:{chat}")
         for queue in listeners:
             queue.put_nowait(message)
-        return self._remember(key, message.replaces)
-
-    def _remember(self, key: str, replaces: str) -> Receipt:
         self._count += 1
-        receipt = Receipt(replaces or key or f"local-{self._count}")
+        receipt = Receipt(message.replaces or key or f"local-{self._count}")
         if key:
             self._receipts[key] = receipt
             if len(self._receipts) > REMEMBERED_SENDS:

@@ -121,7 +121,10 @@ class QQAdapter:
                 try:
                     await self._live(link, token, emit)
                 except EndedError as ended:
-                    raise await self._over(link.end(ended), token, emit) from None
+                    self._api.drop_token(token)
+                    after, error = session.after(self._session, link.end(ended), self._now())
+                    await self._store((), after, {}, emit)
+                    raise error from None
         finally:
             for task in self._acking:
                 task.cancel()
@@ -138,13 +141,6 @@ class QQAdapter:
         while True:
             frames = await link.frames()
             await self._take(frames, link, emit)
-
-    async def _over(self, end: session.End, token: str, emit: Emit) -> PlatformError:
-        """Remember what this end means for the next connection."""
-        self._api.drop_token(token)
-        after, error = session.after(self._session, end, self._now())
-        await self._store((), after, {}, emit)
-        return error
 
     async def _take(self, frames: Sequence[object], link: Connection, emit: Emit) -> None:
         """Store a batch with the place up to which it goes, then answer the presses in it."""
@@ -163,7 +159,9 @@ class QQAdapter:
         await self._store(events, known, cursor, emit)
         link.seq = known.seq
         for press_id, code in _interactions(frames, self._me, now):
-            self._ack(press_id, code)
+            task = asyncio.create_task(self._acknowledge(press_id, code))
+            self._acking.add(task)
+            task.add_done_callback(self._acking.discard)
 
     async def _store(self, events: Sequence[InboundEvent], known: Session, cursor: dict[str, str], emit: Emit) -> None:
         learned, self._learned = self._learned, {}
@@ -187,11 +185,6 @@ class QQAdapter:
                 return {}
 
     # Presses
-
-    def _ack(self, press_id: str, code: int) -> None:
-        task = asyncio.create_task(self._acknowledge(press_id, code))
-        self._acking.add(task)
-        task.add_done_callback(self._acking.discard)
 
     async def _acknowledge(self, press_id: str, code: int) -> None:
         try:

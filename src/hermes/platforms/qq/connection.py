@@ -63,7 +63,11 @@ class Connection:
                 while True:
                     frame = wire.decode(_data(await self._ws.receive()))
                     if isinstance(frame, dict) and frame.get("op") == session.HELLO:
-                        return _interval(frame) * HEARTBEAT_SHARE
+                        told = frame.get("d")
+                        milliseconds: Any = told.get("heartbeat_interval") if isinstance(told, dict) else None
+                        is_told = isinstance(milliseconds, int | float) and milliseconds > 0
+                        seconds = milliseconds / 1000 if is_told else 45.0
+                        return min(max(seconds, SHORTEST_HEARTBEAT), LONGEST_HEARTBEAT) * HEARTBEAT_SHARE
         except TimeoutError:
             raise EndedError(0, f"QQ's gateway said nothing within {HELLO_SECONDS:.0f} s") from None
 
@@ -132,16 +136,13 @@ class Connection:
                 case session.DISPATCH:
                     self.was_answered = True
                     self._alive()
-                    await self._keep(frame)
+                    self._waiting.append(frame)
+                    self._news.set()
+                    if len(self._waiting) >= MOST_WAITING:
+                        self._room.clear()
+                        await self._room.wait()
                 case _:
                     pass  # Hello once more, or something of a later version
-
-    async def _keep(self, frame: object) -> None:
-        self._waiting.append(frame)
-        self._news.set()
-        if len(self._waiting) >= MOST_WAITING:
-            self._room.clear()
-            await self._room.wait()
 
     async def _settle(self) -> None:
         await asyncio.sleep(session.QUICK_SECONDS)
@@ -199,10 +200,3 @@ def _data(message: aiohttp.WSMessage) -> Any:
             raise EndedError(1006, f"the line broke ({describe_failure(message.data)})")
         case _:
             raise EndedError(1006, "the line broke")
-
-
-def _interval(frame: Json) -> float:
-    told = frame.get("d")
-    milliseconds = told.get("heartbeat_interval") if isinstance(told, dict) else None
-    seconds = milliseconds / 1000 if isinstance(milliseconds, int | float) and milliseconds > 0 else 45.0
-    return min(max(seconds, SHORTEST_HEARTBEAT), LONGEST_HEARTBEAT)

@@ -138,11 +138,13 @@ def _message(
     if not text and not files:
         return Ignored(kind="empty message")
     message_id = _id(data, "id")
+    member = data.get("member")
+    nick = _text(member, "nick") if isinstance(member, dict) else ""
     return InboundMessage(
         keys=(f"msg:{message_id}",),
         session_key=_key(place, me),
         sender_id=sender,
-        sender_name=_name(data),
+        sender_name=nick or _text(data["author"], "username"),
         text=text,
         sent_at=_time(data.get("timestamp"), now),
         message_id=message_id,
@@ -270,12 +272,6 @@ def _kind(content_type: str) -> tuple[AttachmentKind, str]:
     if content_type == "voice" or content_type.startswith("audio/"):
         return AttachmentKind.VOICE, content_type if "/" in content_type else ""
     return AttachmentKind.DOCUMENT, content_type if "/" in content_type else ""
-
-
-def _name(data: Json) -> str:
-    member = data.get("member")
-    nick = _text(member, "nick") if isinstance(member, dict) else ""
-    return nick or _text(data["author"], "username")
 
 
 def _text(holder: Json, name: str) -> str:

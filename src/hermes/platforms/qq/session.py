@@ -126,7 +126,12 @@ def after(session: Session, end: End, now: float) -> tuple[Session, PlatformErro
     if code in _FATAL:
         return session, CredentialsError(f"{sentence(end.words)} {_FATAL[code]}", cure=_CURES.get(code, _UPDATE))
     if code == 4014:
-        return _with_fewer_intents(session, end, now)
+        if session.intents(now) == FEWER_INTENTS:
+            return session, CredentialsError(
+                f"{sentence(end.words)} The bot may not receive messages of groups and people: ask for it at q.qq.com.",
+                cure="ask at q.qq.com for messages of groups and people",
+            )
+        return replace(session.forgotten(), fewer_since=int(now)), UnreachableError(end.words)
     if code == 4004:
         return _with_a_new_token(session, end)
     if code == 4008:
@@ -146,24 +151,11 @@ def _counted(session: Session, end: End) -> Session:
     if not end.may_resume or end.code in _SESSION_IS_OVER or 4900 <= end.code <= 4913:
         return session.forgotten()
     # A line that breaks after the answer says nothing about the session; a close that QQ sends does.
-    has_failed = end.was_resume and (not end.was_answered or (is_quick and _is_from_qq(end.code)))
+    has_failed = end.was_resume and (not end.was_answered or (is_quick and end.code not in (0, 1006)))
     if not has_failed:
         return session
     failed = session.failed_resumes + 1
     return session.forgotten() if failed >= MOST_FAILED_RESUMES else replace(session, failed_resumes=failed)
-
-
-def _is_from_qq(code: int) -> bool:
-    return code not in (0, 1006)
-
-
-def _with_fewer_intents(session: Session, end: End, now: float) -> tuple[Session, PlatformError]:
-    if session.intents(now) == FEWER_INTENTS:
-        return session, CredentialsError(
-            f"{sentence(end.words)} The bot may not receive messages of groups and people: ask for it at q.qq.com.",
-            cure="ask at q.qq.com for messages of groups and people",
-        )
-    return replace(session.forgotten(), fewer_since=int(now)), UnreachableError(end.words)
 
 
 def _with_a_new_token(session: Session, end: End) -> tuple[Session, PlatformError]:

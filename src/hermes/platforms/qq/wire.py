@@ -177,7 +177,9 @@ def refusal(what: str, status: int, body: Json, headers: Mapping[str, str]) -> P
     if code == 40034102:
         return WindowClosedError(reason)
     if code in _RATE or status == HTTPStatus.TOO_MANY_REQUESTS:
-        return TooOftenError(reason, _retry_after(headers), code)
+        told = headers.get("Retry-After", "")
+        is_number = told.isascii() and told.isdigit()
+        return TooOftenError(reason, min(float(told), LONGEST_WAIT_SECONDS) if is_number else WAIT_SECONDS, code)
     if code in CHECK_FAILED:
         return RefusedError(reason, code)
     if code in _BANNED:
@@ -206,11 +208,6 @@ def _code(body: Mapping[str, Any]) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and value:
             return value
     return 0
-
-
-def _retry_after(headers: Mapping[str, str]) -> float:
-    told = headers.get("Retry-After", "")
-    return min(float(told), LONGEST_WAIT_SECONDS) if told.isascii() and told.isdigit() else WAIT_SECONDS
 
 
 def _phrase(status: int) -> str:
@@ -246,16 +243,13 @@ def mend(body: Json, message: OutboundMessage, refused: RefusedError) -> tuple[J
     text = (REPEAT_MARK if message.is_repeat else "") + storable(message.text)
     if refused.code in NO_MARKDOWN and "markdown" in body:
         kept = {key: value for key, value in body.items() if key not in ("markdown", "keyboard")}
-        return {**kept, **_as_text(body, markdown.plain(text))}, "sent without formatting"
+        kept |= {"content": markdown.plain(text)} | ({"msg_type": TEXT} if "msg_type" in body else {})
+        return kept, "sent without formatting"
     if refused.code in NO_KEYBOARD and "keyboard" in body:
         return {key: value for key, value in body.items() if key != "keyboard"}, "sent without buttons"
     if refused.code == NO_ADDRESS:
         return _without_addresses(body)
     return None
-
-
-def _as_text(body: Json, text: str) -> Json:
-    return {"content": text, **({"msg_type": TEXT} if "msg_type" in body else {})}
 
 
 def _without_addresses(body: Json) -> tuple[Json, str] | None:

@@ -67,7 +67,12 @@ class SlackAdapter:
 
     async def run(self, emit: Emit) -> None:
         """Receive until cancelled or until the connection ends; connecting again is the supervisor's work, not ours."""
-        team, user, name = await self._sign_in()
+        who = await self._api.ask("auth.test")
+        team, user = who.get("team_id"), who.get("user_id")
+        if not isinstance(team, str) or not isinstance(user, str) or not team or not user:
+            raise UnreachableError("Slack does not say who we are.")
+        self._identity = f"{team}/{user}"
+        name = str(who.get("user") or "")
         ours, news = of_identity(self._stored, self._identity)
         places = Places.of(ours)
         me = Me(self._config.account, team, user, name, places.takes_part)
@@ -86,21 +91,15 @@ class SlackAdapter:
             stack.push_async_callback(_ended, reading_back)
             receiver = Receiver(me, places, catch_up, self._noted)
             while True:
-                batch = receiver.gather(await _next(items))
+                found = [await items.get()]
+                while not items.empty() and len(found) < _MOST_AT_ONCE:
+                    found.append(items.get_nowait())
+                batch = receiver.gather(found)
                 if batch.events or batch.cursor:
                     # Acknowledged only when it is stored: until then Slack hands it out again.
                     await emit(batch.events, batch.cursor or None)
                     self._stored |= batch.cursor
                 await batch.settle(links)
-
-    async def _sign_in(self) -> tuple[str, str, str]:
-        """Our team, our id in it and our name there."""
-        who = await self._api.ask("auth.test")
-        team, user = who.get("team_id"), who.get("user_id")
-        if not isinstance(team, str) or not isinstance(user, str) or not team or not user:
-            raise UnreachableError("Slack does not say who we are.")
-        self._identity = f"{team}/{user}"
-        return team, user, str(who.get("user") or "")
 
     def _noted(self, message: InboundMessage) -> None:
         key = message.session_key
@@ -236,14 +235,6 @@ class SlackAdapter:
 
 def _where(chat: str, thread: str) -> str:
     return f"{chat}:{thread}"
-
-
-async def _next(items: asyncio.Queue[Item]) -> list[Item]:
-    """All that is there; waits for the first one."""
-    found = [await items.get()]
-    while not items.empty() and len(found) < _MOST_AT_ONCE:
-        found.append(items.get_nowait())
-    return found
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

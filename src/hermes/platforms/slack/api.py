@@ -13,7 +13,6 @@ import aiohttp
 import orjson
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
-from yarl import URL
 
 from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError, UnreachableError
 from hermes.core.i18n.failures import describe_failure
@@ -60,7 +59,13 @@ class Api:
     async def _call(
         self, method: str, shows: bool, seconds: float, *, token: Secret | None = None, **request: Any
     ) -> Json:
-        client = self._client(token or self._config.bot_token)
+        key = (token or self._config.bot_token).reveal()
+        if key not in self._clients:
+            # No retries inside: a repeated post would be shown twice. The session knows the proxy, not the SDK.
+            client = AsyncWebClient(token=key, base_url=self._config.base_url, session=self._http, retry_handlers=[])
+            client.proxy = None
+            self._clients[key] = client
+        client = self._clients[key]
         try:
             async with asyncio.timeout(seconds):
                 response = await client.api_call(method, **request)
@@ -73,15 +78,6 @@ class Api:
         self._ahead = clock_ahead(response.headers.get("Date"), time.time())
         data = response.data
         return data if isinstance(data, dict) else {}
-
-    def _client(self, token: Secret) -> AsyncWebClient:
-        key = token.reveal()
-        if key not in self._clients:
-            # No retries inside: a repeated post would be shown twice. The session knows the proxy, not the SDK.
-            client = AsyncWebClient(token=key, base_url=self._config.base_url, session=self._http, retry_handlers=[])
-            client.proxy = None
-            self._clients[key] = client
-        return self._clients[key]
 
     async def respond(self, address: str, text: str) -> None:
         """Say something to whoever pressed, and to nobody else."""
@@ -114,7 +110,7 @@ class Api:
             raise UnreachableError(f"The file could not be uploaded ({status})")
 
     async def download(self, address: str, into: Path, name: str, mime: str, limit: int) -> Path:
-        url = self._own(address, name)
+        url = own_address(address, name, root=self._config.base_url, hosts=_OWN_HOSTS, platform="Slack")
         headers = {"Authorization": f"Bearer {self._config.bot_token.reveal()}"}
         try:
             async with self._http.get(
@@ -131,9 +127,6 @@ class Api:
                 return await files.save(pieces, into, name, limit)
         except CUT as error:
             raise UnreachableError(f"Slack did not hand out {name} ({describe_failure(error)})") from None
-
-    def _own(self, address: str, name: str) -> URL:
-        return own_address(address, name, root=self._config.base_url, hosts=_OWN_HOSTS, platform="Slack")
 
 
 def _refusal(method: str, error: SlackApiError) -> PlatformError:

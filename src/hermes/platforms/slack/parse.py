@@ -155,7 +155,8 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
     is_direct = _is_direct(channel, raw.get("channel_type"))
     is_addressed = (
         is_direct
-        or _names_us(words, me)
+        or f"<@{me.user}>" in words  # somebody else's id may begin like ours
+        or f"<@{me.user}|" in words
         or bool(thread and (raw.get("parent_user_id") == me.user or me.takes_part(channel, thread)))
     )
     kind = ChatKind.DM if is_direct else ChatKind.GROUP
@@ -167,7 +168,7 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
         session_key=SessionKey("slack", kind, channel, thread or opens, account=me.account),
         sender_id=user,
         text=text,
-        sent_at=_when(ts),
+        sent_at=datetime.fromtimestamp(float(ts), UTC),
         sender_name=str(profile.get("display_name") or profile.get("real_name") or ""),
         message_id=ts,
         attachments=files,
@@ -177,17 +178,8 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
     )
 
 
-def _names_us(words: str, me: Me) -> bool:
-    """Somebody else's id may begin like ours."""
-    return f"<@{me.user}>" in words or f"<@{me.user}|" in words
-
-
 def _is_direct(channel: str, kind: object) -> bool:
     return kind == "im" or (kind is None and channel.startswith("D"))
-
-
-def _when(ts: str) -> datetime:
-    return datetime.fromtimestamp(float(ts), UTC)
 
 
 def readable(words: str, me: Me) -> str:

@@ -52,7 +52,8 @@ def _message(message: Json, me: Me, now: datetime, *, is_edit: bool) -> InboundE
     files = tuple(attachments(message))
     text = _text(message)
     if not text and not files:
-        return Ignored(kind=_what(message))
+        usual = {"message_id", "date", "chat", "from", "sender_chat", "message_thread_id", "is_topic_message"}
+        return Ignored(kind=next(iter(sorted(message.keys() - usual)), "empty message"))
     sender = message.get("sender_chat") or message["from"]
     if _id(sender) == me.id or ("sender_chat" not in message and sender.get("is_bot")):
         return Ignored(kind="a bot's message")  # two bots that answer each other never end
@@ -157,12 +158,6 @@ def _spoken(message: Json) -> str:
     if dice := message.get("dice"):
         return f"{dice['emoji']} {dice['value']}"
     return ""
-
-
-def _what(message: Json) -> str:
-    """The kind of a message without words: ``new_chat_members``, ``pinned_message``."""
-    usual = {"message_id", "date", "chat", "from", "sender_chat", "message_thread_id", "is_topic_message"}
-    return next(iter(sorted(message.keys() - usual)), "empty message")
 
 
 def _quote(message: Json, me: Me) -> Quote | None:

@@ -30,7 +30,6 @@ from hermes.core.i18n.failures import describe_failure, sentence
 from hermes.core.keys import Target
 from hermes.core.messages import (
     REPEAT_MARK,
-    Attachment,
     InboundEvent,
     Json,
     OutboundMessage,
@@ -106,7 +105,12 @@ def render(message: OutboundMessage) -> Call:
     if message.replaces:
         params["message_id"] = _number(message.replaces)
     else:
-        _add_place(params, message)
+        thread = message.target.thread
+        if thread and thread != GENERAL_TOPIC:  # Telegram refuses the id of the general topic
+            params["message_thread_id"] = _number(thread)
+        if message.reply_to:
+            # The message may have been deleted since; then the answer still goes out.
+            params["reply_parameters"] = {"message_id": _number(message.reply_to), "allow_sending_without_reply": True}
     if message.buttons:
         rows = [[{"text": each.label, "callback_data": each.data} for each in row] for row in message.buttons]
         params["reply_markup"] = {"inline_keyboard": rows}
@@ -119,28 +123,16 @@ def render(message: OutboundMessage) -> Call:
     if text:
         _add_text(params, "caption", text, CAPTION_LIMIT)
     if message.album:
-        return _render_album(params, (message.attachment, *message.album), text)
+        # The caption stands at the first file; an album has no buttons.
+        entries, uploads = media.album((message.attachment, *message.album))
+        entries[0] |= {name: params.pop(name) for name in ("caption", "parse_mode") if name in params}
+        params.pop("reply_markup", None)
+        return Call("sendMediaGroup", {**params, "media": entries}, uploads, plain=text)
     method, upload = media.sending(message.attachment)
     if upload is None:
         params[media.FIELDS[method]] = message.attachment.file_id
         return Call(method, params, plain=text)
     return Call(method, params, (upload,), plain=text)
-
-
-def _render_album(params: Json, files: Sequence[Attachment], text: str) -> Call:
-    """Several pictures and films in one call. The caption stands at the first of them; buttons there are none."""
-    entries, uploads = media.album(files)
-    entries[0] |= {name: params.pop(name) for name in ("caption", "parse_mode") if name in params}
-    params.pop("reply_markup", None)
-    return Call("sendMediaGroup", {**params, "media": entries}, uploads, plain=text)
-
-
-def _add_place(params: Json, message: OutboundMessage) -> None:
-    if message.target.thread and message.target.thread != GENERAL_TOPIC:  # Telegram refuses to be told the general one
-        params["message_thread_id"] = _number(message.target.thread)
-    if message.reply_to:
-        # The message may have been deleted since; then the answer still goes out.
-        params["reply_parameters"] = {"message_id": _number(message.reply_to), "allow_sending_without_reply": True}
 
 
 def _add_text(params: Json, name: str, text: str, limit: int) -> None:
@@ -322,7 +314,10 @@ class Bot:
                 allow_redirects=False,
             ) as response:
                 said = await response.read()
-                is_page = _is_page(response.status, said)
+                # A web page in Telegram's place (captive portal, proxy, wrong address) took nothing. Telegram's own
+                # pages come with 413 or 5xx: then the outcome is unknown.
+                is_foreign = response.status < HTTPStatus.BAD_REQUEST or response.status in _NOT_TELEGRAM
+                is_page = is_foreign and said.lstrip()[:1] == b"<"
         except (*BROKEN, ValueError) as error:
             # The URL holds the token, so neither it nor the cause's text is repeated here.
             raise _silence(method, error, _unanswered(method, error)) from None
@@ -369,14 +364,6 @@ def _unanswered(method: str, error: BaseException) -> str:
     if isinstance(error, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, *NO_PROXY)):
         return f"{reason}: the proxy on the way refuses. Check TELEGRAM_PROXY, HTTPS_PROXY and ALL_PROXY."
     return reason
-
-
-def _is_page(status: int, said: bytes) -> bool:
-    """Whether a web page answered in Telegram's place (a captive portal, a proxy, a wrong address): it took nothing.
-
-    Telegram's own front answers in HTML too, with 413 or 5xx; what became of the message is not known then.
-    """
-    return (status < HTTPStatus.BAD_REQUEST or status in _NOT_TELEGRAM) and said.lstrip()[:1] == b"<"
 
 
 def _silence(method: str, error: BaseException | None, reason: str) -> PlatformError:

@@ -161,13 +161,18 @@ class WeixinAdapter:
                     self._heard()
                 continue
             except client.GarbledError as error:
-                await self._keep_garbled(error, emit)
+                if b'"msgs"' in error.body:  # Weixin never hands these messages out again: store their bytes
+                    text = error.body.decode("utf-8", "replace")
+                    await emit([unreadable(text, "the answer to a poll is not JSON")])
                 raise self._failed(error) from None
             except (wire.QuotaError, RejectedError, UnreachableError) as error:
                 raise self._failed(error) from None
             self._polls.failed = 0
             self._heard()
-            hold = self._held_for(batch.hold_seconds or HOLD_SECONDS)
+            hold = batch.hold_seconds or HOLD_SECONDS
+            silence = max(hold, HOLD_SECONDS) + SILENCE_BESIDES  # nothing is heard while Weixin holds the next poll
+            if silence != self.capabilities.silence_seconds:
+                self.capabilities = replace(self.capabilities, silence_seconds=silence)
             events = [self._understand(raw) for raw in batch.messages]
             # Weixin has handed these out and never will again: they are stored, with the place behind them, before
             # anything else happens.
@@ -176,13 +181,6 @@ class WeixinAdapter:
                 await emit(events, cursor)
             if not events and loop.time() - asked_at < AT_ONCE_SECONDS:
                 await asyncio.sleep(PAUSE_SECONDS)
-
-    def _held_for(self, seconds: float) -> float:
-        """Weixin tells how long it will keep the next poll: for that long nothing is heard."""
-        silence = max(seconds, HOLD_SECONDS) + SILENCE_BESIDES
-        if silence != self.capabilities.silence_seconds:
-            self.capabilities = replace(self.capabilities, silence_seconds=silence)
-        return seconds
 
     def _failed(self, error: PlatformError) -> PlatformError:
         """Weixin is there and does not hand anything out: whoever goes on asking is asked to leave."""
@@ -223,12 +221,6 @@ class WeixinAdapter:
             return self._memory.add_repeat_key(event, raw)
         return event
 
-    async def _keep_garbled(self, error: client.GarbledError, emit: Emit) -> None:
-        """What was handed out in an answer that cannot be read is gone at Weixin, so its bytes are kept."""
-        if b'"msgs"' in error.body:
-            text = error.body.decode("utf-8", "replace")
-            await emit([unreadable(text, "the answer to a poll is not JSON")])
-
     async def _notify(self, path: str, seconds: float) -> bool:
         """Raises only when nobody answers at all."""
         if self._lost is not None:
@@ -246,7 +238,11 @@ class WeixinAdapter:
 
     async def send(self, message: OutboundMessage) -> Receipt:
         peer = message.target.chat
-        self._refuse_early(peer)
+        if self._lost is not None:
+            raise self._lost
+        # During a penalty nothing is sent, not even to see whether it is over.
+        if (left := self._breaker.left(self._now())) > 0:
+            raise self._wait_error(peer, left)
         text = wire.rendered(message)
         if message.attachment is None:
             number = await self._bubble(peer, wire.text_item(text), wire.client_id(message))
@@ -259,15 +255,6 @@ class WeixinAdapter:
         number = await self._bubble(peer, item, wire.client_id(message))
         self._memory.remember(number, message.text or f"[{package.name}]", from_us=True)
         return Receipt(number)
-
-    def _refuse_early(self, peer: str) -> None:
-        """During a penalty nothing is sent, not even to see whether it is over."""
-        if self._lost is not None:
-            raise self._lost
-        now = self._now()
-        left = self._breaker.left(now)
-        if left > 0:
-            raise self._wait_error(peer, left)
 
     def _wait_error(self, peer: str, left: float) -> PlatformError:
         """One more try after the first refusal, and for whoever wrote since; everybody else's waits for their word."""
@@ -286,7 +273,10 @@ class WeixinAdapter:
             log.warning("Not let through", extra={"platform": "weixin", "reason": str(error)})
             raise self._wait_error(peer, self._breaker.left(self._now())) from None
         except wire.StaleTokenError as error:
-            raise self._lose(error) from None
+            self._lost = error
+            if self._polling is not None:  # the token is dead: polling ends too
+                self._polling.reschedule(asyncio.get_running_loop().time())
+            raise error from None
         if self._breaker.close():
             await self._note_breaker()
         return wire.message_id_of(answer) or client_id
@@ -306,13 +296,6 @@ class WeixinAdapter:
         """By the one reason, or by its age while nothing else is refused: Weixin has many names for an old context."""
         is_old = self._now() - self._memory.chat(peer).wrote_at > OLD_CONTEXT_SECONDS
         return error.may_be_stale_context or (is_old and not self._breaker.pause)
-
-    def _lose(self, error: CredentialsError) -> CredentialsError:
-        """The token is dead. Polling ends too, and nothing is asked with it any more."""
-        self._lost = error
-        if self._polling is not None:
-            self._polling.reschedule(asyncio.get_running_loop().time())
-        return error
 
     async def _note_breaker(self) -> None:
         """Stored at once: whoever is started after us must not knock anew."""

@@ -89,7 +89,9 @@ class Client:
         try:
             answer = _answer(said)
         except (ValueError, RecursionError):
-            raise OutcomeUnknownError(_not_weixin(path)) from None
+            raise OutcomeUnknownError(
+                f"What answered {path} is not Weixin. Check WEIXIN_BASE_URL and the proxy."
+            ) from None
         if wire.code_of(answer):
             raise wire.refusal(path, answer)
         return answer
@@ -228,7 +230,3 @@ def _silence(path: str, error: BaseException) -> UnreachableError | OutcomeUnkno
 def _harmless(error: OutcomeUnknownError) -> UnreachableError:
     """Of a request that can simply be made again."""
     return (NoAnswerError if isinstance(error, _LostError) else UnreachableError)(str(error))
-
-
-def _not_weixin(path: str) -> str:
-    return f"What answered {path} is not Weixin. Check WEIXIN_BASE_URL and the proxy."

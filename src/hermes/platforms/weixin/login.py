@@ -68,7 +68,13 @@ class Login:
             answer = await self._status(code)
             match answer.get("status"):
                 case "confirmed":
-                    return _confirmed(answer)
+                    token, bot_id = str(answer.get("bot_token") or ""), str(answer.get("ilink_bot_id") or "")
+                    if not token or not bot_id:
+                        raise CredentialsError("Weixin confirmed it and gave no token. Run it again.")
+                    base = root(str(answer.get("baseurl") or DEFAULT_BASE_URL), "baseurl")
+                    owner = str(answer.get("ilink_user_id") or "")
+                    values = {"token": token, "account_id": bot_id, "base_url": base}
+                    return SignedIn({**values, **({"user_id": owner} if owner else {})}, owner=owner)
                 case "binded_redirect":
                     self.screen.say("This bot is bound here already; its sign-in stays as it is.")
                     return SignedIn({})
@@ -77,13 +83,20 @@ class Login:
                 case "verify_code_blocked":
                     code = await self._fresh("Too many wrong numbers.")
                 case "need_verifycode":
-                    await self._ask_number(code)
+                    wrong = "That number was wrong. " if code.verify else ""
+                    code.verify = (await self.screen.ask(f"{wrong}The number that the phone shows: ")).strip()
+                    if not code.verify:
+                        raise CredentialsError(
+                            "The phone shows a number that has to be typed here. Run it again in a terminal."
+                        )
                     continue
                 case "scaned":
                     self._scanned(code)
                 case "scaned_but_redirect":
                     self._scanned(code)
-                    self._redirect(code, answer)
+                    host = str(answer.get("redirect_host") or "")
+                    if host and not set(host) & set("/?#@\\ "):
+                        code.root = f"{self.scheme}://{host}"
                 case _ if self.clock() - code.shown_at > self.pace.stale_seconds:
                     code = await self._fresh("The code has expired.")
                 case _:
@@ -115,27 +128,6 @@ class Login:
         if not code.is_scanned:
             code.is_scanned = True
             self.screen.say("Scanned. Confirm it on the phone.")
-
-    def _redirect(self, code: _Code, answer: Json) -> None:
-        host = str(answer.get("redirect_host") or "")
-        if host and not set(host) & set("/?#@\\ "):
-            code.root = f"{self.scheme}://{host}"
-
-    async def _ask_number(self, code: _Code) -> None:
-        wrong = "That number was wrong. " if code.verify else ""
-        code.verify = (await self.screen.ask(f"{wrong}The number that the phone shows: ")).strip()
-        if not code.verify:
-            raise CredentialsError("The phone shows a number that has to be typed here. Run it again in a terminal.")
-
-
-def _confirmed(answer: Json) -> SignedIn:
-    token, bot_id = str(answer.get("bot_token") or ""), str(answer.get("ilink_bot_id") or "")
-    if not token or not bot_id:
-        raise CredentialsError("Weixin confirmed it and gave no token. Run it again.")
-    base = str(answer.get("baseurl") or "")
-    owner = str(answer.get("ilink_user_id") or "")
-    values = {"token": token, "account_id": bot_id, "base_url": root(base or DEFAULT_BASE_URL, "baseurl")}
-    return SignedIn({**values, **({"user_id": owner} if owner else {})}, owner=owner)
 
 
 async def sign_in(parts: AdapterParts, screen: SignInScreen, pace: Pace | None = None) -> SignedIn:

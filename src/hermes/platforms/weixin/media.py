@@ -97,13 +97,9 @@ def attachment(item: Json) -> Attachment | None:
         raise ValueError(f"{field} does not say where the file is")
     mime, name = _VOICE_MIMES.get(content.get("encode_type") or 0, (mime, "")) if field == "voice_item" else (mime, "")
     name = name or str(content.get("file_name") or _NAMES[kind])
-    return Attachment(kind, file_id=str(handle), name=name, mime=mime, size=_size(content))
-
-
-def _size(content: Json) -> int:
-    """Of the file itself, where it is told; of a picture only the locked size is."""
     told = str(content.get("len") or "")
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 16 else 0
+    size = int(told) if told.isascii() and told.isdigit() and len(told) < 16 else 0
+    return Attachment(kind, file_id=str(handle), name=name, mime=mime, size=size)
 
 
 def _key_text(hex_key: Any, coded: Any) -> str:

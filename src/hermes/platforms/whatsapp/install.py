@@ -294,15 +294,12 @@ class Installer:
         os.sync()  # after a power cut, a folder with this name has to be whole
         staging.rename(folder)
         folder.chmod(0o700)
-        self._tidy(folder)
-        return Installed(find_node().program, folder)
-
-    def _tidy(self, newest: Path) -> None:
-        """Older versions go; one of them stays, for a gateway that still runs with it."""
-        others = [file for file in self._bridges.iterdir() if _FINAL.fullmatch(file.name) and file != newest]
+        # Older versions go; one of them stays, for a gateway that still runs with it.
+        others = [file for file in self._bridges.iterdir() if _FINAL.fullmatch(file.name) and file != folder]
         others.sort(key=lambda file: file.stat().st_mtime, reverse=True)
         for old in others[KEPT_VERSIONS - 1 :]:
             shutil.rmtree(old, ignore_errors=True)
+        return Installed(find_node().program, folder)
 
 
 def _locked(handle: int) -> bool:

@@ -94,17 +94,14 @@ class Link:
             return
         if self.number:
             if not self._has_words:
-                await self._show_words()
+                answer = await self.client.call("pair", {"phone": self.number})
+                self.screen.say(HOW_TO_TYPE.format(code=answer.get("code")))
+                self._has_words = True
         else:
             if self._shown == 0:
                 self.screen.say(HOW_TO_SCAN)
             self.screen.show_code(code)
         self._shown = number
-
-    async def _show_words(self) -> None:
-        answer = await self.client.call("pair", {"phone": self.number})
-        self.screen.say(HOW_TO_TYPE.format(code=answer.get("code")))
-        self._has_words = True
 
     async def _settled(self, me: Me) -> Me:
         self.screen.progress("Linked. Waiting until the phone has everything …")

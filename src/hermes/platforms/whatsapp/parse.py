@@ -93,18 +93,25 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
     number = _id(item.get("messageId"))
     if reason := _not_for_us(item, number, chat, is_self, reader):
         return Ignored(reason)
-    text, files = _text(item), _files(item)
+    body = item.get("body")
+    if body is not None and not isinstance(body, str):
+        raise ValueError("the text is none")
+    text, files = _place(item) or body or "", _files(item)
     if not text.strip() and not files:
         return Ignored(f"nothing to read: {str(item.get('nativeType') or 'empty')[:60]}")
     is_group = chat.endswith("@g.us")
     quote = _quote(item, reader)
     is_edit = kind == "edit"
+    # A repeated message may have come before under the hidden id alone, when the number was not known yet.
+    chats = (chat, wire.normal_jid(item.get("chatId")))
+    seconds: Any = item.get("timestamp")
+    is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < 4_102_444_800
     return InboundMessage(
-        keys=_keys(item, chat, number),
+        keys=tuple(dict.fromkeys(f"msg:{each}:{number}" for each in chats)),
         session_key=SessionKey("whatsapp", ChatKind.GROUP if is_group else ChatKind.DM, chat, account=reader.account),
         sender_id=_sender(item, is_self, reader),
         text=_without_us(text, reader.me) if is_group else text,
-        sent_at=_sent_at(item.get("timestamp"), now),
+        sent_at=datetime.fromtimestamp(seconds if is_time else now, UTC),
         sender_name=_name(item.get("senderName")),
         message_id=_id(item.get("targetId")) if is_edit else number,
         attachments=files,
@@ -139,11 +146,6 @@ def _chat(item: Json, is_self: bool, reader: Reader) -> str:
         return chat
     phone = _digits(item.get("chatPhone")) or wire.phone_of(chat) or (reader.me.phone if is_self else "")
     return f"{phone}@s.whatsapp.net" if phone else chat
-
-
-def _keys(item: Json, chat: str, number: str) -> tuple[str, ...]:
-    """Handed out again, a message may have come before under the hidden id alone, when the number was not known yet."""
-    return tuple(dict.fromkeys(f"msg:{each}:{number}" for each in (chat, wire.normal_jid(item.get("chatId")))))
 
 
 def _sender(item: Json, is_self: bool, reader: Reader) -> str:
@@ -198,13 +200,6 @@ def _without_us(text: str, me: Me) -> str:
 
 
 # What
-
-
-def _text(item: Json) -> str:
-    body = item.get("body")
-    if body is not None and not isinstance(body, str):
-        raise ValueError("the text is none")
-    return _place(item) or body or ""
 
 
 def _place(item: Json) -> str:
@@ -273,8 +268,3 @@ def _may_continue(item: Json, text: str, files: tuple[Attachment, ...]) -> bool:
     # A picture is often followed at once by the question about it; what is spoken is the question.
     is_mute = bool(files) and not text.strip() and files[0].kind is not AttachmentKind.VOICE
     return is_part or len(text) >= LONG_TEXT or is_mute
-
-
-def _sent_at(seconds: Any, now: float) -> datetime:
-    is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < 4_102_444_800
-    return datetime.fromtimestamp(seconds if is_time else now, UTC)

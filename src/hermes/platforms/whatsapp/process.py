@@ -147,7 +147,7 @@ class Child:
             async with asyncio.timeout(START_SECONDS):
                 while line := await self._out.readline():
                     self._hear(line)
-                    if self._is_listening():
+                    if self.address.port > 0:
                         return
         except TimeoutError:
             raise UnreachableError(f"The WhatsApp bridge did not come up within {START_SECONDS:.0f} s.") from None
@@ -157,9 +157,6 @@ class Child:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self._process.wait()
         raise UnreachableError(f"The WhatsApp bridge ended at once ({self.how_it_ended}).")
-
-    def _is_listening(self) -> bool:
-        return self.address.port > 0
 
     async def _read(self) -> None:
         while True:

@@ -186,7 +186,9 @@ def refusal(path: str, status: int, answer: Mapping[str, Any]) -> PlatformError:
         case "not_connected":
             return NotConnectedError(said)
         case "slow_down":
-            return RateLimitedError(said, retry_after=_wait(answer.get("retryAfter")))
+            value: Any = answer.get("retryAfter")
+            is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400
+            return RateLimitedError(said, retry_after=float(value) if is_time else USUAL_WAIT)
         case "outcome_unknown" | "failed":
             return OutcomeUnknownError(said)
         case "not_sent" | "media_failed":
@@ -196,11 +198,6 @@ def refusal(path: str, status: int, answer: Mapping[str, Any]) -> PlatformError:
     if status >= 500:
         return OutcomeUnknownError(f"The bridge could not do {path}: {said}")
     return RejectedError(f"WhatsApp refused {path}: {said}")
-
-
-def _wait(value: Any) -> float:
-    is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400
-    return float(value) if is_time else USUAL_WAIT
 
 
 # Batches
