@@ -1,4 +1,4 @@
-"""``hermes api-key``: the keys by which programs ask the agent."""
+"""``hermes api-key``: list, create and revoke the keys of the API."""
 
 from __future__ import annotations
 

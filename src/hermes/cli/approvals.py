@@ -1,4 +1,4 @@
-"""``hermes approvals``: what the agent asks before it acts, answered from here; and what is granted for longer."""
+"""``hermes approvals``: answer the agent's requests, list and revoke grants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes completion bash|zsh|fish``: one script from the same table and parsers that the CLI itself uses."""
+"""``hermes completion bash|zsh|fish``: generate scripts from the command table."""
 
 from __future__ import annotations
 

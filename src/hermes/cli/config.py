@@ -1,4 +1,4 @@
-"""``hermes config``: what is set, where it comes from, and one setting changed at a time. Needs no gateway."""
+"""``hermes config``: show and change settings. Needs no gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes doctor``: looks for trouble and says what to type. Works with a broken configuration and no gateway."""
+"""``hermes doctor``: find troubles, and name the command that solves each."""
 
 from __future__ import annotations
 

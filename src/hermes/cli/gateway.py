@@ -1,4 +1,4 @@
-"""`hermes gateway`: run it, see how it is, end it."""
+"""``hermes gateway``: run, start, stop and set up the gateway."""
 
 from __future__ import annotations
 

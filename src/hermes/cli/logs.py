@@ -1,4 +1,4 @@
-"""``hermes logs``: the log, or its new lines as they come. Reads the files, so it works whatever the gateway does."""
+"""``hermes logs``: print, filter and follow the log files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door of the CLI: finds the command and imports it alone, so that a screen never waits for what it does not use.
+"""Dispatch a command line, importing only the command that it names.
 
 Every command is a module ``hermes.cli.<name>`` (- becomes _) with
 

@@ -1,4 +1,4 @@
-"""``hermes model``: what there is to choose from, one of it chosen, and whether it answers. Needs no gateway."""
+"""``hermes model``: list models, choose one, test it. Needs no gateway."""
 
 from __future__ import annotations
 

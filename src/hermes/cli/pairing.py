@@ -1,4 +1,4 @@
-"""``hermes pairing``: strangers who wrote, and the word that lets them in."""
+"""``hermes pairing``: list strangers who wrote, let them in or shut them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes people``: who is who, which accounts are theirs, and what they may do."""
+"""``hermes people``: list people, link their accounts, set their roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes send``: a message to a chat, and what became of those that could not be delivered."""
+"""``hermes send``: send a message to a chat, list and retry failed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes sessions``: conversations, listed, read, exported, renamed, deleted and put back."""
+"""``hermes sessions``: list, read, export, rename, delete and import sessions."""
 
 from __future__ import annotations
 

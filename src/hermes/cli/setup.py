@@ -1,4 +1,4 @@
-"""``hermes setup``: a model, then a chat platform, then a talk. Every question has a flag."""
+"""``hermes setup``: choose a model, connect a platform, start a chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes skills``: written know-how, listed, read, installed, removed, switched on and off. Needs no gateway."""
+"""``hermes skills``: list, read, install, remove and switch skills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes slack``: the manifest from which Slack makes the app, so that nobody has to tick thirty boxes."""
+"""``hermes slack``: print the manifest from which Slack creates the app."""
 
 from __future__ import annotations
 

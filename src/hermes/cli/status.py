@@ -1,4 +1,4 @@
-"""``hermes status``: how everything is, on one screen."""
+"""``hermes status``: show the state of everything on one screen."""
 
 from __future__ import annotations
 

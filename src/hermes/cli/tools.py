@@ -1,4 +1,4 @@
-"""``hermes tools``: which tools the agent has on which platform, switched on and off. Needs no gateway."""
+"""``hermes tools``: list and switch the agent's tools per platform."""
 
 from __future__ import annotations
 

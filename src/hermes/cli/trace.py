@@ -1,4 +1,4 @@
-"""``hermes trace``: the latest messages; ``hermes trace ID``: the whole life of one, as a timeline."""
+"""``hermes trace``: list the latest messages; ``trace ID``: one as a timeline."""
 
 from __future__ import annotations
 

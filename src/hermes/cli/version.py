@@ -1,4 +1,4 @@
-"""``hermes version``: what is running, for a person who asks for help."""
+"""``hermes version``: print versions for a bug report."""
 
 from __future__ import annotations
 

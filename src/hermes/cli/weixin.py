@@ -1,4 +1,4 @@
-"""``hermes weixin login``: the QR code of the sign-in, here and now. A running gateway never shows one."""
+"""``hermes weixin login``: sign in with a QR code in this terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes whatsapp``: install the bridge, link a phone by a code, and say who may talk. A gateway never does it."""
+"""``hermes whatsapp``: install the bridge, link a phone, say who may talk."""
 
 from __future__ import annotations
 

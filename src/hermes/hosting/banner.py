@@ -1,4 +1,4 @@
-"""The screen of `gateway run`: what a person sees while it starts. Words only; whoever starts it prints them."""
+"""Render the start screen of `gateway run`; the caller prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Hermes this is: its version, the commit of a clone, and the folder it was loaded from.
+"""Identify this build: version, commit of the clone, folder of the package.
 
 The worker reads it once, when it starts; a command reads it when it looks. Where the two differ, the code was updated
 under a gateway that still runs the old one.

@@ -1,4 +1,4 @@
-"""The heartbeat as its readers see it: the parent and the CLI.
+"""Read the heartbeat, for the parent and the CLI.
 
 Imported by the parent too: standard library only, and little of it.
 """

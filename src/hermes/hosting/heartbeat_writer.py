@@ -1,4 +1,4 @@
-"""The worker's heart: the event loop beats, a thread writes it down.
+"""Write the worker's heartbeat: the event loop beats, a thread writes.
 
 The loop only sets a flag, so that a slow disk never stops it; and since the thread repeats nothing by
 itself, a loop that hangs is seen by everyone who reads the file.

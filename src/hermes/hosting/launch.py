@@ -1,4 +1,4 @@
-"""How the supervisor is started. On the way of every start, so it loads as little as the supervisor itself."""
+"""Start the supervisor. Every start imports this module: keep it small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting, stopping and restarting the gateway from outside; each says in words what became of it."""
+"""Start, stop and restart the gateway from outside, and report the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs here, decided by flock: a lock cannot outlive its process, as a pid file can.
+"""Decide by flock who runs here: a lock cannot outlive its process.
 
 Imported by the parent too: standard library only, and little of it.
 """

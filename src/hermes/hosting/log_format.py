@@ -1,4 +1,4 @@
-"""How one event becomes one line of a log: stable words first, fields after.
+"""Format an event as one log line: fixed words first, fields after.
 
 Imported by the parent too: standard library only, and little of it.
 """

@@ -1,4 +1,4 @@
-"""The log: every event one line in logs/gateway.log, warnings in logs/errors.log too, the journal by stdout.
+"""Write logs/gateway.log, warnings to logs/errors.log, the journal to stdout.
 
 Whoever logs only puts a record into a queue; a thread formats, hides secrets and writes, so that no
 disk ever stops the event loop.

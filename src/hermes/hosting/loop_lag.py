@@ -1,4 +1,4 @@
-"""A test aid for the bench: how late the event loop is, seen from inside."""
+"""Sample how late the event loop is, for the bench."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process parent: starts the worker, watches its heart, starts it again when it dies.
+"""Supervise the worker: start it, watch its heartbeat, restart it when it dies.
 
 It is small on purpose, since it must outlive whatever the worker does: standard library only, no
 asyncio, no threads, no configuration. What it decides is in `restarts`; here are the processes.
@@ -299,11 +299,11 @@ def _take(path: str, wait_seconds: float) -> locks.Lock | None:
 def _is_stopping(home: str) -> bool:
     """Whether the gateway that holds the lock is about to end, or has just ended."""
 
-    def is_signalled() -> bool:
+    def is_ending() -> bool:
         holder, seen = locks.holder(paths.parent_lock(home)), heartbeat.read(paths.heartbeat(home))
         return holder is None or holder.is_stopping or (seen is not None and seen.doing == heartbeat.STOPPING)
 
-    return processes.wait_until(is_signalled, NOTICE_SECONDS)
+    return processes.wait_until(is_ending, NOTICE_SECONDS)
 
 
 def _leave_group(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Where the running gateway keeps its files, below the home folder.
+"""Name the files of the running gateway below the home folder.
 
 Imported by the parent too: standard library only, and little of it.
 """

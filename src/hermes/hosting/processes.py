@@ -1,4 +1,4 @@
-"""Which process is which: a pid alone is not a name, since the system gives it out again.
+"""Identify processes by pid and start time, since pids are reused.
 
 Imported by the parent too: standard library only, and little of it.
 """

@@ -1,4 +1,4 @@
-"""When a worker that ended is started again, and how: plain rules, no clock and no process.
+"""Decide when and how an ended worker is restarted. Pure rules.
 
 Imported by the parent too: standard library only, and little of it.
 """

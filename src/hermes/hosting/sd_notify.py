@@ -1,4 +1,4 @@
-"""What systemd is told (sd_notify): ready, alive, stopping. Without systemd nothing happens."""
+"""Notify systemd: ready, alive, stopping. Does nothing without systemd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who keeps the supervisor itself up: systemd, launchd, a container, or nobody."""
+"""Detect what runs the supervisor: systemd, launchd, a container or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the terminal is told once the gateway stands: the home, the model, the API, the chats, and what is wrong."""
+"""Report a finished start: home, model, API, chats and troubles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the gateway is, in words: from what it says itself, its heart, its locks and how it last ended.
+"""Judge the gateway's state from its snapshot, heartbeat, locks and last exit.
 
 Nothing here is guessed from a pid. A gateway that answers tells about its platforms; one that does not is
 judged by its heartbeat; one that holds no lock is not running, whatever a file says.

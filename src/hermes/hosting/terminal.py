@@ -1,4 +1,4 @@
-"""The one place that writes to the terminal. Text is cleaned here; our own colours are added after that.
+"""Write to the terminal: clean all text first, add our own colours after.
 
 Every command, the supervisor and the worker write through these functions; a unit test holds them to it. A pipe is
 treated as a terminal is, since most pipes end on one.

@@ -1,4 +1,4 @@
-"""The window in which `gateway run` was typed: after the greeting it is told what a person would want to see."""
+"""Show account changes in the terminal that runs `gateway run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds the gateway in its own process: name, logs, signals, heart, and the leash to its parent."""
+"""Run the gateway in its own process: logs, signals, heartbeat, parent pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes doctor --user ID``: for each chat that is set up, why this id is or is not answered, and what to type."""
+"""``hermes doctor --user ID``: explain per chat why a user is answered or not."""
 
 from __future__ import annotations
 

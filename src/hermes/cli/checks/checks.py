@@ -1,4 +1,4 @@
-"""What ``hermes doctor`` looks at. Each check says one thing in words; none changes anything."""
+"""Check the installation for ``hermes doctor``. No check changes anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One account, tried without the gateway: does the platform know us, and does a message arrive?"""
+"""Probe one account without the gateway: sign in, send a test message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way a command asks: the running gateway, or the same functions in this process when none runs.
+"""Call the running gateway, or the same handlers in this process without one.
 
 Which of the two it is can change while a chat is open. A gateway that is started takes the home over, and one that
 ends leaves its work in the store, so the same question with the same key goes on where it was.

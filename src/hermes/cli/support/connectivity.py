@@ -1,4 +1,4 @@
-"""One small call to each host that the configuration names: does it answer, how fast, and by which way."""
+"""Probe each host of the configuration: status, latency, proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The help of a command's verbs: each with the example that belongs to it."""
+"""Print the help of a command's verbs, each with its example."""
 
 from __future__ import annotations
 

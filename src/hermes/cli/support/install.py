@@ -1,4 +1,4 @@
-"""Packages that a platform needs and that are missing: named, and installed when somebody says so."""
+"""Find and install the packages that a platform lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands are written on a screen, so that they can be typed as they stand there."""
+"""Spell commands so that they can be typed as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions at a terminal: one line each, a default in brackets that Enter keeps, numbers to choose from."""
+"""Ask questions at a terminal: lines with defaults, numbered choices."""
 
 from __future__ import annotations
 

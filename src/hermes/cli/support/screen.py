@@ -1,4 +1,4 @@
-"""How an answer is shown while it comes: words as they arrive, tools and notes dimmed, nothing twice."""
+"""Stream an answer to the terminal: words as they come, tools dimmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables on a terminal: columns as wide as their longest cell, the last one cut at the window's edge."""
+"""Lay out tables for a terminal; the last column is cut at the window's edge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be typed after ``gateway setup`` and ``gateway test``. Imports nothing, since every start reads it."""
+"""Declare the flags of ``gateway setup`` and ``gateway test``. Imports nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's page of ``hermes setup``: which one answers, its key tried by one small call, then it is written."""
+"""Choose a model for ``hermes setup``, test its key, write it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hermes gateway setup``: a platform's own questions, its account tried at once, who may write; then it is written.
+"""``hermes gateway setup``: ask a platform's settings, test them, write them.
 
 What is asked comes from the platform's manifest. Everything of one platform is gathered before any of it is written,
 so whoever leaves in the middle leaves nothing half-written.

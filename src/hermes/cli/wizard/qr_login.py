@@ -1,4 +1,4 @@
-"""Signing in to a platform by a code that a phone scans: the code on this terminal, and what it gave."""
+"""Sign in to a platform with a QR code in this terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a platform was written: the running gateway connects, or one is started; then the first person is let in."""
+"""Connect a platform that was just set up, and let the first person in."""
 
 from __future__ import annotations
 

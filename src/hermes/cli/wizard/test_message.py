@@ -1,4 +1,4 @@
-"""``hermes gateway test PLATFORM``: who we are there, whether the gateway is connected, and a message that arrives."""
+"""``hermes gateway test PLATFORM``: check the account, send a test message."""
 
 from __future__ import annotations
 

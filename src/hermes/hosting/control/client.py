@@ -1,4 +1,4 @@
-"""Asking the running gateway: over its socket, or by a request file where the socket cannot be reached.
+"""Call the running gateway over its socket, or by a request file without one.
 
 This is the side of the CLI: plain and synchronous, without asyncio, so that a command starts at once.
 The gateway's side is `control_server`.

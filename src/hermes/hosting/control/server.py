@@ -1,4 +1,4 @@
-"""The gateway's side of the control socket: one JSON object per line, and request files beside it."""
+"""Serve the control socket: one JSON object per line, request files beside it."""
 
 from __future__ import annotations
 

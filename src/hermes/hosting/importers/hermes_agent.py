@@ -1,4 +1,4 @@
-"""Reads the sessions of hermes-agent: `sessions/sessions.json`, an index, and `sessions/<id>.jsonl`, the transcripts.
+"""Read sessions of hermes-agent: `sessions/sessions.json` and its transcripts.
 
 Nothing is written there. What cannot be read is told and left out, line by line.
 """

@@ -1,4 +1,4 @@
-"""Discord, through its gateway: a WebSocket in, REST calls out. Needs the extra ``discord`` and no open port."""
+"""Declare Discord: gateway WebSocket in, REST calls out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discord: its gateway in, REST calls out."""
+"""Connect one Discord account: gateway in, REST calls out."""
 
 from __future__ import annotations
 

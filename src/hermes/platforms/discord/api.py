@@ -1,4 +1,4 @@
-"""The REST API of one account, through discord.py's own client: its rate limits, its retries, its errors."""
+"""Call the REST API through discord.py's client, with its rate limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often Discord lets one thing be done, as its answers tell; the SDK counts, and here it is said who waits."""
+"""Order callers who wait for a rate limit bucket of Discord."""
 
 from __future__ import annotations
 

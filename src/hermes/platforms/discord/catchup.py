@@ -1,4 +1,4 @@
-"""What was written while no session listened, read from the history of each channel."""
+"""Fetch messages of each channel that were written while no session listened."""
 
 from __future__ import annotations
 

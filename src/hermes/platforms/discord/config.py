@@ -1,4 +1,4 @@
-"""What a Discord account needs to be told."""
+"""Declare and read the settings of a Discord account."""
 
 from __future__ import annotations
 

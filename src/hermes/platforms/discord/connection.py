@@ -1,4 +1,4 @@
-"""The gateway of one account: one socket at a time, and after it the next one that resumes the same session.
+"""Hold the gateway socket of one account, and resume its session.
 
 discord.py keeps the socket: greeting, heartbeats, compression, IDENTIFY and RESUME. What comes over it is handed on as
 it came, since the SDK's own reading of an event ends the whole connection when a field is missing in it.

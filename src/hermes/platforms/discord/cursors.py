@@ -1,4 +1,4 @@
-"""What outlives a connection: the session, up to where each channel is stored, and the threads in which we take part.
+"""Store the session, each channel's cursor and our threads between connections.
 
 The mark of a channel is a low-water mark: every message in it up to that id is in the inbox. ``since`` is when this
 account first listened. A session is remembered with the number of the last dispatch up to which everything is in the

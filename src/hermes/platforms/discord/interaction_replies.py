@@ -1,4 +1,4 @@
-"""Interactions: told to Discord that they were taken, and answered in words to whoever made them."""
+"""Acknowledge interactions and answer whoever made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buttons that were pressed and slash commands. Pure: one that is not as it should be raises."""
+"""Parse pressed buttons and slash commands. Pure: raises on malformed input."""
 
 from __future__ import annotations
 

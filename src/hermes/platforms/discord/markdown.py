@@ -1,4 +1,4 @@
-"""Neutral Markdown as Discord's.
+"""Render neutral Markdown as Discord's.
 
 Most of it is the same. Discord has three levels of headings, no tables, pictures or rules, takes ``__`` for underlined
 and ``||`` for hidden; what it would read otherwise than meant is rewritten or escaped.

@@ -1,4 +1,4 @@
-"""Files: what Discord takes of them."""
+"""Declare which files Discord takes."""
 
 from __future__ import annotations
 

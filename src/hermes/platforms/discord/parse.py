@@ -1,4 +1,4 @@
-"""What Discord tells us, as the gateway's own events. Pure: an event that is not as it should be raises."""
+"""Parse Discord events into inbound events. Pure: raises on malformed input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns what comes over the gateway and out of the history into batches for the inbox."""
+"""Gather gateway frames and history into batches for the inbox."""
 
 from __future__ import annotations
 

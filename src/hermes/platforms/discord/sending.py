@@ -1,4 +1,4 @@
-"""What goes out: messages, edits, files, typing, and the threads that they open."""
+"""Send messages, edits, files and typing, and open threads for them."""
 
 from __future__ import annotations
 

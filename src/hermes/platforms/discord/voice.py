@@ -1,4 +1,4 @@
-"""What Discord wants to know of a voice message before it shows it as one: how long it is, and how it looks."""
+"""Measure a voice message: its length and its waveform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discord's JSON both ways, and what its refusals mean. Pure."""
+"""Render Discord's JSON and map its refusals to our errors. Pure."""
 
 from __future__ import annotations
 

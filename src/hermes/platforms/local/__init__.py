@@ -1,4 +1,4 @@
-"""The local platform: whoever sits at this machine, through the CLI. Always on, nothing to configure."""
+"""Declare the local platform: this machine's owner through the CLI. Always on."""
 
 from __future__ import annotations
 

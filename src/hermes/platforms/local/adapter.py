@@ -1,4 +1,4 @@
-"""The local platform: messages come from a hub in this process and go back to whoever listens there."""
+"""Connect the local platform: messages of the hub in, listeners out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the CLI and the local adapter meet, inside one process."""
+"""Pass messages between the CLI and the local adapter in one process."""
 
 from __future__ import annotations
 

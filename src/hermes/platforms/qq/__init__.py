@@ -1,4 +1,4 @@
-"""QQ, through its official bot API: a WebSocket in, plain HTTP calls out. Needs no extra package."""
+"""Declare QQ by its official bot API: WebSocket in, HTTP calls out."""
 
 from __future__ import annotations
 

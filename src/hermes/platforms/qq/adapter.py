@@ -1,4 +1,4 @@
-"""QQ: a WebSocket in, REST calls out."""
+"""Connect one QQ account: WebSocket in, REST calls out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of one account: its access token, and every REST call."""
+"""Call the REST API of one account, and renew its access token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a QQ account needs to be told."""
+"""Declare and read the settings of a QQ account."""
 
 from __future__ import annotations
 

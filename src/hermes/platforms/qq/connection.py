@@ -1,4 +1,4 @@
-"""One WebSocket to QQ's gateway, from Hello to its end. It keeps itself alive and hands out what was dispatched."""
+"""Hold one WebSocket to QQ's gateway: heartbeats, dispatches, end."""
 
 from __future__ import annotations
 

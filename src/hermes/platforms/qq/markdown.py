@@ -1,4 +1,4 @@
-"""Neutral Markdown for QQ: its own dialect is close enough to be sent as it is; where it is not taken, plain words."""
+"""Render neutral Markdown for QQ, or plain text where it is refused."""
 
 from __future__ import annotations
 

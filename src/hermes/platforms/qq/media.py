@@ -1,4 +1,4 @@
-"""Files both ways: uploads in one piece or in parts, and who may see the token at a download."""
+"""Upload files whole or in parts; download without leaking the token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a dispatch: who said or pressed what, and where."""
+"""Parse a dispatch: who said or pressed what, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The right to answer. QQ takes a message that answers a person's own, for a while and a few times; hardly any other.
+"""Count reply tickets: QQ takes few replies per message, for a limited time.
 
 A ticket is one inbound message (``msg_id``) or one press or greeting (``event_id``). Whether it is still good,
 only QQ knows: its clock counts, and a ticket is tried until QQ refuses it.

@@ -1,4 +1,4 @@
-"""The session with QQ's gateway: what is remembered of it, and what an end of a connection means for the next one.
+"""Keep the gateway session, and decide what an end means for the next one.
 
 Everything here is decided from values, so that every close code can be shown in a test without a socket.
 """

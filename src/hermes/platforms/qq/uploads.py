@@ -1,4 +1,4 @@
-"""Bringing a file to QQ, which then knows it by its ``file_info``."""
+"""Upload a file to QQ, which answers with its ``file_info``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol in plain functions: frames as our events, our messages as requests, QQ's refusals as our errors."""
+"""Map frames to events, messages to requests, refusals to errors. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files on disk, the same for every platform: what goes out is opened and measured, what comes in is saved.
+"""Open and measure outgoing files, save incoming ones.
 
 With ``calls``, all that platforms share besides ``hermes.core``, which does no I/O. Other packages may use both too.
 """

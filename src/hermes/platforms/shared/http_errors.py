@@ -1,4 +1,4 @@
-"""Web calls that come to nothing, the same for every platform: what that is told as, and whether anything had left."""
+"""Classify failed HTTP calls: what happened, and whether anything was sent."""
 
 from __future__ import annotations
 

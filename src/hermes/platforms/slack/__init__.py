@@ -1,4 +1,4 @@
-"""Slack, through Socket Mode: a WebSocket in, Web API calls out. Needs the extra ``slack`` and no open port."""
+"""Declare Slack by Socket Mode: WebSocket in, Web API calls out."""
 
 from __future__ import annotations
 

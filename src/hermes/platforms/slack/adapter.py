@@ -1,4 +1,4 @@
-"""Slack: Socket Mode in, Web API calls out."""
+"""Connect one Slack workspace: Socket Mode in, Web API calls out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Web API of one workspace, through slack_sdk."""
+"""Call the Web API of one workspace through slack_sdk."""
 
 from __future__ import annotations
 

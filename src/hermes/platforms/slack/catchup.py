@@ -1,4 +1,4 @@
-"""What was written while nobody listened, read from the history of each channel."""
+"""Fetch messages of each channel that were written while nobody listened."""
 
 from __future__ import annotations
 

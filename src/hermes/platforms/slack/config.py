@@ -1,4 +1,4 @@
-"""What a Slack account needs to be told."""
+"""Declare and read the settings of a Slack account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sockets of one account: one, and for a moment two while Slack moves us from an old one to a new one."""
+"""Hold the sockets of one account; two while Slack moves us to a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Up to where each channel is stored, and the threads in which we take part.
+"""Store each channel's cursor, and the threads that we take part in.
 
 The mark of a channel is a low-water mark: everything in it up to that time is in the inbox. ``since`` is when this
 account first listened; what a channel without a mark holds since then was never seen.

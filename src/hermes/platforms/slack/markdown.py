@@ -1,4 +1,4 @@
-"""Neutral Markdown as Slack's mrkdwn: the few marks, links behind words, and three letters to be escaped."""
+"""Render neutral Markdown as Slack's mrkdwn."""
 
 from __future__ import annotations
 

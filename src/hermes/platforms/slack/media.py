@@ -1,4 +1,4 @@
-"""Files: what Slack takes of them, and which message shows one."""
+"""Declare which files Slack takes, and find the message that shows one."""
 
 from __future__ import annotations
 

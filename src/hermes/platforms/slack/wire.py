@@ -1,4 +1,4 @@
-"""Slack's protocol and nothing else: envelopes in, messages out, refusals as our errors. Pure functions."""
+"""Map envelopes, messages and refusals of Slack. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telegram, through the Bot API: long polling in, plain HTTP calls out. Needs no extra package."""
+"""Declare Telegram by the Bot API: long polling in, HTTP calls out."""
 
 from __future__ import annotations
 

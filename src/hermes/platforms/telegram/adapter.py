@@ -1,4 +1,4 @@
-"""Telegram: long polling in, Bot API calls out."""
+"""Connect one Telegram bot: long polling in, Bot API calls out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Telegram account needs to be told."""
+"""Declare and read the settings of a Telegram account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said lately: Telegram tells of edits in which nothing changed, such as when somebody reacts to a message."""
+"""Recognise edits in which nothing changed, such as reactions."""
 
 from __future__ import annotations
 

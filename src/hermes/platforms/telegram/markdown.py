@@ -1,4 +1,4 @@
-"""Neutral Markdown as Telegram's MarkdownV2.
+"""Render neutral Markdown as Telegram's MarkdownV2.
 
 Telegram has no headings, lists or tables, so these become bold lines, bullets and aligned text.
 """

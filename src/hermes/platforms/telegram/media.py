@@ -1,4 +1,4 @@
-"""Files both ways: what a message carries, and uploads by form."""
+"""Parse attachments of messages, and upload files by form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading an update: who said what, where, and whether it was said to us."""
+"""Parse an update: who said what, where, and whether it addresses us."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Bot API: its updates as our events, our messages as its calls, its refusals as our errors."""
+"""Map updates to events, messages to Bot API calls, refusals to errors."""
 
 from __future__ import annotations
 

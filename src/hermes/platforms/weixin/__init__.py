@@ -1,4 +1,4 @@
-"""Weixin (WeChat), through iLink: long polling in, one request for each bubble out. Signed in by a QR code."""
+"""Declare Weixin (WeChat) by iLink: long polling in, one request per bubble out."""
 
 from __future__ import annotations
 

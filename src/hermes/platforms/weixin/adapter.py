@@ -1,4 +1,4 @@
-"""Weixin: iLink long polling in, one request for each bubble out."""
+"""Connect one Weixin account: iLink polling in, one request per bubble out."""
 
 from __future__ import annotations
 

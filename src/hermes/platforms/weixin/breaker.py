@@ -1,4 +1,4 @@
-"""The breaker around ``ret=-2``: whoever goes on sending during a penalty is said to make it longer."""
+"""Break the circuit after ``ret=-2``: sending during a penalty prolongs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of one account, over a session that is only borrowed."""
+"""Make the requests of one account over a borrowed HTTP session."""
 
 from __future__ import annotations
 

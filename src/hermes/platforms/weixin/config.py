@@ -1,4 +1,4 @@
-"""What a Weixin account needs to be told."""
+"""Declare and read the settings of a Weixin account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an account remembers from one start to the next, as the marks that are stored with each batch.
+"""Store an account's cursors, contexts and breaker between starts.
 
 Its place in the stream, the newest context token of each chat and when a person wrote there, the last few messages
 (phones quote by number alone), and the last texts of each chat, since Weixin hands some texts out twice.

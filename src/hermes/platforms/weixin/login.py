@@ -1,4 +1,4 @@
-"""Signing in: a code on the screen, a phone that scans it, and a token. Only ever begun by a person at a terminal."""
+"""Sign in: show a QR code, wait for the phone, return the token."""
 
 from __future__ import annotations
 

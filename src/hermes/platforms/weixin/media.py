@@ -1,4 +1,4 @@
-"""Files both ways: what a message carries, and the lock on it (AES-128-ECB, as the CDN wants it)."""
+"""Encrypt and decrypt files for the CDN (AES-128-ECB)."""
 
 from __future__ import annotations
 

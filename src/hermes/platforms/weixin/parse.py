@@ -1,4 +1,4 @@
-"""What a person wrote, from the message that iLink hands out."""
+"""Parse a message of iLink into an inbound event."""
 
 from __future__ import annotations
 

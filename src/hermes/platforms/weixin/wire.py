@@ -1,4 +1,4 @@
-"""iLink in pure functions: its answers as our errors, our messages as its requests. Messages that came: ``reading``."""
+"""Map iLink's answers to errors and our messages to requests. Pure."""
 
 from __future__ import annotations
 

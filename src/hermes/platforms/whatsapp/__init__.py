@@ -1,4 +1,4 @@
-"""WhatsApp, as a linked device of a phone: a small Node process of ours speaks WhatsApp Web, we speak HTTP with it."""
+"""Declare WhatsApp as a linked device: our Node bridge speaks WhatsApp Web."""
 
 from __future__ import annotations
 

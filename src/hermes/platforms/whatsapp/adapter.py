@@ -1,4 +1,4 @@
-"""WhatsApp: items of the bridge in, calls to the bridge out. It keeps the connection, and we keep the bridge."""
+"""Connect one WhatsApp account: items of the bridge in, calls to it out."""
 
 from __future__ import annotations
 

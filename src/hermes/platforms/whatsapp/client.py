@@ -1,4 +1,4 @@
-"""The requests to the bridge: on loopback, each with its token and a deadline."""
+"""Call the bridge on loopback, with its token and a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a WhatsApp account needs to be told."""
+"""Declare and read the settings of a WhatsApp account."""
 
 from __future__ import annotations
 

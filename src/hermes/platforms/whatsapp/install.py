@@ -1,4 +1,4 @@
-"""Node, and the bridge with its packages in the owner's home: a folder for each version of the bridge.
+"""Install Node and the bridge with its packages, one folder per version.
 
 The package that Hermes is installed as may be read-only, so the bridge's sources are copied. A folder under its final
 name is whole: npm works beside it, and the last step is a rename.

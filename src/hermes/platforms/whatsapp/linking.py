@@ -1,4 +1,4 @@
-"""Linking a phone: a code on the screen, a phone that scans it, and a session. Only ever begun by a person.
+"""Link a phone: show a code, wait for the scan, store the session.
 
 The new link comes to be beside the session that is there, so a running gateway goes on until it is whole.
 """

@@ -1,4 +1,4 @@
-"""Neutral Markdown as WhatsApp writes it: the few marks, lists of its own, and no link behind words."""
+"""Render neutral Markdown as WhatsApp's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files: both processes are on one machine, so they are handed over by their path."""
+"""Hand files to the bridge and back by path, on one machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person wrote, from an item that the bridge hands over."""
+"""Parse an item of the bridge into an inbound event."""
 
 from __future__ import annotations
 

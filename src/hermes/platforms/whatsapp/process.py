@@ -1,4 +1,4 @@
-"""The bridge as a child process of ours: started when it is needed, and never left behind."""
+"""Run the bridge as a child process, and never leave one behind."""
 
 from __future__ import annotations
 

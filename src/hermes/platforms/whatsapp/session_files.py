@@ -1,4 +1,4 @@
-"""Files of an account: a new link takes the session's place, and the running bridge says where it is.
+"""Place the session files of an account, and the bridge's address.
 
 A new link comes to be in a folder of its own, so that a gateway goes on with the old one meanwhile, and a link that
 comes to nothing changes nothing. Whoever holds the session's lock puts it in place.

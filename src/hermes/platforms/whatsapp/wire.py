@@ -1,4 +1,4 @@
-"""The bridge's contract in pure functions: its refusals as our errors, our messages as its requests.
+"""Map the bridge's refusals to errors and our messages to requests. Pure.
 
 What came in: ``reading``.
 """

@@ -1,4 +1,4 @@
-"""The verb behind ``hermes doctor --user``: asked of the running gateway, which judges by what it has in hand."""
+"""Explain who is answered: the call behind ``hermes doctor --user``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs about the API's named keys: the same in a running gateway and in a command that works alone."""
+"""List, create and revoke named API keys."""
 
 from __future__ import annotations
 

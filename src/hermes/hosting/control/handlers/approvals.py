@@ -1,4 +1,4 @@
-"""The verbs about approvals and grants: whoever sits at this machine answers as its owner.
+"""List and answer approvals, list and revoke grants, as the local owner.
 
 The same in a running gateway and in a command that works alone; what is answered alone goes on with the next start.
 """

@@ -1,4 +1,4 @@
-"""The verbs of the control socket, each a function over the gateway's parts.
+"""Answer calls that need a running gateway: status, say, send, reload.
 
 A command that works alone calls the same functions in its own process: see ``hermes.cli.support.client``.
 """

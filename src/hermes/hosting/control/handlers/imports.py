@@ -1,4 +1,4 @@
-"""The verbs that bring sessions in from elsewhere, and take an import back."""
+"""Import sessions of other gateways, and undo an import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs about people: who is who, who may do what, who waits to be let in."""
+"""List people, change roles, decide pairings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb ``say``: a message from the command line, and everything it causes, as it happens.
+"""Send a message of the CLI and stream everything that it causes.
 
 The message goes the way of every message: through the local platform into the inbox. What is told here is only
 watched, so a client that goes away stops nothing, and one that comes back with the same key is told the rest.

@@ -1,4 +1,4 @@
-"""Verbs that need only the store: the same over the socket of a running gateway and in a command that works alone."""
+"""Answer calls that need only the store, in a gateway or without one."""
 
 from __future__ import annotations
 
