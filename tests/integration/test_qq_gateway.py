@@ -22,7 +22,7 @@ from hermes.core.messages import Unreadable
 from hermes.platforms.qq import session
 from hermes.platforms.qq.api import Api
 from hermes.platforms.qq.config import QQConfig
-from hermes.platforms.qq.connection import MOST_WAITING, connected
+from hermes.platforms.qq.connection import MAX_WAITING, connected
 from hermes.platforms.qq.session import ALL_INTENTS, FEWER_INTENTS
 from hermes.services.adapters.supervisor import Link
 from tests.contract.adapters.conftest import Inbox, saying
@@ -334,18 +334,18 @@ async def test_while_the_store_is_away_no_more_is_held_than_there_is_room_for() 
         async with connected(http, address, lambda: None) as link:
             await link.begin(session.identify(token, ALL_INTENTS), await link.hello())
             await qq.wait_for(lambda: qq.is_listening)
-            for number in range(MOST_WAITING + 500):
+            for number in range(MAX_WAITING + 500):
                 qq.user_says(f"number {number}")
-            await qq.wait_for(lambda: len(link._waiting) >= MOST_WAITING)
+            await qq.wait_for(lambda: len(link._waiting) >= MAX_WAITING)
             await asyncio.gather(*qq._sending)  # all is written; whoever reads on would have read it by now
             for _ in range(100):
                 await asyncio.sleep(0)
-            assert len(link._waiting) == MOST_WAITING
+            assert len(link._waiting) == MAX_WAITING
             taken: list[object] = []
-            while len(taken) < MOST_WAITING + 501:
+            while len(taken) < MAX_WAITING + 501:
                 taken += await link.frames()
         texts = [frame["d"]["content"] for frame in taken if isinstance(frame, dict) and frame["t"] != "READY"]
-    assert texts == [f"number {number}" for number in range(MOST_WAITING + 500)]
+    assert texts == [f"number {number}" for number in range(MAX_WAITING + 500)]
 
 
 @pytest.mark.parametrize("session_id", ["", "\x00", "s" * 5000, 5, None])

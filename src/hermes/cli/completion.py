@@ -35,8 +35,8 @@ VALUES = {
     ("sessions", "rename"): SESSIONS,
     ("sessions", "delete"): SESSIONS,
 }
-SHOWN_SESSIONS = 20
-SHOWN_TITLE = 50
+MAX_SESSIONS = 20
+MAX_TITLE_CHARS = 50
 GATEWAY_SECONDS = 2.0  # somebody waits with a finger on Tab
 
 
@@ -127,11 +127,11 @@ def _sessions() -> Iterator[tuple[str, str]]:
 
     home = home_folder()
     try:
-        for session in control.call(home, "sessions.list", {"limit": SHOWN_SESSIONS}, GATEWAY_SECONDS):
-            yield session["id"], one_line(session["title"] or session["first"], SHOWN_TITLE)
+        for session in control.call(home, "sessions.list", {"limit": MAX_SESSIONS}, GATEWAY_SECONDS):
+            yield session["id"], one_line(session["title"] or session["first"], MAX_TITLE_CHARS)
     except GatewayError:
         files = sorted((home / "sessions").glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
-        yield from ((path.stem, "") for path in files[:SHOWN_SESSIONS])
+        yield from ((path.stem, "") for path in files[:MAX_SESSIONS])
 
 
 # The scripts

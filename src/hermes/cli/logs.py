@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOOK_SECONDS = 0.3
-KEPT_FILES = 5
+ROTATED_FILES = 5
 NOT_FOUND = 1
 USAGE_ERROR = 2
 
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 def newest(path: str, wanted: LogFilter, limit: int) -> list[LogEntry]:
     """The last entries that match, oldest first; older files are opened only while more is wanted."""
     found: list[LogEntry] = []
-    for name in [path, *(f"{path}.{number}" for number in range(1, KEPT_FILES + 1))]:
+    for name in [path, *(f"{path}.{number}" for number in range(1, ROTATED_FILES + 1))]:
         if len(found) >= limit or not os.path.exists(name):
             break
         with open(name, encoding="utf-8", errors="replace") as file:

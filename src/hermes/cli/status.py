@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from hermes.config import AccountConfig, Config
 
-SHOWN_PEOPLE = 3
+MAX_PEOPLE = 3
 
 EXAMPLES = """\
   hermes status           exit code 0 running, 1 degraded, stalled or dead, 3 not running
@@ -127,9 +127,7 @@ def _account(account: AccountConfig) -> str:
     ids = [str(value) for key, value in account.values.items() if key.endswith("_id") and value]
     hints = [f"token {value.hint()}" for value in account.values.values() if isinstance(value, Secret) and value]
     access, listed = account.access, sorted(account.access.allowed_users)
-    allowed = ", ".join(listed[:SHOWN_PEOPLE]) + (
-        f" and {len(listed) - SHOWN_PEOPLE} more" * (len(listed) > SHOWN_PEOPLE)
-    )
+    allowed = ", ".join(listed[:MAX_PEOPLE]) + (f" and {len(listed) - MAX_PEOPLE} more" * (len(listed) > MAX_PEOPLE))
     rules = [f"direct messages: {access.dm_policy.value}", f"groups: {access.group_policy.value}"]
     parts = [*ids, *hints, *rules, *([f"allowed: {allowed}"] if listed else [])]
     return "; ".join(parts if account.enabled else ["switched off", *parts])

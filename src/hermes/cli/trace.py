@@ -17,8 +17,8 @@ from hermes.hosting.terminal import out_json, out_lines
 if TYPE_CHECKING:
     import argparse
 
-SHOWN = 70
-LONGEST_NAME = 30
+MAX_QUOTE_CHARS = 70
+MAX_NAME_CHARS = 30
 # The mark of an outcome, where it is neither good nor still open.
 BAD = frozenset({"failed", "refused", "set aside", "not delivered", "stopped", "interrupted"})
 GOOD = "answered"
@@ -83,11 +83,11 @@ def latest(told: Mapping[str, Any]) -> list[str]:
 def _row(message: Mapping[str, Any]) -> tuple[str, ...]:
     outcome = message["outcome"]
     mark = "✓" if outcome == GOOD else "✗" if outcome in BAD else "…"
-    reason = f" ({one_line(message['reason'], SHOWN)})" if message["reason"] else ""
+    reason = f" ({one_line(message['reason'], MAX_QUOTE_CHARS)})" if message["reason"] else ""
     return (
         _when(message["at"]),
-        one_line(message["chat"], LONGEST_NAME),
-        one_line(message["person"], LONGEST_NAME),
+        one_line(message["chat"], MAX_NAME_CHARS),
+        one_line(message["person"], MAX_NAME_CHARS),
         f"{mark} {outcome}",
         message["id"],
         f"{_quoted(message['text'])}{reason}",
@@ -174,7 +174,7 @@ def _of_line(line: Mapping[str, Any]) -> Iterator[Moment]:
 
 
 def _of_call(call: Mapping[str, Any]) -> Iterator[Moment]:
-    name = f"{call['name']} {one_line(call['arguments'], SHOWN)}"
+    name = f"{call['name']} {one_line(call['arguments'], MAX_QUOTE_CHARS)}"
     if call["started_at"]:
         yield Moment(call["started_at"], 5, "tool", f"{name} started")
     if call["ended_at"]:
@@ -217,7 +217,7 @@ def _open(life: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    return f"“{one_line(text, SHOWN)}”" if text else "(no text)"
+    return f"“{one_line(text, MAX_QUOTE_CHARS)}”" if text else "(no text)"
 
 
 def _spoken(state: str) -> str:

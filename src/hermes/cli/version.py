@@ -16,7 +16,7 @@ EXAMPLES = """\
   hermes --version        one line
 """
 
-SHOWN = ("aiohttp", "cryptography", "psycopg")
+PACKAGES = ("aiohttp", "cryptography", "psycopg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def collect() -> dict[str, str]:
         "sqlite": sqlite3.sqlite_version,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
-    return facts | {name: _installed(name) for name in SHOWN}
+    return facts | {name: _installed(name) for name in PACKAGES}
 
 
 def _installed(name: str) -> str:

@@ -22,9 +22,9 @@ from hermes.core.printable import printable
 from hermes.core.secret import Redactor
 from hermes.hosting import log_format, paths, terminal
 
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 FILE_BYTES = 10_000_000
-KEPT_FILES = 5
+ROTATED_FILES = 5
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class LogFile(RotatingFileHandler):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            path, maxBytes=FILE_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace", delay=True
+            path, maxBytes=FILE_BYTES, backupCount=ROTATED_FILES, encoding="utf-8", errors="replace", delay=True
         )
         self.trouble = ""
         self._lost = 0
@@ -190,7 +190,7 @@ class Logs(AbstractContextManager["Logs"]):
     """The log of this process, from ``open`` until the end of the ``with`` block."""
 
     def __init__(self, files: list[LogFile], others: list[logging.Handler], level: int) -> None:
-        waiting: queue.Queue[logging.LogRecord] = queue.Queue(MOST_WAITING)
+        waiting: queue.Queue[logging.LogRecord] = queue.Queue(MAX_WAITING)
         self._waiting = waiting
         self._handler = _LogQueue(waiting)
         self._files = files

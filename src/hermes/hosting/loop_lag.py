@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-EVERY_SECONDS = 0.01
+SAMPLE_SECONDS = 0.01
 VARIABLE = "HERMES_TEST_LAG"
 
 Sample = tuple[float, float, float]
@@ -37,8 +37,8 @@ async def sampling(environ: Mapping[str, str]) -> AsyncIterator[None]:
 
 async def _sample(samples: list[Sample]) -> None:
     while True:
-        due, used = time.monotonic() + EVERY_SECONDS, time.thread_time()
-        await asyncio.sleep(EVERY_SECONDS)
+        due, used = time.monotonic() + SAMPLE_SECONDS, time.thread_time()
+        await asyncio.sleep(SAMPLE_SECONDS)
         samples.append((due, time.monotonic() - due, time.thread_time() - used))
 
 

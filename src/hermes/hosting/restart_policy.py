@@ -12,9 +12,9 @@ CONFIGURATION = 78
 SETTLING_SECONDS = 10.0  # a worker that lives so long after it was ready started cleanly
 WINDOW_SECONDS = 300.0
 LIMIT = 3
-LONGEST_PAUSE_SECONDS = 60.0
+MAX_PAUSE_SECONDS = 60.0
 REMEMBERED_SECONDS = 3600.0
-REMEMBERED = 200  # a worker that is killed at once each time would fill the record
+MAX_REMEMBERED = 200  # a worker that is killed at once each time would fill the record
 
 # Sent by people, shells and service managers; a program that fails by itself ends by others.
 FROM_OUTSIDE = frozenset({1, 2, 3, 9, 15})
@@ -113,7 +113,7 @@ class RestartPolicy:
         if ended.kind not in ("asked", "restart", "configuration"):
             self._unasked.append(now)
         self._unclean = [at for at in self._unclean if now - at < WINDOW_SECONDS]
-        self._unasked = [at for at in self._unasked if now - at < REMEMBERED_SECONDS][-REMEMBERED:]
+        self._unasked = [at for at in self._unasked if now - at < REMEMBERED_SECONDS][-MAX_REMEMBERED:]
 
     def forget(self) -> None:
         """Start afresh: a person asked for a restart."""
@@ -135,4 +135,4 @@ class RestartPolicy:
         if not ended.was_unclean_start:
             return 0.0
         pause: float = 0.25 * 2 ** min(self.count(now) - 1, 10)
-        return min(LONGEST_PAUSE_SECONDS, pause)
+        return min(MAX_PAUSE_SECONDS, pause)

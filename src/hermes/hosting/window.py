@@ -13,10 +13,10 @@ from hermes.services.adapters.supervisor import Link
 from hermes.services.gateway import Gateway
 from hermes.services.news import AccountChanged, Event, ModelFetched, StrangerKnocked
 
-MOST_WAITING = 100
+MAX_WAITING = 100
 PATIENCE_SECONDS = 10.0
 """A connection that is back sooner was no trouble to anybody: platforms end and resume them as a matter of course."""
-LONGEST_ID = 64
+MAX_ID_CHARS = 64
 
 _PASSING = frozenset({Link.CONNECTING, Link.UNREACHABLE, Link.SILENT, Link.BROKEN})
 
@@ -28,7 +28,7 @@ class ForegroundWindow:
         self._gateway = gateway
         self._command = command
         self._write = write
-        self._news: asyncio.Queue[Event] = asyncio.Queue(MOST_WAITING)
+        self._news: asyncio.Queue[Event] = asyncio.Queue(MAX_WAITING)
         self._states = {account["account"]: str(account["state"]) for account in gateway.supervisor.status()}
         self._model_reason = ""
         self._checks: set[asyncio.TimerHandle] = set()
@@ -71,7 +71,7 @@ class ForegroundWindow:
                     cure = f" → {status['cure']}" if status["cure"] else ""
                     self._line("Chats", f"{await startup_report.chat_line(self._gateway, status)}{cure}")
             case StrangerKnocked(platform=platform, user_id=user_id, name=name, code=code):
-                who = f"{name or 'Somebody'} ({platform} {one_line(user_id, LONGEST_ID)})"
+                who = f"{name or 'Somebody'} ({platform} {one_line(user_id, MAX_ID_CHARS)})"
                 self._line("Pairing", f"{who} would like to talk. Let them in:")
                 self._write(f"{'':<16} {self._command} pairing approve {platform} {code}")
             case ModelFetched(reason=""):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Level = Literal["good", "hint", "trouble"]
 
-LEAST_FREE_BYTES = 500_000_000
+MIN_FREE_BYTES = 500_000_000
 ANSWER_SECONDS = 20.0  # a quick look over a database of gigabytes takes a while
 
 
@@ -72,7 +72,7 @@ def home_check(home: Path, facts: status.Facts | None = None) -> Finding:
     is_free = facts is None or not facts.is_held
     if faults := [str(fault) for fault in home_faults.find_faults(home, looks_at_lock=is_free)]:
         return Finding("home", "trouble", faults[0], tuple(faults[1:]))
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         return Finding("home", "trouble", f"{about}: nothing can be stored when it is full → free some space")
     if open_to_others := list(_open_to_others(home)):
         names = ", ".join(path.name for path in open_to_others[:3])

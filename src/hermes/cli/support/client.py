@@ -51,7 +51,7 @@ OPEN_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
 LOOK_SECONDS = 0.25
 FRESH_SECONDS = 3.0  # a heart beats every second
-LONGEST_TEXT = 5_000_000
+MAX_TEXT_CHARS = 5_000_000
 
 
 __all__ = [
@@ -204,9 +204,9 @@ def _sendable(args: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in args.items()
     }
     longest = max((len(value) for value in cleaned.values() if isinstance(value, str)), default=0)
-    if longest > LONGEST_TEXT:
+    if longest > MAX_TEXT_CHARS:
         raise GatewayError(
-            f"That is too long for one message: {longest:,} characters, and {LONGEST_TEXT:,} can be sent."
+            f"That is too long for one message: {longest:,} characters, and {MAX_TEXT_CHARS:,} can be sent."
         )
     return cleaned
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes.services.http import ProxyRules
 
 REACH_SECONDS = 6.0
-LARGEST_ANSWER = 2_000_000
+MAX_ANSWER_BYTES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ async def _reach(call: Probe) -> Reached:
             session.get(call.url, headers=dict(call.headers), allow_redirects=False) as response,
         ):
             milliseconds = (time.monotonic() - began) * 1000
-            models = _models(await response.content.read(LARGEST_ANSWER)) if call.name == "model" else frozenset()
+            models = _models(await response.content.read(MAX_ANSWER_BYTES)) if call.name == "model" else frozenset()
             is_page = response.content_type == "text/html"
             return replace(told, status=response.status, milliseconds=milliseconds, models=models, is_page=is_page)
     except TimeoutError:

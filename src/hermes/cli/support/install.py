@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes.core.manifest import Manifest
 
 INSTALL_SECONDS = 600.0
-LONGEST_REASON = 300
+MAX_REASON_CHARS = 300
 _CREDENTIALS = re.compile(r"//[^/\s@]+@")
 
 
@@ -65,5 +65,5 @@ def _failed(manifest: Manifest, reason: str) -> str:
 
     from hermes.services.adapters.registry import install_command
 
-    told = one_line(_CREDENTIALS.sub("//", reason), LONGEST_REASON).rstrip(".")
+    told = one_line(_CREDENTIALS.sub("//", reason), MAX_REASON_CHARS).rstrip(".")
     return f"pip could not install it: {told}.\n  By hand: {shlex.join(install_command(manifest.extra))}"

@@ -9,8 +9,8 @@ from typing import TextIO
 from hermes.core.dataclasses import dataclass
 from hermes.hosting.terminal import ask, ask_hidden, write
 
-LONGEST_LABEL = 15
-MOST_SHOWN = 12
+MAX_LABEL_CHARS = 15
+MAX_SHOWN = 12
 
 
 class LeftError(Exception):
@@ -82,12 +82,12 @@ class Questions:
         """One name of many, chosen by its number or typed; a part of a name shows those that have it."""
         listed = list(offered)
         while True:
-            for number, name in enumerate(listed[:MOST_SHOWN], 1):
+            for number, name in enumerate(listed[:MAX_SHOWN], 1):
                 self.say(f"  {number:>2}  {name}")
-            if len(listed) > MOST_SHOWN:
-                self.say(f"      and {len(listed) - MOST_SHOWN} more: type a part of a name to see those with it")
+            if len(listed) > MAX_SHOWN:
+                self.say(f"      and {len(listed) - MAX_SHOWN} more: type a part of a name to see those with it")
             typed = self.line(label, present)
-            if typed.isdecimal() and 1 <= int(typed) <= min(len(listed), MOST_SHOWN):
+            if typed.isdecimal() and 1 <= int(typed) <= min(len(listed), MAX_SHOWN):
                 return listed[int(typed) - 1]
             if typed in offered:
                 return typed
@@ -107,7 +107,7 @@ class Questions:
 
     def _list(self, title: str, choices: Sequence[Choice], present: str = "") -> None:
         self.say(title)
-        width = min(max(len(choice.label) for choice in choices), LONGEST_LABEL)
+        width = min(max(len(choice.label) for choice in choices), MAX_LABEL_CHARS)
         for number, choice in enumerate(choices, 1):
             mark = "*" if choice.name == present else " "
             self.say(f" {mark}{number:>2}  {choice.label:<{width}}  {choice.aside}".rstrip())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 GAP = "  "
 PIPED_COLUMNS = 160  # nobody sees an edge there
-LEAST_TEXT = 8  # a last column with less room than this says nothing
+MIN_TEXT_COLUMNS = 8  # a last column with less room than this says nothing
 ELLIPSIS = "…"
 
 
@@ -54,5 +54,5 @@ def _width(character: str) -> int:
 
 def _line(cells: Sequence[str], widths: Sequence[int], room: int) -> str:
     padded = [cell + " " * (width - display_width(cell)) for cell, width in zip(cells, widths, strict=False)]
-    last = [fit(cells[-1], room)] if room >= LEAST_TEXT else []
+    last = [fit(cells[-1], room)] if room >= MIN_TEXT_COLUMNS else []
     return GAP.join([*padded, *last]).rstrip()

@@ -20,7 +20,7 @@ from hermes.hosting import locks, paths
 
 ANSWER_SECONDS = 5.0
 LOOK_SECONDS = 0.25
-LONGEST_ADDRESS = 100  # the system's limit is 108 bytes, on some systems 104
+MAX_ADDRESS_BYTES = 100  # the system's limit is 108 bytes, on some systems 104
 
 OnEvent = Callable[[Mapping[str, Any]], None]
 
@@ -78,7 +78,7 @@ def is_running(home: str | os.PathLike[str]) -> bool:
 @contextlib.contextmanager
 def short_address(path: str) -> Iterator[str]:
     """A way to say this path in the few bytes that a socket address may have."""
-    if len(os.fsencode(path)) < LONGEST_ADDRESS:
+    if len(os.fsencode(path)) < MAX_ADDRESS_BYTES:
         yield path
         return
     folder, name = os.path.split(path)

@@ -20,7 +20,7 @@ from hermes.core.i18n.failures import sentence
 from hermes.hosting import paths, processes
 from hermes.hosting.control.client import short_address
 
-LONGEST_LINE = 32 * 1024 * 1024
+MAX_LINE_BYTES = 32 * 1024 * 1024
 SIGN_OF_LIFE_SECONDS = 2.0
 LOOK_SECONDS = 0.5
 FRESH_SECONDS = 30.0  # an older request file was given up by whoever wrote it
@@ -56,7 +56,7 @@ class ControlServer:
         server = None
         if line is not None:
             server = await asyncio.start_unix_server(
-                lambda reader, writer: self._keep(tasks, self._talk(reader, writer)), sock=line, limit=LONGEST_LINE
+                lambda reader, writer: self._keep(tasks, self._talk(reader, writer)), sock=line, limit=MAX_LINE_BYTES
             )
         is_over = self._look_for_files(tasks)
         try:

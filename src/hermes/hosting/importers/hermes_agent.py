@@ -23,7 +23,7 @@ from hermes.store.sessions.imports import ImportedLine, ImportedSession
 
 Json = Mapping[str, Any]
 
-LONGEST_LINE = 20_000_000
+MAX_LINE_BYTES = 20_000_000
 INDEX = "sessions.json"
 PLATFORMS = {"qqbot": "qq", "cli": "local", "tui": "local", "api_server": "api", "whatsapp_business": "whatsapp_cloud"}
 """Platforms that have another name there."""
@@ -118,7 +118,7 @@ def _lines(path: Path, made: Read) -> Iterator[tuple[int, Json]]:
         for number, raw in enumerate(file, 1):
             if not raw.strip():
                 continue
-            if len(raw) > LONGEST_LINE:
+            if len(raw) > MAX_LINE_BYTES:
                 made.troubles.append(f"{path.name} line {number}: too long ({len(raw):,} bytes); left out.")
                 continue
             try:

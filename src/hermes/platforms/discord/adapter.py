@@ -30,7 +30,7 @@ from hermes.platforms.discord.sending import Sender
 
 log = logging.getLogger(__name__)
 
-_MOST_AT_ONCE = 200
+_MAX_AT_ONCE = 200
 # Discord wants a pause of one to five seconds before a new session when it refused to resume the old one.
 PAUSE_SECONDS = (1.0, 3.0)
 _TYPING_SECONDS = 5.0
@@ -110,7 +110,7 @@ class DiscordAdapter:
                 stack.push_async_callback(_ended, task)
             while True:
                 found = [await items.get()]
-                while not items.empty() and len(found) < _MOST_AT_ONCE:
+                while not items.empty() and len(found) < _MAX_AT_ONCE:
                     found.append(items.get_nowait())
                 batch = receiver.gather(found)
                 await self._store(emit, batch)

@@ -11,12 +11,12 @@ from hermes.platforms.discord.api import Api
 from hermes.platforms.discord.cursors import Places
 from hermes.platforms.discord.parse import Room, RoomKind, is_snowflake, order, room_of, snowflake_at
 from hermes.platforms.shared import history
-from hermes.platforms.shared.history import LONGEST_SECONDS, CaughtUp, objects, patiently, read_pages
+from hermes.platforms.shared.history import MAX_SECONDS, CaughtUp, objects, patiently, read_pages
 
 log = logging.getLogger(__name__)
 
 PAGE = 100
-MOST_PAGES = 10
+MAX_PAGES = 10
 
 
 class CatchUp(history.CatchUp):
@@ -121,7 +121,7 @@ class CatchUp(history.CatchUp):
                 return list(page.values()), min(page, key=order) if len(page) >= PAGE else ""
 
             about = {"platform": "discord", "chat": channel}
-            found = {each["id"]: each for each in await read_pages(older, MOST_PAGES, about)}
+            found = {each["id"]: each for each in await read_pages(older, MAX_PAGES, about)}
         return [found[id_] for id_ in sorted(found, key=order)]
 
     async def _fetch_room(self, channel: str) -> Room:
@@ -146,4 +146,4 @@ class CatchUp(history.CatchUp):
 
 def oldest(now: float) -> str:
     """Nothing from before is read."""
-    return snowflake_at(now - LONGEST_SECONDS)
+    return snowflake_at(now - MAX_SECONDS)

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 20.0
 HEARTBEAT_SECONDS = 60.0  # with nothing heard for so long, the connection is made anew
-MOST_RESUMES = 10
+MAX_RESUMES = 10
 RESUMES_SECONDS = 60.0
 IDENTIFY_SECONDS = 5.0  # one IDENTIFY in so many
 _STAYS = 4000  # Discord keeps a session that we leave with this code; with 1000 it would end it
@@ -175,7 +175,7 @@ class Gateway:
         self._put = put
         self._socket: Socket | None = None
         self._is_live = False
-        self._resumes: deque[float] = deque(maxlen=MOST_RESUMES)
+        self._resumes: deque[float] = deque(maxlen=MAX_RESUMES)
         state = _State(self._noted, HEARTBEAT_SECONDS)
         self._owner: Any = _Owner(http, asyncio.get_running_loop(), state)
 
@@ -257,7 +257,7 @@ class Gateway:
         socket, now = self._socket, time.monotonic()
         if socket is None or socket.session_id is None or not self._is_live:
             raise UnreachableError("Discord ended the connection before it had begun.")
-        if len(self._resumes) == MOST_RESUMES and now - self._resumes[0] < RESUMES_SECONDS:
+        if len(self._resumes) == MAX_RESUMES and now - self._resumes[0] < RESUMES_SECONDS:
             raise UnreachableError("Discord ends every connection at once.")
         self._resumes.append(now)
         log.info("Resuming", extra={"platform": "discord"})

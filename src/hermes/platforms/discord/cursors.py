@@ -20,10 +20,10 @@ from hermes.platforms.discord.parse import is_snowflake, order
 
 _SINCE, _SESSION, _THREADS, _ROLES, _BEGUN = "since", "session", "threads", "roles", "begun"
 _DIRECT, _CHANNEL = "dm:", "channel:"
-MOST_THREADS = 200
-MOST_ROLES = 500
+MAX_THREADS = 200
+MAX_ROLES = 500
 # Discord takes a bot's token away that begins more than a thousand sessions in a day.
-MOST_BEGUN = 100
+MAX_SESSION_STARTS = 100
 BEGUN_SECONDS = 3 * 3600.0
 
 
@@ -89,14 +89,14 @@ class Places:
     def join(self, thread: str) -> dict[str, str]:
         """We take part in this thread; the one that was quiet for longest is forgotten when there are too many."""
         is_newest = self._threads and next(reversed(self._threads)) == thread
-        return {} if is_newest else {_THREADS: _added(self._threads, [thread], MOST_THREADS)}
+        return {} if is_newest else {_THREADS: _added(self._threads, [thread], MAX_THREADS)}
 
     def is_our_role(self, role: str) -> bool:
         return role in self._roles
 
     def add_roles(self, roles: Iterable[str]) -> dict[str, str]:
         new = [role for role in roles if role not in self._roles]
-        return {_ROLES: _added(self._roles, new, MOST_ROLES)} if new else {}
+        return {_ROLES: _added(self._roles, new, MAX_ROLES)} if new else {}
 
     # Sessions
 
@@ -114,7 +114,7 @@ class Places:
         start, begun = (float(first), int(count)) if is_count else (now, 0)
         if not 0 <= now - start < BEGUN_SECONDS:
             start, begun = now, 0
-        if begun >= MOST_BEGUN:
+        if begun >= MAX_SESSION_STARTS:
             raise RateLimitedError(
                 f"{begun} sessions began within {(now - start) / 60:.0f} minutes. Discord takes the token away from a "
                 "bot that begins a thousand in a day, so the next one waits.",

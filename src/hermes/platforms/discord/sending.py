@@ -24,7 +24,7 @@ from hermes.platforms.shared.files import OpenFile, opened
 
 log = logging.getLogger(__name__)
 
-_MOST_REMEMBERED = 500
+_MAX_REMEMBERED = 500
 _MESSAGES = "/channels/{channel_id}/messages"
 _VOICE_NAME = "voice-message.ogg"
 T = TypeVar("T")
@@ -197,5 +197,5 @@ def _receipt(answer: object) -> Receipt:
 def _put(known: OrderedDict[str, Any], key: str, value: Any) -> None:
     known[key] = value
     known.move_to_end(key)
-    while len(known) > _MOST_REMEMBERED:
+    while len(known) > _MAX_REMEMBERED:
         known.popitem(last=False)

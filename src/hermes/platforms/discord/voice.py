@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hermes.core.dataclasses import dataclass
 
-MOST_POINTS = 256
+MAX_POINTS = 256
 _RATE = 48_000  # Opus counts its samples at this rate, whatever it was recorded at
 _MARK = b"OggS"
 _HEADER = 27
@@ -58,7 +58,7 @@ def _packets(lacing: bytes) -> Iterator[int]:
 
 
 def _points(sizes: list[int]) -> bytes:
-    count = min(MOST_POINTS, len(sizes))
+    count = min(MAX_POINTS, len(sizes))
     chosen = [sizes[index * len(sizes) // count] for index in range(count)]
     most = max(chosen) or 1
     return bytes(_LOWEST + (_HIGHEST - _LOWEST) * size // most for size in chosen)

@@ -45,15 +45,15 @@ NONCE_LIMIT = 25
 LABEL_LIMIT = 80
 CUSTOM_ID_LIMIT = 100
 ROW_LIMIT = 5
-MOST_ROWS = 5
+MAX_ROWS = 5
 THREAD_NAME_LIMIT = 100
 THREAD_MINUTES = 1440
-MOST_COMMANDS = 100
+MAX_COMMANDS = 100
 COMMAND_NAME_LIMIT = 32
 SUMMARY_LIMIT = 100
 OPTION = "text"
 DEFAULT_RETRY_SECONDS = 30.0
-LONGEST_RETRY_SECONDS = 3600.0
+MAX_RETRY_SECONDS = 3600.0
 EPHEMERAL = 64
 VOICE_MESSAGE = 8192
 
@@ -210,7 +210,7 @@ def _once(message: OutboundMessage) -> Json:
 
 def buttons(rows: tuple[tuple[Button, ...], ...]) -> list[Json]:
     short = [row[at : at + ROW_LIMIT] for row in rows for at in range(0, len(row), ROW_LIMIT)]
-    return [{"type": 1, "components": [_button(button) for button in row]} for row in short[:MOST_ROWS] if row]
+    return [{"type": 1, "components": [_button(button) for button in row]} for row in short[:MAX_ROWS] if row]
 
 
 def _button(button: Button) -> Json:
@@ -236,7 +236,7 @@ def commands(hints: Sequence[CommandHint]) -> list[Json]:
             "description": trim(" ".join(hint.summary.split()) or hint.name, SUMMARY_LIMIT, TextUnit.UTF16),
             "options": [{"type": 3, "name": OPTION, "description": "What is written after it", "required": False}],
         }
-        for hint in list(named.values())[:MOST_COMMANDS]
+        for hint in list(named.values())[:MAX_COMMANDS]
     ]
 
 
@@ -268,7 +268,7 @@ def _essence(command: Json) -> str:
 def refusal(what: str, status: int, code: int, text: str, retry_after: float | None = None) -> PlatformError:
     reason = f"Discord refused to {what}: {text or status}"[:500].rstrip(".")
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        seconds = DEFAULT_RETRY_SECONDS if retry_after is None else min(max(0.0, retry_after), LONGEST_RETRY_SECONDS)
+        seconds = DEFAULT_RETRY_SECONDS if retry_after is None else min(max(0.0, retry_after), MAX_RETRY_SECONDS)
         return RateLimitedError(reason, retry_after=seconds)
     if status == HTTPStatus.UNAUTHORIZED and code != _OLD_INTERACTION:
         return CredentialsError(f"{sentence(reason)} Check DISCORD_BOT_TOKEN: {_PORTAL}, Reset Token.")

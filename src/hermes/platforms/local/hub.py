@@ -12,7 +12,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import UnreachableError, WindowClosedError
 from hermes.core.messages import OutboundMessage, Receipt
 
-REMEMBERED_SENDS = 1000
+MAX_REMEMBERED_SENDS = 1000
 SUBMIT_SECONDS = 10.0
 
 
@@ -96,6 +96,6 @@ class LocalHub:
         receipt = Receipt(message.replaces or key or f"local-{self._count}")
         if key:
             self._receipts[key] = receipt
-            if len(self._receipts) > REMEMBERED_SENDS:
+            if len(self._receipts) > MAX_REMEMBERED_SENDS:
                 self._receipts.popitem(last=False)
         return receipt

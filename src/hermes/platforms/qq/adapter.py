@@ -48,8 +48,8 @@ T = TypeVar("T")
 ACK_SECONDS = 3.0  # after that the person is told that the bot did not react
 OK, FAILED = 0, 1
 SEQ_LIMIT = 2**53
-_MOST_TRIES = 6  # one as asked, and one for each thing that can be mended
-_MOST_REMEMBERED = 500
+_MAX_TRIES = 6  # one as asked, and one for each thing that can be mended
+_MAX_REMEMBERED = 500
 _REFUSED_FOR_SECONDS = 86400.0
 _NO_MARKDOWN, _NO_KEYBOARD = "no_markdown_since", "no_keyboard_since"
 
@@ -259,7 +259,7 @@ class QQAdapter:
                     if letter.message.is_repeat:
                         return self._receipts.get(letter.key, Receipt("", "it had arrived already"))
                     taken += 1
-                    if taken < _MOST_TRIES:
+                    if taken < _MAX_TRIES:
                         continue
                 self._mend(letter, refused)
             else:
@@ -282,7 +282,7 @@ class QQAdapter:
             self._may = replace(self._may, keyboard=False)
             self._learned[_NO_KEYBOARD] = str(int(self._now()))
         mended = wire.mend(letter.body, letter.message, refused)
-        if mended is None or len(letter.notes) == _MOST_TRIES:
+        if mended is None or len(letter.notes) == _MAX_TRIES:
             raise refused
         letter.body = mended[0]
         letter.notes.append(mended[1])
@@ -386,5 +386,5 @@ def _name(attachment: Attachment) -> str:
 
 def _remember(memory: OrderedDict[str, T], key: str, value: T) -> None:
     memory[key] = value
-    while len(memory) > _MOST_REMEMBERED:
+    while len(memory) > _MAX_REMEMBERED:
         memory.popitem(last=False)

@@ -25,7 +25,7 @@ from hermes.platforms.shared.http_errors import BROKEN, CUT, nothing_was_sent, w
 CALL_SECONDS = 20.0
 # In its last minute a token is exchanged for a new one, and stays good for that minute.
 RENEW_SECONDS = 60.0
-LONGEST_TOKEN_SECONDS = 7200.0
+MAX_TOKEN_SECONDS = 7200.0
 _LARGE_BYTES = 256 * 1024
 _USER_AGENT = "hermes-gateway"
 _JSON = {"Content-Type": "application/json", "User-Agent": _USER_AGENT}
@@ -204,5 +204,5 @@ def _seconds(value: object) -> float:
     try:
         seconds = float(str(value))
     except ValueError:
-        return LONGEST_TOKEN_SECONDS / 2
-    return min(max(seconds, 0.0), LONGEST_TOKEN_SECONDS)
+        return MAX_TOKEN_SECONDS / 2
+    return min(max(seconds, 0.0), MAX_TOKEN_SECONDS)

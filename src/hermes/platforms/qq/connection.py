@@ -21,10 +21,10 @@ CONNECT_SECONDS = 15.0
 HELLO_SECONDS = 10.0
 SEND_SECONDS = 10.0
 HEARTBEAT_SHARE = 0.8
-SHORTEST_HEARTBEAT, LONGEST_HEARTBEAT = 1.0, 60.0
-MOST_WAITING = 2000  # events that came while the inbox was busy; more are left at QQ until there is room
+MIN_HEARTBEAT_SECONDS, MAX_HEARTBEAT_SECONDS = 1.0, 60.0
+MAX_WAITING = 2000  # events that came while the inbox was busy; more are left at QQ until there is room
 COMING_BACK = 4000  # 1000 would say that the session is over
-LARGEST_FRAME = 4 * 1024 * 1024
+MAX_FRAME_BYTES = 4 * 1024 * 1024
 
 
 class EndedError(Exception):
@@ -67,7 +67,7 @@ class Connection:
                         milliseconds: Any = told.get("heartbeat_interval") if isinstance(told, dict) else None
                         is_told = isinstance(milliseconds, int | float) and milliseconds > 0
                         seconds = milliseconds / 1000 if is_told else 45.0
-                        return min(max(seconds, SHORTEST_HEARTBEAT), LONGEST_HEARTBEAT) * HEARTBEAT_SHARE
+                        return min(max(seconds, MIN_HEARTBEAT_SECONDS), MAX_HEARTBEAT_SECONDS) * HEARTBEAT_SHARE
         except TimeoutError:
             raise EndedError(0, f"QQ's gateway said nothing within {HELLO_SECONDS:.0f} s") from None
 
@@ -138,7 +138,7 @@ class Connection:
                     self._alive()
                     self._waiting.append(frame)
                     self._news.set()
-                    if len(self._waiting) >= MOST_WAITING:
+                    if len(self._waiting) >= MAX_WAITING:
                         self._room.clear()
                         await self._room.wait()
                 case _:
@@ -180,7 +180,7 @@ async def connected(http: aiohttp.ClientSession, url: str, alive: Callable[[], N
     """A socket that is closed at the end, whatever happened."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            ws = await http.ws_connect(url, max_msg_size=LARGEST_FRAME, timeout=aiohttp.ClientWSTimeout(ws_close=2.0))
+            ws = await http.ws_connect(url, max_msg_size=MAX_FRAME_BYTES, timeout=aiohttp.ClientWSTimeout(ws_close=2.0))
     except (*BROKEN, ValueError) as error:
         raise UnreachableError(f"QQ's gateway could not be reached ({describe_failure(error)})") from None
     link = Connection(ws, alive)

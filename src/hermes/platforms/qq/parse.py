@@ -25,7 +25,7 @@ from hermes.core.messages import (
 )
 from hermes.core.text import storable
 
-LONGEST_ID = 512
+MAX_ID_CHARS = 512
 _CHINA = timezone(timedelta(hours=8))
 _FACE = re.compile(r'<faceType=\d+,faceId="[^"]*",ext="([^"]*)">')
 _MENTION = re.compile(r"\s*<@!?\w+>\s*")
@@ -284,7 +284,7 @@ def _text(holder: Json, name: str) -> str:
 
 
 def is_id(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value == storable(value)
+    return isinstance(value, str) and 0 < len(value) <= MAX_ID_CHARS and value == storable(value)
 
 
 def _id(holder: Json, name: str) -> str:

@@ -16,7 +16,7 @@ from hermes.core.messages import Cursor
 
 MESSAGE, EVENT = "msg_id", "event_id"
 _MARKS = {MESSAGE: "answers:", EVENT: "follows:"}
-_MOST_REMEMBERED = 2000
+_MAX_REMEMBERED = 2000
 HIGHEST_SEQ = 65_535
 K = TypeVar("K")
 V = TypeVar("V")
@@ -89,5 +89,5 @@ class Ledger:
 
 
 def _bound(remembered: OrderedDict[K, V]) -> None:
-    while len(remembered) > _MOST_REMEMBERED:
+    while len(remembered) > _MAX_REMEMBERED:
         remembered.popitem(last=False)

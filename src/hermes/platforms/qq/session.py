@@ -24,9 +24,9 @@ FEWER_INTENTS = GROUP_AND_C2C | INTERACTION  # for a bot that may not listen in 
 QUICK_SECONDS = 5.0  # a connection that ends sooner did not really come to be
 ANSWER_SECONDS = 10.0  # a Resume that nothing follows for so long has failed
 WAIT_SECONDS = 60.0
-MOST_FAILED_RESUMES = 2
-MOST_REFUSED_TOKENS = 3
-MOST_QUICK_ENDS = 3
+MAX_FAILED_RESUMES = 2
+MAX_REFUSED_TOKENS = 3
+MAX_QUICK_ENDS = 3
 TRY_ALL_AGAIN_SECONDS = 86400.0  # a bot may have been granted meanwhile what it lacked
 
 DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID_SESSION, HELLO, HEARTBEAT_ACK = 0, 1, 2, 6, 7, 9, 10, 11
@@ -136,7 +136,7 @@ def after(session: Session, end: End, now: float) -> tuple[Session, PlatformErro
         return _with_a_new_token(session, end)
     if code == 4008:
         return session, RateLimitedError(end.words, WAIT_SECONDS)
-    if session.quick_ends >= MOST_QUICK_ENDS:
+    if session.quick_ends >= MAX_QUICK_ENDS:
         reason = (
             f"{sentence(end.words)} Three connections in a row ended at once: check the bot's permissions at q.qq.com."
         )
@@ -155,12 +155,12 @@ def _counted(session: Session, end: End) -> Session:
     if not has_failed:
         return session
     failed = session.failed_resumes + 1
-    return session.forgotten() if failed >= MOST_FAILED_RESUMES else replace(session, failed_resumes=failed)
+    return session.forgotten() if failed >= MAX_FAILED_RESUMES else replace(session, failed_resumes=failed)
 
 
 def _with_a_new_token(session: Session, end: End) -> tuple[Session, PlatformError]:
     refused = session.refused_tokens + 1
-    if refused >= MOST_REFUSED_TOKENS:
+    if refused >= MAX_REFUSED_TOKENS:
         reason = f"{sentence(end.words)} Check QQ_APP_ID and QQ_CLIENT_SECRET."
         return replace(session, refused_tokens=0), CredentialsError(reason)
     return replace(session, refused_tokens=refused), UnreachableError(end.words)

@@ -10,9 +10,9 @@ from hermes.core.messages import Attachment, Json
 from hermes.platforms.qq import media, wire
 from hermes.platforms.qq.api import Api
 
-_MOST_TRIES = 3
+_MAX_TRIES = 3
 _RETRY_SECONDS = 1.0
-_MOST_PARTS = 1000
+_MAX_PARTS = 1000
 
 
 class Uploads:
@@ -23,12 +23,12 @@ class Uploads:
     async def upload(self, attachment: Attachment, place: str) -> str:
         """What QQ calls the file in this kind of chat. ``place`` is the path of the chat."""
         async with media.opened(attachment) as upload:
-            for attempt in range(1, _MOST_TRIES + 1):
+            for attempt in range(1, _MAX_TRIES + 1):
                 try:
                     is_large = upload.size > self._in_one_piece_bytes
                     answer = await (self._in_parts if is_large else self._in_one_piece)(upload, place)
                 except wire.RefusedError as refused:
-                    if refused.code not in wire.MEDIA_FAILED or attempt == _MOST_TRIES:
+                    if refused.code not in wire.MEDIA_FAILED or attempt == _MAX_TRIES:
                         raise
                     continue
                 info = answer.get("file_info")
@@ -90,11 +90,11 @@ def _plan(answer: Json, upload: media.Upload) -> _Plan:
     try:
         block_size = int(inner["block_size"])
         parts = sorted((int(part["index"]), str(part["presigned_url"])) for part in inner["parts"])
-        patience = min(float(inner.get("retry_timeout") or 60.0), media.LONGEST_PART_WAIT)
+        patience = min(float(inner.get("retry_timeout") or 60.0), media.MAX_PART_WAIT_SECONDS)
         upload_id = str(inner["upload_id"])
     except (KeyError, TypeError, ValueError):
         raise UnreachableError(f"QQ does not say how it wants {upload.name}.") from None
     covers = block_size > 0 and [index for index, _ in parts] == list(range(1, -(-upload.size // block_size) + 1))
-    if not covers or len(parts) > _MOST_PARTS:
+    if not covers or len(parts) > _MAX_PARTS:
         raise UnreachableError(f"QQ wants {upload.name} in parts that do not make it whole.")
     return _Plan(upload_id, block_size, parts, patience)

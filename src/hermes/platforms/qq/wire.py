@@ -31,8 +31,8 @@ from hermes.platforms.qq.session import WAIT_SECONDS
 TEXT_LIMIT = 4000
 TEXT, MARKDOWN, TYPING, MEDIA = 0, 2, 6, 7
 TYPING_SECONDS = 60
-LONGEST_WAIT_SECONDS = 3600.0
-_MOST_BUTTONS = 5  # in a row, and rows
+MAX_WAIT_SECONDS = 3600.0
+_MAX_BUTTONS = 5  # in a row, and rows
 
 ALREADY_SENT = 40054005
 # QQ takes no (further) answer to this message, because of its age or their number.
@@ -114,9 +114,9 @@ def caption(message: OutboundMessage) -> str:
 def _keyboard(message: OutboundMessage) -> Json:
     flat = [button for row in message.buttons for button in row]
     rows = message.buttons
-    if len(rows) > _MOST_BUTTONS or any(len(row) > _MOST_BUTTONS for row in rows):
-        flat = flat[: _MOST_BUTTONS**2]
-        rows = tuple(tuple(flat[at : at + _MOST_BUTTONS]) for at in range(0, len(flat), _MOST_BUTTONS))
+    if len(rows) > _MAX_BUTTONS or any(len(row) > _MAX_BUTTONS for row in rows):
+        flat = flat[: _MAX_BUTTONS**2]
+        rows = tuple(tuple(flat[at : at + _MAX_BUTTONS]) for at in range(0, len(flat), _MAX_BUTTONS))
     ids = iter(range(len(flat)))
     return {
         "content": {
@@ -179,7 +179,7 @@ def refusal(what: str, status: int, body: Json, headers: Mapping[str, str]) -> P
     if code in _RATE or status == HTTPStatus.TOO_MANY_REQUESTS:
         told = headers.get("Retry-After", "")
         is_number = told.isascii() and told.isdigit()
-        return TooOftenError(reason, min(float(told), LONGEST_WAIT_SECONDS) if is_number else WAIT_SECONDS, code)
+        return TooOftenError(reason, min(float(told), MAX_WAIT_SECONDS) if is_number else WAIT_SECONDS, code)
     if code in CHECK_FAILED:
         return RefusedError(reason, code)
     if code in _BANNED:

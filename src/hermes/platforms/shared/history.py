@@ -19,10 +19,10 @@ from hermes.core.messages import Json
 log = logging.getLogger(__name__)
 
 READERS = 4
-LONGEST_SECONDS = 7 * 86400.0  # nothing older is read
+MAX_SECONDS = 7 * 86400.0  # nothing older is read
 PAUSES_SECONDS = (2.0, 5.0, 15.0, 30.0, 60.0)  # before a channel is asked for again; the last one from then on
-MOST_TRIES = 30  # in about half an hour
-SHORTEST_WAIT_SECONDS = 0.2  # of one that is told to wait for no time at all
+MAX_TRIES = 30  # in about half an hour
+MIN_WAIT_SECONDS = 0.2  # of one that is told to wait for no time at all
 T = TypeVar("T")
 
 
@@ -126,7 +126,7 @@ class CatchUp:
 
     def _failed(self, channel: str, error: PlatformError, group: asyncio.TaskGroup) -> None:
         tries = self._failures[channel] = self._failures.get(channel, 0) + 1
-        if tries >= MOST_TRIES and self._reads >= len(self._failures):
+        if tries >= MAX_TRIES and self._reads >= len(self._failures):
             self._failures.pop(channel)
             self._give_up(channel, error)
             return
@@ -177,7 +177,7 @@ async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
         try:
             return await ask()
         except RateLimitedError as limited:
-            await asyncio.sleep(max(limited.retry_after, SHORTEST_WAIT_SECONDS))
+            await asyncio.sleep(max(limited.retry_after, MIN_WAIT_SECONDS))
 
 
 def objects(value: object) -> list[Json]:

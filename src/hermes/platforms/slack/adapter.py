@@ -37,9 +37,9 @@ from hermes.platforms.slack.receiving import Item, Receiver
 
 log = logging.getLogger(__name__)
 
-_MOST_AT_ONCE = 200
-_MOST_REMEMBERED = 500
-_MOST_PAGES = 10
+_MAX_AT_ONCE = 200
+_MAX_REMEMBERED = 500
+_MAX_PAGES = 10
 _STATUS = "is typing…"
 _SHARE_TRIES = 4
 _SHARE_PAUSE = 0.25
@@ -92,7 +92,7 @@ class SlackAdapter:
             receiver = Receiver(me, places, catch_up, self._noted)
             while True:
                 found = [await items.get()]
-                while not items.empty() and len(found) < _MOST_AT_ONCE:
+                while not items.empty() and len(found) < _MAX_AT_ONCE:
                     found.append(items.get_nowait())
                 batch = receiver.gather(found)
                 if batch.events or batch.cursor:
@@ -106,7 +106,7 @@ class SlackAdapter:
         where = _where(key.chat, key.thread)
         self._newest[where] = message.message_id
         self._newest.move_to_end(where)
-        while len(self._newest) > _MOST_REMEMBERED:
+        while len(self._newest) > _MAX_REMEMBERED:
             self._newest.popitem(last=False)
 
     # Sending
@@ -217,7 +217,7 @@ class SlackAdapter:
         """The channels of this name that the app is in."""
         found: list[str] = []
         form = {"types": "public_channel,private_channel", "exclude_archived": "true", "limit": "200"}
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             answer = await self._api.ask("users.conversations", form)
             channels = [each for each in answer.get("channels") or () if isinstance(each, dict)]
             found += [str(each["id"]) for each in channels if str(each.get("name", "")).casefold() == name.casefold()]

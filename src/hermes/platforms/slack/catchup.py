@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.messages import Json
 from hermes.platforms.shared import history
-from hermes.platforms.shared.history import LONGEST_SECONDS, CaughtUp, objects, read_pages
+from hermes.platforms.shared.history import MAX_SECONDS, CaughtUp, objects, read_pages
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.cursors import Places
 from hermes.platforms.slack.parse import order
 
 log = logging.getLogger(__name__)
 
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 PAGE = 200
-MOST_PAGES = 10
+MAX_PAGES = 10
 _KINDS = "im,mpim,private_channel,public_channel"
 
 
@@ -67,7 +67,7 @@ class CatchUp(history.CatchUp):
                 self.want(name)
 
     async def missed(self, channel: str) -> Sequence[Json]:
-        mark = max(self._places.mark(channel), f"{self._api.now() - LONGEST_SECONDS:.6f}", key=order)
+        mark = max(self._places.mark(channel), f"{self._api.now() - MAX_SECONDS:.6f}", key=order)
         found = await self._pages("conversations.history", "messages", channel=channel, oldest=mark)
         threads = {str(root["ts"]): mark for root in found if root.get("reply_count")}
         threads |= {root: max(ts, mark, key=order) for root, ts in self._places.threads_in(channel).items()}
@@ -87,7 +87,7 @@ class CatchUp(history.CatchUp):
             told = answer.get("response_metadata")
             return objects(answer.get(what)), str(told.get("next_cursor") or "") if isinstance(told, dict) else ""
 
-        return await read_pages(fetch, MOST_PAGES, {"platform": "slack", "chat": form.get("channel", "")})
+        return await read_pages(fetch, MAX_PAGES, {"platform": "slack", "chat": form.get("channel", "")})
 
 
 def _by_need(places: Places) -> list[str]:
@@ -104,8 +104,8 @@ def _in_order(found: Sequence[Json], mark: str) -> list[Json]:
         if isinstance(ts, str) and ts.replace(".", "", 1).isdecimal() and order(ts) > order(mark):
             known[ts] = message
     ordered = [known[ts] for ts in sorted(known, key=order)]
-    if len(ordered) > MOST_MESSAGES:
+    if len(ordered) > MAX_MESSAGES:
         log.warning(
-            "Only the newest are caught up", extra={"platform": "slack", "left_out": len(ordered) - MOST_MESSAGES}
+            "Only the newest are caught up", extra={"platform": "slack", "left_out": len(ordered) - MAX_MESSAGES}
         )
-    return ordered[-MOST_MESSAGES:]
+    return ordered[-MAX_MESSAGES:]

@@ -23,7 +23,7 @@ HELLO_SECONDS = 10.0
 CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
 DISABLED_SECONDS = 30.0  # until somebody has switched it on, each try is one too many
-LARGEST_FRAME = 16 * 1024 * 1024
+MAX_FRAME_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +79,7 @@ class Links:
                     url,
                     autoping=False,
                     heartbeat=HEARTBEAT_SECONDS,
-                    max_msg_size=LARGEST_FRAME,
+                    max_msg_size=MAX_FRAME_BYTES,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
                 )
         except BROKEN as error:

@@ -15,7 +15,7 @@ from hermes.core.messages import Cursor
 from hermes.platforms.slack.parse import Place, order
 
 _SINCE, _THREADS, _CHANNEL = "since", "threads", "channel:"
-MOST_THREADS = 200
+MAX_THREADS = 200
 
 
 class Places:
@@ -63,7 +63,7 @@ class Places:
         known = self._threads.get(key, "")
         self._threads[key] = max(known, ts, key=order)
         self._threads.move_to_end(key)
-        while len(self._threads) > MOST_THREADS:
+        while len(self._threads) > MAX_THREADS:
             self._threads.popitem(last=False)
         return {_THREADS: orjson.dumps(self._threads).decode()}
 

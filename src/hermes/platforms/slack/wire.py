@@ -41,16 +41,16 @@ from hermes.platforms.slack.markdown import escape, render
 from hermes.platforms.slack.parse import Me
 
 TEXT_LIMIT = 4000  # what Slack advises; what it takes, with every sign escaped, is ten times that
-LARGEST_TEXT = 40_000
+MAX_TEXT_CHARS = 40_000
 SAFE_BYTES = 4000  # of a text as it is written: more takes no earlier one's place, and some have seen it refused anew
 TOO_LONG = "msg_too_long"
 SECTION_LIMIT = 3000
 SMALL_PART = 500  # of a section: with every sign escaped it fits, however it is written
-MOST_BLOCKS = 50
+MAX_BLOCKS = 50
 LABEL_LIMIT = 75
 ROW_LIMIT = 25
 DEFAULT_RETRY_SECONDS = 30.0
-LONGEST_RETRY_SECONDS = 3600.0
+MAX_RETRY_SECONDS = 3600.0
 
 CAPABILITIES = Capabilities(
     # What is left when a repeated message has to carry its mark.
@@ -156,7 +156,7 @@ def _dump(raw: object) -> str:
 
 def text_of(message: OutboundMessage) -> str:
     """An edit that is repeated shows nothing twice, so only a new message carries the mark."""
-    return f"{_mark(message)}{_fitting(message.text, LARGEST_TEXT - len(REPEAT_MARK))}"
+    return f"{_mark(message)}{_fitting(message.text, MAX_TEXT_CHARS - len(REPEAT_MARK))}"
 
 
 def _mark(message: OutboundMessage) -> str:
@@ -195,8 +195,8 @@ def in_blocks(message: OutboundMessage, text: str) -> Json:
 def blocks(text: str, buttons: tuple[tuple[Button, ...], ...], mark: str = "") -> list[Json]:
     """Buttons stand in blocks, and where there are blocks people see nothing else: so the words do too."""
     rows = [row[at : at + ROW_LIMIT] for row in buttons for at in range(0, len(row), ROW_LIMIT)]
-    parts, rows = _sections(text, SECTION_LIMIT - len(mark)), rows[: MOST_BLOCKS - 1]
-    parts = [f"{'' if number else mark}{part}" for number, part in enumerate(parts[: MOST_BLOCKS - len(rows)])]
+    parts, rows = _sections(text, SECTION_LIMIT - len(mark)), rows[: MAX_BLOCKS - 1]
+    parts = [f"{'' if number else mark}{part}" for number, part in enumerate(parts[: MAX_BLOCKS - len(rows)])]
     return [
         *({"type": "section", "text": {"type": "mrkdwn", "text": part}} for part in parts),
         *(
@@ -253,4 +253,4 @@ def _seconds(value: str | None) -> float:
         seconds = float(value) if value is not None else math.nan
     except ValueError:
         seconds = math.nan
-    return DEFAULT_RETRY_SECONDS if math.isnan(seconds) else min(max(0.0, seconds), LONGEST_RETRY_SECONDS)
+    return DEFAULT_RETRY_SECONDS if math.isnan(seconds) else min(max(0.0, seconds), MAX_RETRY_SECONDS)

@@ -22,7 +22,7 @@ from hermes.platforms.telegram.edits import Seen
 from hermes.platforms.telegram.parse import Me
 
 _WANTED = ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"]
-_MOST_TRIES = 5  # one as asked, and one for each thing that can be mended
+_MAX_TRIES = 5  # one as asked, and one for each thing that can be mended
 # Who answers a poll with nothing, and at once, does not wait for news; without a pause they would be asked for ever.
 _AT_ONCE_SECONDS, _PAUSE_SECONDS = 0.1, 1.0
 _LATE_SECONDS = 5.0  # may pass until the answer to a poll is here
@@ -114,7 +114,7 @@ class TelegramAdapter:
                 if message.replaces and "message is not modified" in refusal.description:
                     return Receipt(message.replaces, "; ".join(notes))
                 mended = wire.mend(call, refusal)
-                if mended is None or len(notes) == _MOST_TRIES:
+                if mended is None or len(notes) == _MAX_TRIES:
                     raise
                 call = mended[0]
                 notes.append(mended[1])

@@ -15,11 +15,11 @@ from hermes.core.setting_checks import number, web_address
 
 DEFAULT_BASE_URL = "https://api.telegram.org"
 DEFAULT_POLL_SECONDS = 20
-LONGEST_POLL_SECONDS = 50  # Telegram holds a request no longer than this
+MAX_POLL_SECONDS = 50  # Telegram holds a request no longer than this
 DEFAULT_CALLS_PER_SECOND = 30
 DEFAULT_CHAT_CALLS_PER_SECOND = 1
 DEFAULT_GROUP_CALLS_PER_MINUTE = 20
-MOST_CALLS = 10_000
+MAX_CALLS = 10_000
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{3,200}")
 
@@ -43,7 +43,7 @@ class TelegramConfig:
             token=_token(values.get("token"), parts.account),
             base_url=web_address("TELEGRAM_BASE_URL", values.get("base_url"), DEFAULT_BASE_URL).removesuffix("/bot"),
             poll_seconds=number(
-                values, "poll_seconds", "TELEGRAM_POLL_SECONDS", DEFAULT_POLL_SECONDS, 1, LONGEST_POLL_SECONDS
+                values, "poll_seconds", "TELEGRAM_POLL_SECONDS", DEFAULT_POLL_SECONDS, 1, MAX_POLL_SECONDS
             ),
             calls_per_second=_often(values, "calls_per_second", DEFAULT_CALLS_PER_SECOND),
             chat_calls_per_second=_often(values, "chat_calls_per_second", DEFAULT_CHAT_CALLS_PER_SECOND),
@@ -85,4 +85,4 @@ def _token(value: Secret | str | None, account: str) -> Secret:
 
 
 def _often(values: Mapping[str, Any], key: str, usual: float) -> float:
-    return number(values, key, f"TELEGRAM_{key.upper()}", usual, 0, MOST_CALLS, zero="not limited")
+    return number(values, key, f"TELEGRAM_{key.upper()}", usual, 0, MAX_CALLS, zero="not limited")

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage
 
-_MOST_REMEMBERED = 2000
+_MAX_REMEMBERED = 2000
 
 
 class Seen:
@@ -23,6 +23,6 @@ class Seen:
             return Ignored(kind="an edit that changed nothing")
         self._contents[name] = content
         self._contents.move_to_end(name)
-        while len(self._contents) > _MOST_REMEMBERED:
+        while len(self._contents) > _MAX_REMEMBERED:
             self._contents.popitem(last=False)
         return event

@@ -48,7 +48,7 @@ from hermes.platforms.telegram.parse import Me, parse
 TEXT_LIMIT = 4096  # UTF-16 units that are shown, marks not counted
 CAPTION_LIMIT = 1024
 PRESS_ANSWER_LIMIT = 200
-MOST_COMMANDS = 100
+MAX_COMMANDS = 100
 COMMAND_SUMMARY_LIMIT = 256
 _COMMAND_NAME = re.compile(r"[a-z0-9_]{1,32}")
 CALL_SECONDS = 20.0
@@ -56,7 +56,7 @@ CALL_SECONDS = 20.0
 POLL_GRACE_SECONDS = 8.0
 GENERAL_TOPIC = "1"
 DEFAULT_RETRY_SECONDS = 5.0
-LONGEST_RETRY_SECONDS = 86400.0
+MAX_RETRY_SECONDS = 86400.0
 UNFORMATTED = "sent without formatting"
 GARBLED = "garbled"  # where an update that is not JSON keeps its text
 
@@ -162,7 +162,7 @@ def render_commands(commands: Sequence[CommandHint], chat: str = "") -> Call:
         if _COMMAND_NAME.fullmatch(name := hint.name.replace("-", "_"))
     ]
     scope: Json = {"type": "chat", "chat_id": chat_id(chat)} if chat else {"type": "default"}
-    return Call("setMyCommands", {"commands": shown[:MOST_COMMANDS], "scope": scope})
+    return Call("setMyCommands", {"commands": shown[:MAX_COMMANDS], "scope": scope})
 
 
 def chat_id(chat: str) -> int | str:
@@ -253,7 +253,7 @@ def _retry_after(parameters: Mapping[str, Any]) -> float:
     seconds = parameters.get("retry_after")
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
         return DEFAULT_RETRY_SECONDS
-    return float(min(seconds, LONGEST_RETRY_SECONDS))
+    return float(min(seconds, MAX_RETRY_SECONDS))
 
 
 class GarbledError(UnreachableError):

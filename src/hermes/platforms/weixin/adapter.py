@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 HOLD_SECONDS = 35.0  # how long Weixin keeps a poll that has no news
 # A poll that is given up while its answer is on the way loses what is in it, so we are the more patient side.
 POLL_GRACE_SECONDS = 8.0
-SILENCE_BESIDES = 2 * POLL_GRACE_SECONDS + 15.0
+SILENCE_MARGIN_SECONDS = 2 * POLL_GRACE_SECONDS + 15.0
 NOTIFY_SECONDS = 5.0
 STOP_SECONDS = 1.0
 NOTE_SECONDS = 5.0
@@ -57,11 +57,11 @@ TICKET_SECONDS = 600.0
 FIRST_TICKET_PAUSE = 2.0
 # Who answers a poll with nothing, and at once, does not wait for news; without a pause they would be asked for ever.
 AT_ONCE_SECONDS, PAUSE_SECONDS = 0.1, 1.0
-LONGEST_TICKET_PAUSE = 3600.0
+MAX_TICKET_PAUSE_SECONDS = 3600.0
 # A poll that was held for so long and then cut was cut by a proxy on the way, which lets nothing stay open.
 LONG_HELD_SECONDS = 10.0
 OLD_CONTEXT_SECONDS = 1200.0  # people saw contexts go stale after some twenty minutes without a word
-MOST_FAILED_POLLS = 3
+MAX_FAILED_POLLS = 3
 FAILED_POLLS_SECONDS = 30.0
 
 
@@ -93,7 +93,7 @@ class WeixinAdapter:
         progress_notices=0,  # each bubble counts
         sends_per_inbound=DEFAULT_BUBBLES,
         note_room=wire.NOTE_ROOM,
-        silence_seconds=HOLD_SECONDS + SILENCE_BESIDES,
+        silence_seconds=HOLD_SECONDS + SILENCE_MARGIN_SECONDS,
         upload_limit_bytes=media.UPLOAD_LIMIT,
         download_limit_bytes=media.DOWNLOAD_LIMIT,
     )
@@ -170,7 +170,9 @@ class WeixinAdapter:
             self._polls.failed = 0
             self._heard()
             hold = batch.hold_seconds or HOLD_SECONDS
-            silence = max(hold, HOLD_SECONDS) + SILENCE_BESIDES  # nothing is heard while Weixin holds the next poll
+            silence = (
+                max(hold, HOLD_SECONDS) + SILENCE_MARGIN_SECONDS
+            )  # nothing is heard while Weixin holds the next poll
             if silence != self.capabilities.silence_seconds:
                 self.capabilities = replace(self.capabilities, silence_seconds=silence)
             events = [self._understand(raw) for raw in batch.messages]
@@ -185,7 +187,7 @@ class WeixinAdapter:
     def _failed(self, error: PlatformError) -> PlatformError:
         """Weixin is there and does not hand anything out: whoever goes on asking is asked to leave."""
         self._polls.failed += 1
-        if self._polls.failed % MOST_FAILED_POLLS:
+        if self._polls.failed % MAX_FAILED_POLLS:
             return error
         return RateLimitedError(str(error), retry_after=FAILED_POLLS_SECONDS, in_all=True)
 
@@ -351,7 +353,7 @@ class WeixinAdapter:
             self._tickets[peer] = Ticket(text, now + TICKET_SECONDS)
             return text
         before = known.pause if known is not None else 0.0
-        self._without_ticket(peer, min(max(before * 2, FIRST_TICKET_PAUSE), LONGEST_TICKET_PAUSE))
+        self._without_ticket(peer, min(max(before * 2, FIRST_TICKET_PAUSE), MAX_TICKET_PAUSE_SECONDS))
         return ""
 
     def _without_ticket(self, peer: str, pause: float) -> None:

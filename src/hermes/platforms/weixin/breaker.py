@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.core.dataclasses import dataclass
 
-LONGEST_SECONDS = 3600.0
+MAX_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Breaker:
         """Refused. What was refused beside others in the same pause counts once."""
         if self.left(now) > 0:
             return
-        self.pause = min(self.pause * 2, LONGEST_SECONDS) if self.pause else self.first_seconds
+        self.pause = min(self.pause * 2, MAX_SECONDS) if self.pause else self.first_seconds
         self.until = now + self.pause
         self.tripped_at = now
 
@@ -52,4 +52,4 @@ class Breaker:
             pause, until, tripped_at = (float(part) for part in text.split())
         except ValueError:  # none was open, or the mark is damaged: then it is learned anew
             return cls(first_seconds)
-        return cls(first_seconds, min(max(pause, 0.0), LONGEST_SECONDS), until, tripped_at)
+        return cls(first_seconds, min(max(pause, 0.0), MAX_SECONDS), until, tripped_at)

@@ -24,9 +24,9 @@ CURSOR = "get_updates_buf"
 BREAKER = "breaker"
 _CHAT, _SAID, _LAST = "chat:", "said:", "last:"
 
-KEPT = 500
-STORED = 60  # of these survive a restart
-STORED_TEXT = 300
+MAX_MESSAGES = 500
+STORED_MESSAGES = 60  # of these survive a restart
+STORED_TEXT_CHARS = 300
 NEXT_SLOT = "said_next"
 
 # Handed out anew, a text comes 2 to 11 seconds later under another number. What a person repeats quicker or later than
@@ -112,10 +112,10 @@ class Memory:
         if not number:
             return
         self._said[number] = Remembered(text, from_us)
-        while len(self._said) > KEPT:
+        while len(self._said) > MAX_MESSAGES:
             self._said.popitem(last=False)
-        self._news[f"{_SAID}{self._slot}"] = _packed(number, text[:STORED_TEXT], from_us)
-        self._slot = (self._slot + 1) % STORED
+        self._news[f"{_SAID}{self._slot}"] = _packed(number, text[:STORED_TEXT_CHARS], from_us)
+        self._slot = (self._slot + 1) % STORED_MESSAGES
         self._news[NEXT_SLOT] = str(self._slot)
 
     def add_repeat_key(self, message: InboundMessage, raw: Mapping[str, Any]) -> InboundMessage:
@@ -144,4 +144,4 @@ def _packed(*values: str | float | bool) -> str:
 
 
 def _number(text: str) -> int:
-    return int(text) % STORED if text.isascii() and text.isdigit() and len(text) < 6 else 0
+    return int(text) % STORED_MESSAGES if text.isascii() and text.isdigit() and len(text) < 6 else 0

@@ -19,7 +19,7 @@ LOGIN_SECONDS = 480.0
 STALE_SECONDS = 300.0
 POLL_SECONDS = 35.0
 PAUSE_SECONDS = 1.0
-MOST_CODES = 3
+MAX_CODES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ class Login:
             await asyncio.sleep(self.pace.pause_seconds)
 
     async def _fresh(self, why: str = "") -> _Code:
-        if self._codes == MOST_CODES:
-            raise CredentialsError(f"{why} That was the {MOST_CODES}rd code, so it ends here. Run it again.")
+        if self._codes == MAX_CODES:
+            raise CredentialsError(f"{why} That was the {MAX_CODES}rd code, so it ends here. Run it again.")
         self._codes += 1
         answer = await self.client.fetch([self.known_token] if self.known_token else [])
         key, link = str(answer.get("qrcode") or ""), str(answer.get("qrcode_img_content") or "")

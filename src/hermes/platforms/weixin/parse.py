@@ -13,7 +13,7 @@ from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessa
 from hermes.core.text import storable
 from hermes.platforms.weixin import media, wire
 
-LONGEST_NAME = 200
+MAX_NAME_CHARS = 200
 LONG_TEXT = 1800  # a phone cuts a longer text into several messages
 
 
@@ -87,7 +87,7 @@ def _name(value: Any) -> str:
     """The id of a person or a group. Raises ValueError for one under which nothing could be stored."""
     if value is None:
         return ""
-    if not isinstance(value, str) or storable(value) != value or len(value) > LONGEST_NAME:
+    if not isinstance(value, str) or storable(value) != value or len(value) > MAX_NAME_CHARS:
         raise ValueError("an id is none")
     return value
 

@@ -18,7 +18,7 @@ from hermes.core.setting_checks import number
 LINK = "hermes whatsapp"
 DEFAULT_PREFIX = "⚕ *Hermes Agent*\\n"
 DEFAULT_INSTALL_SECONDS = 600
-LONGEST_PREFIX = 200
+MAX_PREFIX_CHARS = 200
 SERVER = "https://web.whatsapp.com"
 
 _NUMBER = re.compile(r"\+?[0-9][0-9 ().\-/]{4,30}")
@@ -117,8 +117,8 @@ def _mode(value: Any) -> Mode:
 def _prefix(value: Any) -> str:
     prefix = DEFAULT_PREFIX if value is None else str(value)
     prefix = "" if prefix.strip().casefold() == "none" else prefix.replace("\\n", "\n")
-    if len(prefix) > LONGEST_PREFIX:
-        raise ConfigError(f"WHATSAPP_REPLY_PREFIX has {len(prefix)} characters; at most {LONGEST_PREFIX}, please.")
+    if len(prefix) > MAX_PREFIX_CHARS:
+        raise ConfigError(f"WHATSAPP_REPLY_PREFIX has {len(prefix)} characters; at most {MAX_PREFIX_CHARS}, please.")
     return prefix
 
 

@@ -34,7 +34,7 @@ NEEDED_MB = 200
 LOOK_SECONDS = 10.0
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 15.0  # how long a start waits for an installation before it says that one is under way
-KEPT_VERSIONS = 2
+MAX_VERSIONS = 2
 _STAGING = ".install-"
 _FINAL = re.compile(r"[0-9a-f]{16}")
 
@@ -297,7 +297,7 @@ class Installer:
         # Older versions go; one of them stays, for a gateway that still runs with it.
         others = [file for file in self._bridges.iterdir() if _FINAL.fullmatch(file.name) and file != folder]
         others.sort(key=lambda file: file.stat().st_mtime, reverse=True)
-        for old in others[KEPT_VERSIONS - 1 :]:
+        for old in others[MAX_VERSIONS - 1 :]:
             shutil.rmtree(old, ignore_errors=True)
         return Installed(find_node().program, folder)
 

@@ -27,7 +27,7 @@ from hermes.core.text import storable
 from hermes.platforms.whatsapp import wire
 from hermes.platforms.whatsapp.wire import Me
 
-LONGEST_ID = 200
+MAX_ID_CHARS = 200
 LONG_TEXT = 4000  # whoever pastes this much often goes on
 
 _KINDS = {
@@ -160,13 +160,13 @@ def _digits(value: Any) -> str:
 
 
 def _id(value: Any) -> str:
-    if not isinstance(value, str) or not value or len(value) > LONGEST_ID or storable(value) != value:
+    if not isinstance(value, str) or not value or len(value) > MAX_ID_CHARS or storable(value) != value:
         raise ValueError("the message has no id")
     return value
 
 
 def _name(value: Any) -> str:
-    return value[:LONGEST_ID] if isinstance(value, str) else ""
+    return value[:MAX_ID_CHARS] if isinstance(value, str) else ""
 
 
 def _is_ours(item: Json, number: str, reader: Reader) -> bool:
@@ -235,7 +235,7 @@ def _files(item: Json) -> tuple[Attachment, ...]:
             kind,
             file_id=orjson.dumps(handle).decode(),
             name=_name(item.get("fileName")) or _NAMES[kind] + _ENDINGS.get(str(mime).partition(";")[0].strip(), ""),
-            mime=str(mime)[:LONGEST_ID],
+            mime=str(mime)[:MAX_ID_CHARS],
             size=size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 2**53 else 0,
         ),
     )
@@ -259,7 +259,7 @@ def _quote(item: Json, reader: Reader) -> Quote | None:
     is_self = item.get("isSelfChat") is True  # where everything is from this account
     from_us = is_marked or wire.is_of_hermes(number) or (item.get("quotedFromMe") is True and not is_self)
     return Quote(
-        text.removeprefix(reader.prefix) if is_marked else text, message_id=number[:LONGEST_ID], from_us=from_us
+        text.removeprefix(reader.prefix) if is_marked else text, message_id=number[:MAX_ID_CHARS], from_us=from_us
     )
 
 

@@ -33,7 +33,7 @@ START_SECONDS = 30.0
 LEAVE_SECONDS = 2.0
 LOCK_SECONDS = 5.0
 LOCK_PAUSE = 0.05
-LONGEST_LINE = 65_536
+MAX_LINE_BYTES = 65_536
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "warn": logging.WARNING, "debug": logging.DEBUG}
 # All that Node and TLS may want of our environment. Keys and tokens of other services are none of its business.
@@ -103,7 +103,7 @@ class Child:
                 pass_fds=(lock,),
                 start_new_session=True,  # a Ctrl+C is for us; we tell it
                 umask=0o077,
-                limit=LONGEST_LINE,
+                limit=MAX_LINE_BYTES,
             )
         except OSError as error:
             raise UnreachableError(f"The WhatsApp bridge cannot be started: {error.strerror or error}.") from None

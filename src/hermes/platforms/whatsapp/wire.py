@@ -29,10 +29,10 @@ from hermes.platforms.whatsapp.config import LINK, person_id
 from hermes.platforms.whatsapp.markdown import render
 
 TEXT_LIMIT = 4096  # WhatsApp takes about 65,000; longer ones are hard to read on a phone
-LARGEST_TEXT = 60_000
+MAX_TEXT_CHARS = 60_000
 CAPTION_LIMIT = 1024
-SHOWN_LIMIT = 16_000_000  # a picture, film or sound that is larger goes as a file
-USUAL_WAIT = 60.0
+INLINE_MEDIA_BYTES = 16_000_000  # a picture, film or sound that is larger goes as a file
+DEFAULT_WAIT_SECONDS = 60.0
 RESTART = 515
 
 _JID = re.compile(r"([0-9A-Za-z._-]{1,64})(?::[0-9]{1,5})?@([a-z][a-z.]{1,20})")
@@ -188,7 +188,7 @@ def refusal(path: str, status: int, answer: Mapping[str, Any]) -> PlatformError:
         case "slow_down":
             value: Any = answer.get("retryAfter")
             is_time = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400
-            return RateLimitedError(said, retry_after=float(value) if is_time else USUAL_WAIT)
+            return RateLimitedError(said, retry_after=float(value) if is_time else DEFAULT_WAIT_SECONDS)
         case "outcome_unknown" | "failed":
             return OutcomeUnknownError(said)
         case "not_sent" | "media_failed":
@@ -241,7 +241,7 @@ def written(text: str, prefix: str) -> str:
     """
     source = storable(text)
     shown = render(source)
-    return prefix + (shown if len(shown) <= LARGEST_TEXT else source)
+    return prefix + (shown if len(shown) <= MAX_TEXT_CHARS else source)
 
 
 def mentions(text: str) -> list[str]:
@@ -267,7 +267,7 @@ def file_call(message: OutboundMessage, file: Attachment, prefix: str) -> tuple[
         "chatId": jid_of(message.target.chat),
         "filePath": file.path,
         "fileName": file.name,
-        "mediaType": kind if file.size <= SHOWN_LIMIT else "document",
+        "mediaType": kind if file.size <= INLINE_MEDIA_BYTES else "document",
     }
     if file.kind is AttachmentKind.VOICE and body["mediaType"] == "audio":
         body["voice"] = True

@@ -101,7 +101,7 @@ async def test_what_was_said_meanwhile_arrives_in_order_in_every_channel(
 
 async def test_of_far_too_many_the_newest_are_read(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catchup, "PAGE", 3)
-    monkeypatch.setattr(catchup, "MOST_PAGES", 2)
+    monkeypatch.setattr(catchup, "MAX_PAGES", 2)
     async with known(inbox) as discord:
         for number in range(10):
             discord.user_says(f"d{number}")
@@ -296,7 +296,7 @@ async def test_a_channel_whose_history_never_comes_is_heard_again_where_all_othe
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "PAUSES_SECONDS", (0.01,))
-    monkeypatch.setattr(history, "MOST_TRIES", 3)
+    monkeypatch.setattr(history, "MAX_TRIES", 3)
     async with known(inbox) as discord:
         discord.user_says("out of reach", chat=GROUP)
         discord.failing.add(GROUP)
@@ -312,7 +312,7 @@ async def test_where_no_history_can_be_read_at_all_nothing_is_given_up(
     inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "PAUSES_SECONDS", (0.01,))
-    monkeypatch.setattr(history, "MOST_TRIES", 3)
+    monkeypatch.setattr(history, "MAX_TRIES", 3)
     async with known(inbox) as discord:
         said = [discord.user_says("one"), discord.user_says("two", chat=GROUP)]
         discord.failing |= {GROUP, direct(7)}

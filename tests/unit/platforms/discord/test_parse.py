@@ -12,7 +12,7 @@ from hermes.core.errors import RateLimitedError
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import AttachmentKind, Ignored, InboundMessage, Press, Unreadable
 from hermes.platforms.discord import wire
-from hermes.platforms.discord.cursors import MOST_BEGUN, MOST_THREADS, Places, Session
+from hermes.platforms.discord.cursors import MAX_SESSION_STARTS, MAX_THREADS, Places, Session
 from hermes.platforms.discord.parse import Me, Room, RoomKind, Rules, snowflake_at, when
 from tests.unit.platforms.mutations import mutated
 
@@ -283,7 +283,7 @@ def test_a_mark_never_goes_back_and_nothing_is_written_twice() -> None:
 
 def test_the_thread_that_was_quiet_for_longest_is_forgotten() -> None:
     places = Places.of({})
-    for number in range(MOST_THREADS + 1):
+    for number in range(MAX_THREADS + 1):
         places.join(str(1000 + number))
     assert not places.takes_part("1000")
     assert places.takes_part("1001")
@@ -306,7 +306,7 @@ def test_damaged_marks_cost_what_they_held_and_nothing_else() -> None:
 
 def test_too_many_new_sessions_wait_before_discord_takes_the_token_away() -> None:
     places = Places.of({})
-    for number in range(MOST_BEGUN):
+    for number in range(MAX_SESSION_STARTS):
         places.begin_session(1000.0 + number)
     with pytest.raises(RateLimitedError, match="token"):
         places.begin_session(2000.0)

@@ -19,7 +19,7 @@ from hermes.core.messages import Button, Cursor, InboundEvent, InboundMessage, O
 from hermes.core.ports import Adapter, AnswersPresses, Describes
 from hermes.platforms.discord import adapter as adapters
 from hermes.platforms.discord import connection, interaction_replies
-from hermes.platforms.discord.cursors import MOST_BEGUN, Places
+from hermes.platforms.discord.cursors import MAX_SESSION_STARTS, Places
 from hermes.services.http import ProxyRules, make_session
 from tests.contract.adapters.conftest import Inbox, receiving, saying
 from tests.fakes.discord import BOT, GROUP, ROLE, SERVER, FakeDiscord, Socket
@@ -290,11 +290,11 @@ async def test_a_gateway_that_ends_every_connection_is_not_resumed_in_a_tight_lo
     monkeypatch: pytest.MonkeyPatch, inbox: Inbox
 ) -> None:
     async with connected(inbox) as (discord, _, running):
-        for number in range(connection.MOST_RESUMES + 1):
+        for number in range(connection.MAX_RESUMES + 1):
             await discord.wait_for(lambda number=number: len(discord.resumed) > number and discord.sockets == 1)  # type: ignore[misc]
             discord.ask_to_reconnect()
         assert isinstance(await ends(running), UnreachableError)
-    assert len(discord.resumed) == connection.MOST_RESUMES + 1
+    assert len(discord.resumed) == connection.MAX_RESUMES + 1
 
 
 # Ends that somebody has to do something about
@@ -380,7 +380,7 @@ async def test_too_many_new_sessions_wait_although_discord_would_begin_them(inbo
             discord.cursor["session"] = "{}"
         start, _, count = discord.cursor["begun"].partition("/")
         assert count == "3"
-        discord.cursor["begun"] = f"{start}/{MOST_BEGUN}"
+        discord.cursor["begun"] = f"{start}/{MAX_SESSION_STARTS}"
         async with discord.adapter() as adapter:
             with pytest.raises(RateLimitedError, match="token"):
                 await adapter.run(inbox)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import random
 
-from hermes.platforms.discord.voice import MOST_POINTS, measure
+from hermes.platforms.discord.voice import MAX_POINTS, measure
 from tests.fakes.files import OPUS
 
 
@@ -30,7 +30,7 @@ def test_its_length_is_that_of_the_last_page_and_louder_packets_stand_higher() -
 def test_a_long_one_has_no_more_points_than_discord_takes() -> None:
     voice = measure(sound(*[page(960 * number, *[b"x" * (number % 50)] * 5) for number in range(200)]))
     assert voice is not None
-    assert len(base64.b64decode(voice.waveform)) == MOST_POINTS
+    assert len(base64.b64decode(voice.waveform)) == MAX_POINTS
 
 
 def test_what_is_not_opus_is_no_voice_message() -> None:

@@ -11,7 +11,7 @@ from hermes.core.errors import StoreIsDownError, UnreachableError, WindowClosedE
 from hermes.core.keys import Target
 from hermes.core.messages import Cursor, InboundEvent, InboundMessage, OutboundMessage
 from hermes.platforms.local.adapter import LocalAdapter
-from hermes.platforms.local.hub import REMEMBERED_SENDS, LocalHub
+from hermes.platforms.local.hub import MAX_REMEMBERED_SENDS, LocalHub
 
 DESK = Target("local", "desk")
 
@@ -98,9 +98,9 @@ async def test_a_chat_that_nobody_looks_at_is_a_closed_window() -> None:
 async def test_only_so_many_sends_are_remembered() -> None:
     hub = LocalHub()
     async with hub.listen("desk") as queue:
-        for number in range(REMEMBERED_SENDS + 1):
+        for number in range(MAX_REMEMBERED_SENDS + 1):
             hub.deliver(OutboundMessage(DESK, "x", idempotency_key=f"ob_{number}"))
-        hub.deliver(OutboundMessage(DESK, "x", idempotency_key=f"ob_{REMEMBERED_SENDS}"))
-        assert queue.qsize() == REMEMBERED_SENDS + 1
+        hub.deliver(OutboundMessage(DESK, "x", idempotency_key=f"ob_{MAX_REMEMBERED_SENDS}"))
+        assert queue.qsize() == MAX_REMEMBERED_SENDS + 1
         hub.deliver(OutboundMessage(DESK, "x", idempotency_key="ob_0"))
-        assert queue.qsize() == REMEMBERED_SENDS + 2
+        assert queue.qsize() == MAX_REMEMBERED_SENDS + 2

@@ -39,7 +39,7 @@ async def test_a_refused_later_page_keeps_the_pages_before_and_a_refused_first_p
 
 
 async def test_a_page_that_has_to_wait_is_asked_for_again_with_its_own_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "SHORTEST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(history, "MIN_WAIT_SECONDS", 0.001)
     asked: list[str] = []
 
     async def limited(cursor: str) -> tuple[list[Json], str]:

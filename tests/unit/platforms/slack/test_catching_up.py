@@ -14,7 +14,7 @@ from hermes.core.messages import InboundMessage, OutboundMessage
 from hermes.platforms.shared import history
 from hermes.platforms.shared.history import READERS
 from hermes.platforms.slack import catchup
-from hermes.platforms.slack.cursors import MOST_THREADS, Places
+from hermes.platforms.slack.cursors import MAX_THREADS, Places
 from hermes.platforms.slack.parse import Place
 from tests.contract.adapters.conftest import Inbox, receiving
 from tests.fakes.slack import GROUP, FakeSlack
@@ -289,20 +289,20 @@ async def test_credentials_that_are_revoked_meanwhile_end_it(inbox: Inbox) -> No
 def test_marks_survive_being_stored_and_threads_are_bounded() -> None:
     places = Places.of({})
     cursor: dict[str, str] = {}
-    for number in range(MOST_THREADS + 5):
+    for number in range(MAX_THREADS + 5):
         cursor |= places.join("C1", f"{number}.0", f"{number}.5")
     cursor |= places.begin("9.0") | places.move(Place("C1", "1000.5")) | places.move(Place("C1", "999.5"))
     again = Places.of(cursor)
     assert (again.mark("C1"), again.mark("C2")) == ("1000.5", "9.0")
     assert not again.takes_part("C1", "4.0")
     assert again.takes_part("C1", "5.0")
-    assert len(again.threads_in("C1")) == MOST_THREADS
+    assert len(again.threads_in("C1")) == MAX_THREADS
     assert Places.of({"threads": "{broken"}).threads_in("C1") == {}
 
 
 def test_the_thread_that_was_quiet_for_longest_is_forgotten_first() -> None:
     places = Places.of({})
-    for number in range(MOST_THREADS):
+    for number in range(MAX_THREADS):
         places.join("C1", f"{number}.0", f"{number}.5")
     places.join("C1", "0.0", "900.5")
     places.join("C1", "999.0", "999.5")

@@ -20,7 +20,7 @@ from hermes.store.sqlite import transcript_files
 
 BATCH = "im"
 TOLD_EVERY = 20
-MOST_TROUBLES = 50
+MAX_TROUBLES = 50
 
 
 class ImportVerbs:
@@ -52,8 +52,8 @@ class ImportVerbs:
             "batch": batch if counts[ImportOutcome.NEW] else "",
             "transcripts": len(source.files),
             **{name: counts[name] for name in (*ImportOutcome, "empty", "lines")},
-            "troubles": troubles[:MOST_TROUBLES],
-            "more_troubles": max(0, len(troubles) - MOST_TROUBLES),
+            "troubles": troubles[:MAX_TROUBLES],
+            "more_troubles": max(0, len(troubles) - MAX_TROUBLES),
         }
 
     def _find(self, path: Path) -> hermes_agent.OldTranscripts:

@@ -31,7 +31,7 @@ from hermes.store.turns import turns
 from hermes.store.turns.retry import event_after
 from hermes.store.turns.turns import TurnState
 
-LONGEST_SECONDS = 2 * 3600.0
+MAX_SECONDS = 2 * 3600.0
 LOOK_SECONDS = 0.5  # whatever the bus did not tell is found in the store
 RECORD_SECONDS = 0.01  # all was handed over, and is just being written down as delivered
 LAST_WORDS_SECONDS = 2.0  # an answer that could not be shown here waits in the outbox
@@ -80,7 +80,7 @@ class SayHandler:
             chat, key, str(SessionKey(LOCAL, ChatKind.DM, chat)), is_command=text.lstrip().startswith("/")
         )
         try:
-            async with asyncio.timeout(LONGEST_SECONDS), self._watched(said):
+            async with asyncio.timeout(MAX_SECONDS), self._watched(said):
                 said.woken = await self._gateway.db.read(_sleeping_turn, said.lane)
                 await self._gateway.hub.submit(
                     chat, text, key, folder=str(args.get("folder") or ""), language=str(args.get("language") or "")[:20]
@@ -88,7 +88,7 @@ class SayHandler:
                 standing = await self._follow(said, reply)
         except TimeoutError:
             raise GatewayError(
-                f"No end after {LONGEST_SECONDS / 3600:.0f} hours. The turn goes on; this command stops waiting."
+                f"No end after {MAX_SECONDS / 3600:.0f} hours. The turn goes on; this command stops waiting."
             ) from None
         return {
             "event": standing.event.id if standing.event else "",

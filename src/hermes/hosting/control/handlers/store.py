@@ -30,7 +30,7 @@ from hermes.store.sqlite.transcript_files import Journal
 from hermes.store.trace import Latest, Life
 from hermes.store.turns.turns import TurnState
 
-MOST_LISTED = 10_000
+MAX_LISTED = 10_000
 
 RECOVERY_SHOWN_SECONDS = 7 * 86400.0
 """How long ``doctor`` tells of a recovery."""
@@ -79,7 +79,7 @@ class StoreVerbs:
 
     async def latest(self, args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
         """``{limit?}``: the latest messages, the newest first, and how many are kept in all."""
-        limit = min(max(1, _number(args, "limit", 20)), MOST_LISTED)
+        limit = min(max(1, _number(args, "limit", 20)), MAX_LISTED)
         found = await self._db.read(trace.newest, limit=limit)
         return {"messages": [_latest_to_dicts(one) for one in found], "total": await self._db.read(inbox.count)}
 
