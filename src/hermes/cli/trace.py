@@ -138,39 +138,41 @@ def _headline(life: Mapping[str, Any]) -> Iterator[str]:
 
 def _moments(life: Mapping[str, Any]) -> Iterator[Moment]:
     for event in life["events"]:
-        yield from _of_event(event)
+        yield Moment(
+            event["received_at"],
+            0,
+            "in",
+            f"{event['id']} {event['kind']} from {event['sender_id']}: {_quoted(event['text'])}",
+        )
+        if event["settled_at"]:
+            reason = f": {event['reason']}" if event["reason"] else ""
+            yield Moment(event["settled_at"], 8, "in", f"{event['id']} {_spoken(event['state'])}{reason}")
     if turn := life["turn"]:
         yield Moment(turn["created_at"], 2, "turn", "begins")
         if turn["ended_at"]:
             yield Moment(turn["ended_at"], 7, "turn", _spoken(turn["state"]))
     for line in life["lines"]:
-        yield from _of_line(line)
+        message = line["message"]
+        if isinstance(message, Mapping) and message.get("role") == "assistant":
+            asks = ", ".join(call["name"] for call in message.get("tool_calls", ()))
+            words = _quoted(message.get("text", "")) + (f" asks for {asks}" if asks else "")
+            yield Moment(line["at"], 3, "model", words)
     for call in life["calls"]:
         yield from _of_call(call)
     for approval in life["approvals"]:
-        yield from _of_approval(approval)
+        yield Moment(approval["created_at"], 4, "ask", f"{approval['code']} {_quoted(approval['question'])}")
+        if approval["answered_at"]:
+            by = f" by {approval['answered_by']}" if approval["answered_by"] else ""
+            reason = f": {approval['reason']}" if approval["reason"] else ""
+            yield Moment(approval["answered_at"], 4, "ask", f"{approval['code']} {approval['state']}{by}{reason}")
     for letter in life["letters"]:
-        yield from _of_letter(letter)
-
-
-def _of_event(event: Mapping[str, Any]) -> Iterator[Moment]:
-    yield Moment(
-        event["received_at"],
-        0,
-        "in",
-        f"{event['id']} {event['kind']} from {event['sender_id']}: {_quoted(event['text'])}",
-    )
-    if event["settled_at"]:
-        reason = f": {event['reason']}" if event["reason"] else ""
-        yield Moment(event["settled_at"], 8, "in", f"{event['id']} {_spoken(event['state'])}{reason}")
-
-
-def _of_line(line: Mapping[str, Any]) -> Iterator[Moment]:
-    message = line["message"]
-    if isinstance(message, Mapping) and message.get("role") == "assistant":
-        asks = ", ".join(call["name"] for call in message.get("tool_calls", ()))
-        words = _quoted(message.get("text", "")) + (f" asks for {asks}" if asks else "")
-        yield Moment(line["at"], 3, "model", words)
+        where = f"{letter['id']} {letter['kind']} → {letter['target']}"
+        yield Moment(letter["created_at"], 8, "out", f"{where}: {_quoted(letter['text'])}")
+        if letter["settled_at"]:
+            receipt = f" as message {letter['message_id']}" if letter["message_id"] else ""
+            tries = f" at attempt {letter['attempts']}" if letter["attempts"] > 1 else ""
+            reason = f" ({letter['reason']})" if letter["reason"] else ""
+            yield Moment(letter["settled_at"], 9, "out", f"{letter['id']} {letter['state']}{receipt}{tries}{reason}")
 
 
 def _of_call(call: Mapping[str, Any]) -> Iterator[Moment]:
@@ -182,24 +184,6 @@ def _of_call(call: Mapping[str, Any]) -> Iterator[Moment]:
         yield Moment(call["ended_at"], 6, "tool", f"{call['name']} {call['outcome']}{took}: {_quoted(call['result'])}")
     elif not call["started_at"]:
         yield Moment(call["created_at"], 5, "tool", f"{name} {call['state']}")
-
-
-def _of_approval(approval: Mapping[str, Any]) -> Iterator[Moment]:
-    yield Moment(approval["created_at"], 4, "ask", f"{approval['code']} {_quoted(approval['question'])}")
-    if approval["answered_at"]:
-        by = f" by {approval['answered_by']}" if approval["answered_by"] else ""
-        reason = f": {approval['reason']}" if approval["reason"] else ""
-        yield Moment(approval["answered_at"], 4, "ask", f"{approval['code']} {approval['state']}{by}{reason}")
-
-
-def _of_letter(letter: Mapping[str, Any]) -> Iterator[Moment]:
-    where = f"{letter['id']} {letter['kind']} → {letter['target']}"
-    yield Moment(letter["created_at"], 8, "out", f"{where}: {_quoted(letter['text'])}")
-    if letter["settled_at"]:
-        receipt = f" as message {letter['message_id']}" if letter["message_id"] else ""
-        tries = f" at attempt {letter['attempts']}" if letter["attempts"] > 1 else ""
-        reason = f" ({letter['reason']})" if letter["reason"] else ""
-        yield Moment(letter["settled_at"], 9, "out", f"{letter['id']} {letter['state']}{receipt}{tries}{reason}")
 
 
 def _open(life: Mapping[str, Any]) -> Iterator[str]:

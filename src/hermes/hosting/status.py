@@ -245,7 +245,11 @@ def _silent(facts: Facts) -> Status:
     beat = facts.beat
     age = beat.age(facts.now, facts.monotonic) if beat else None
     if beat is None or age is None or _ended_since(beat, facts.last_exit):
-        return _between_lives(facts)
+        words = "it is starting."
+        if facts.last_exit and facts.last_exit.get("restarted"):
+            ago = format_duration(facts.now - float(facts.last_exit["at"]))
+            words = f"the worker ended {ago} ago ({facts.last_exit['how']}) and is {_again(facts)}."
+        return Status(State.DEGRADED, (_first(State.DEGRADED, words), *_about_process(facts)))
     if age > HEART_STOPPED_SECONDS:
         return _heart_stopped(facts, beat, age)
     if not beat.ready_at:
@@ -263,14 +267,6 @@ def _cure_of_start(reason: str) -> str:
 
 def _ended_since(beat: Beat, last_exit: Mapping[str, Any] | None) -> bool:
     return last_exit is not None and float(last_exit.get("at", 0)) >= beat.at
-
-
-def _between_lives(facts: Facts) -> Status:
-    words = "it is starting."
-    if facts.last_exit and facts.last_exit.get("restarted"):
-        ago = format_duration(facts.now - float(facts.last_exit["at"]))
-        words = f"the worker ended {ago} ago ({facts.last_exit['how']}) and is {_again(facts)}."
-    return Status(State.DEGRADED, (_first(State.DEGRADED, words), *_about_process(facts)))
 
 
 def _again(facts: Facts) -> str:

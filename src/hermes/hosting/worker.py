@@ -152,7 +152,8 @@ async def _live(
     arguments: WorkerArguments, serve: Serve, redactor: Redactor, started_at: float, logs: Logs | None = None
 ) -> int:
     stop = StopRequest()
-    parent_pid = os.getppid() if arguments.parent_fd >= 0 else 0
+    has_parent = arguments.parent_fd >= 0
+    parent_pid = os.getppid() if has_parent else 0
     # Under systemd every beat of the loop feeds its watchdog.
     heart = Heartbeat(
         str(arguments.home), arguments.safe_reason, on_beat=(_feed_watchdog if "WATCHDOG_USEC" in os.environ else None)
@@ -170,8 +171,12 @@ async def _live(
         build=installed(),
         log_trouble=lambda: logs.trouble() if logs is not None else "",
     )
-    _listen_for_signals(options, has_parent=arguments.parent_fd >= 0)
-    if arguments.parent_fd >= 0:
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.ask)
+    # A terminal sends these two to us and to the parent; the parent's SIGTERM is the one by which we end.
+    loop.add_signal_handler(signal.SIGINT, (lambda: None) if has_parent else stop.ask)
+    loop.add_signal_handler(signal.SIGHUP, options.reload.set if has_parent else stop.ask)
+    if has_parent:
         _hold_leash(arguments.parent_fd, stop)
     async with heart.beating():
         serving = asyncio.ensure_future(serve(options, lambda: _ready(heart, started_at)))
@@ -210,14 +215,6 @@ def _ready(heart: Heartbeat, started_at: float) -> None:
 
 def _feed_watchdog() -> None:
     sd_notify.send("WATCHDOG=1")
-
-
-def _listen_for_signals(options: WorkerOptions, *, has_parent: bool) -> None:
-    loop, stop = asyncio.get_running_loop(), options.stop
-    loop.add_signal_handler(signal.SIGTERM, stop.ask)
-    # A terminal sends these two to us and to the parent; the parent's SIGTERM is the one by which we end.
-    loop.add_signal_handler(signal.SIGINT, (lambda: None) if has_parent else stop.ask)
-    loop.add_signal_handler(signal.SIGHUP, options.reload.set if has_parent else stop.ask)
 
 
 def _hold_leash(descriptor: int, stop: StopRequest) -> None:

@@ -21,7 +21,7 @@ from hermes.platforms.discord import media, wire
 from hermes.platforms.discord.buckets import SHORT_SECONDS, Bucket
 from hermes.platforms.discord.config import DiscordConfig
 from hermes.platforms.shared import files
-from hermes.platforms.shared.http_errors import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
+from hermes.platforms.shared.http_errors import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, soften, within
 
 CALL_SECONDS = 20.0
 CLOSE_SECONDS = 1.0
@@ -118,7 +118,7 @@ class Api:
         except RateLimited as limited:
             raise RateLimitedError(f"Discord wants a pause before it will {what}", limited.retry_after) from None
         except HTTPException as error:
-            raise _softened(_refusal(what, error), shows) from None
+            raise soften(_refusal(what, error), shows=shows) from None
         except (*BROKEN, ValueError, TypeError, KeyError) as error:
             # An answer that is no JSON, or of another shape, ends in the SDK as one of the last three.
             self.client.unlock()
@@ -188,8 +188,3 @@ def _seconds(value: str | None) -> float | None:
         return float(value) if value is not None else None
     except ValueError:
         return None
-
-
-def _softened(error: PlatformError, shows: bool) -> PlatformError:
-    """What nobody sees can be repeated as often as one likes."""
-    return UnreachableError(str(error)) if isinstance(error, OutcomeUnknownError) and not shows else error

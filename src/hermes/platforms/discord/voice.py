@@ -36,7 +36,11 @@ def measure(sound: bytes) -> Voice | None:
     pages = list(_pages(sound))
     samples = max((page.samples for page in pages), default=0)
     sizes = [size for page in pages[2:] for size in page.packets] or [0]
-    return Voice(max(0.1, samples / _RATE), base64.b64encode(_points(sizes)).decode())
+    count = min(MAX_POINTS, len(sizes))
+    chosen = [sizes[index * len(sizes) // count] for index in range(count)]
+    most = max(chosen) or 1
+    points = bytes(_LOWEST + (_HIGHEST - _LOWEST) * size // most for size in chosen)
+    return Voice(max(0.1, samples / _RATE), base64.b64encode(points).decode())
 
 
 def _pages(sound: bytes) -> Iterator[_Page]:
@@ -55,10 +59,3 @@ def _packets(lacing: bytes) -> Iterator[int]:
         if length < 255:  # a packet goes on in the next segment while segments are full
             yield size
             size = 0
-
-
-def _points(sizes: list[int]) -> bytes:
-    count = min(MAX_POINTS, len(sizes))
-    chosen = [sizes[index * len(sizes) // count] for index in range(count)]
-    most = max(chosen) or 1
-    return bytes(_LOWEST + (_HIGHEST - _LOWEST) * size // most for size in chosen)

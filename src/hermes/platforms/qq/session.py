@@ -133,7 +133,11 @@ def after(session: Session, end: End, now: float) -> tuple[Session, PlatformErro
             )
         return replace(session.forgotten(), fewer_since=int(now)), UnreachableError(end.words)
     if code == 4004:
-        return _with_a_new_token(session, end)
+        refused = session.refused_tokens + 1
+        if refused >= MAX_REFUSED_TOKENS:
+            reason = f"{sentence(end.words)} Check QQ_APP_ID and QQ_CLIENT_SECRET."
+            return replace(session, refused_tokens=0), CredentialsError(reason)
+        return replace(session, refused_tokens=refused), UnreachableError(end.words)
     if code == 4008:
         return session, RateLimitedError(end.words, WAIT_SECONDS)
     if session.quick_ends >= MAX_QUICK_ENDS:
@@ -156,14 +160,6 @@ def _counted(session: Session, end: End) -> Session:
         return session
     failed = session.failed_resumes + 1
     return session.forgotten() if failed >= MAX_FAILED_RESUMES else replace(session, failed_resumes=failed)
-
-
-def _with_a_new_token(session: Session, end: End) -> tuple[Session, PlatformError]:
-    refused = session.refused_tokens + 1
-    if refused >= MAX_REFUSED_TOKENS:
-        reason = f"{sentence(end.words)} Check QQ_APP_ID and QQ_CLIENT_SECRET."
-        return replace(session, refused_tokens=0), CredentialsError(reason)
-    return replace(session, refused_tokens=refused), UnreachableError(end.words)
 
 
 # 4001 and 4002 say that we wrote something wrong: one more try, from the beginning, does no harm.

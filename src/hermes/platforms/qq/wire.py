@@ -248,14 +248,10 @@ def mend(body: Json, message: OutboundMessage, refused: RefusedError) -> tuple[J
     if refused.code in NO_KEYBOARD and "keyboard" in body:
         return {key: value for key, value in body.items() if key != "keyboard"}, "sent without buttons"
     if refused.code == NO_ADDRESS:
-        return _without_addresses(body)
+        text = body["markdown"]["content"] if "markdown" in body else str(body.get("content") or "")
+        changed = markdown.without_addresses(text)
+        if changed == text:
+            return None
+        words: Json = {"markdown": {"content": changed}} if "markdown" in body else {"content": changed}
+        return {**body, **words}, "QQ takes no addresses that are not on the bot's list; they were spelled out"
     return None
-
-
-def _without_addresses(body: Json) -> tuple[Json, str] | None:
-    text = body["markdown"]["content"] if "markdown" in body else str(body.get("content") or "")
-    changed = markdown.without_addresses(text)
-    if changed == text:
-        return None
-    words: Json = {"markdown": {"content": changed}} if "markdown" in body else {"content": changed}
-    return {**body, **words}, "QQ takes no addresses that are not on the bot's list; they were spelled out"

@@ -8,7 +8,7 @@ import aiohttp
 from aiohttp_socks import ProxyConnectionError, ProxyError, ProxyTimeoutError
 from yarl import URL
 
-from hermes.core.errors import RejectedError
+from hermes.core.errors import OutcomeUnknownError, PlatformError, RejectedError, UnreachableError
 
 CONNECT_SECONDS = 10.0
 CLOCK_GRAIN_SECONDS = 5.0
@@ -33,6 +33,11 @@ _NEVER_CONNECTED = (
 def nothing_was_sent(error: BaseException) -> bool:
     """True when the connection never came to be: refused, no such host, a proxy that said no."""
     return isinstance(error, _NEVER_CONNECTED)
+
+
+def soften(error: PlatformError, *, shows: bool) -> PlatformError:
+    """Let a call with an unknown outcome be repeated when it shows nothing to anybody."""
+    return UnreachableError(str(error)) if isinstance(error, OutcomeUnknownError) and not shows else error
 
 
 def own_address(address: str, name: str, *, root: str, hosts: tuple[str, ...], platform: str) -> URL:

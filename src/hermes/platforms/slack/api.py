@@ -19,7 +19,7 @@ from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.secret import Secret
 from hermes.platforms.shared import files
-from hermes.platforms.shared.http_errors import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, within
+from hermes.platforms.shared.http_errors import BROKEN, CUT, clock_ahead, nothing_was_sent, own_address, soften, within
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.config import SlackConfig
 
@@ -70,7 +70,7 @@ class Api:
             async with asyncio.timeout(seconds):
                 response = await client.api_call(method, **request)
         except SlackApiError as error:
-            raise _softened(_refusal(method, error), shows) from None
+            raise soften(_refusal(method, error), shows=shows) from None
         except (*BROKEN, ValueError, AttributeError) as error:
             # An answer that is no object ends in the SDK as an AttributeError.
             kind = UnreachableError if not shows or nothing_was_sent(error) else OutcomeUnknownError
@@ -137,8 +137,3 @@ def _refusal(method: str, error: SlackApiError) -> PlatformError:
     status: int = getattr(response, "status_code", 0) or getattr(response, "status", 0)
     told = data if isinstance(data, dict) else {}
     return wire.refusal(method, str(told.get("error") or ""), status, headers, str(told.get("needed") or ""))
-
-
-def _softened(error: PlatformError, shows: bool) -> PlatformError:
-    """What nobody sees can be repeated as often as one likes."""
-    return UnreachableError(str(error)) if isinstance(error, OutcomeUnknownError) and not shows else error

@@ -81,7 +81,11 @@ class TelegramAdapter:
                 # first. emit() fails only when the store is down; run() then ends and is started again.
                 now = datetime.now(UTC)
                 await emit([self._seen.ignore_unchanged(wire.understand(update, me, now)) for update in updates])
-                offset = _after(updates)
+                # Ids may start anew lower after a quiet week, so only this batch decides the next offset.
+                ids: list[int] = [update["update_id"] for update in updates if isinstance(update.get("update_id"), int)]
+                if not ids:
+                    raise UnreachableError("Telegram sent updates without ids, which cannot be confirmed.")
+                offset = max(ids) + 1
             elif wait and loop.time() - asked_at < _AT_ONCE_SECONDS:
                 await asyncio.sleep(_PAUSE_SECONDS)
             wait = self._config.poll_seconds
@@ -167,14 +171,6 @@ def _checked(updates: Any) -> list[Json]:
     if not isinstance(updates, list) or not all(isinstance(update, dict) for update in updates):
         raise UnreachableError("Telegram answered getUpdates with something that is no list of updates.")
     return updates
-
-
-def _after(updates: list[Json]) -> int:
-    """The offset that confirms this batch. Ids may start anew lower after a quiet week, so only the batch decides."""
-    ids: list[int] = [update["update_id"] for update in updates if isinstance(update.get("update_id"), int)]
-    if not ids:
-        raise UnreachableError("Telegram sent updates without ids, which cannot be confirmed.")
-    return max(ids) + 1
 
 
 def _message_id(result: Any) -> str:

@@ -74,7 +74,11 @@ class Link:
                 trouble = told
             match health.status:
                 case "connected" if health.me is not None:
-                    return await self._settled(health.me)
+                    self.screen.progress("Linked. Waiting until the phone has everything …")
+                    later = await self.client.health(unlike="connected", seconds=self.pace.settle_seconds)
+                    if later.status == "logged_out":
+                        raise CredentialsError(f"WhatsApp took the link back ({later.code}). Run it again.")
+                    return health.me
                 case "waiting_for_scan":
                     await self._show()
                 case "logged_out" | "replaced":
@@ -102,13 +106,6 @@ class Link:
                 self.screen.say(HOW_TO_SCAN)
             self.screen.show_code(code)
         self._shown = number
-
-    async def _settled(self, me: Me) -> Me:
-        self.screen.progress("Linked. Waiting until the phone has everything …")
-        health = await self.client.health(unlike="connected", seconds=self.pace.settle_seconds)
-        if health.status == "logged_out":
-            raise CredentialsError(f"WhatsApp took the link back ({health.code}). Run it again.")
-        return me
 
 
 async def sign_in(parts: AdapterParts, screen: SignInScreen, pace: Pace | None = None) -> SignedIn:

@@ -58,21 +58,16 @@ def adopt(places: Places) -> bool:
     fresh = places.linking / "session"
     if fresh.is_dir():
         if places.session.is_dir() and any(places.session.iterdir()):
-            places.session.rename(_aside(places))
+            stamp = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
+            path, number = places.root / f"session.old-{stamp}", 1
+            while path.exists():
+                path, number = places.root / f"session.old-{stamp}-{number}", number + 1
+            places.session.rename(path)
         elif places.session.is_dir():
             places.session.rmdir()
         fresh.rename(places.session)
     shutil.rmtree(places.linking)
     return True
-
-
-def _aside(places: Places) -> Path:
-    """A name of its own; the bridge names those that the phone ended in the same way."""
-    stamp = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime())
-    path, number = places.root / f"session.old-{stamp}", 1
-    while path.exists():
-        path, number = places.root / f"session.old-{stamp}-{number}", number + 1
-    return path
 
 
 def tell_running(places: Places, address: Address, pid: int) -> None:
