@@ -15,7 +15,7 @@ from hermes.hosting.terminal import out, out_json
 if TYPE_CHECKING:
     import argparse
 
-    from hermes.config import Explanation, Loaded
+    from hermes.config import Loaded
 
 EXAMPLES = """\
   hermes config show                              settings that are set, and where (--all: every setting)
@@ -134,18 +134,14 @@ def _set(home: Path, name: str, value: str, *, as_json: bool) -> int:
         else:
             write_private(change.file, content)
         raise ConfigError(f"{wrong[0]} Nothing was changed.")
-    _tell_change(explain(after, name), was, change.file, change.note, as_json=as_json)
-    return 0
-
-
-def _tell_change(now: Explanation, was: Explanation, file: Path, note: str, *, as_json: bool) -> None:
+    now, file, note = explain(after, name), change.file, change.note
     if as_json:
-        told = {"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note}
-        out_json(told)
-        return
+        out_json({"key": now.key, "value": now.value, "was": was.value, "file": str(file), "note": note})
+        return 0
     out(f"✓ {now.key} = {now.value}   (was {was.value}; written to {file})")
     if note:
         out(f"! Not in effect yet: {note}")
+    return 0
 
 
 def _errors(loaded: Loaded) -> list[Any]:

@@ -114,12 +114,11 @@ def _list(client: GatewayClient, args: argparse.Namespace) -> int:
     elif len(sessions) == max(1, args.limit):
         total = client.ask("sessions.count", {"key": args.key})
         if total > len(sessions):
-            out(f"{len(sessions)} of {total} sessions. All of them: {_list_command(args.key)} --limit {total}")
+            key = f" --key {args.key}" if args.key else ""
+            out(
+                f"{len(sessions)} of {total} sessions. All of them: {command_name()} sessions list{key} --limit {total}"
+            )
     return 0
-
-
-def _list_command(key: str) -> str:
-    return f"{command_name()} sessions list" + (f" --key {key}" if key else "")
 
 
 def _show(client: GatewayClient, name: str, *, as_json: bool) -> int:

@@ -46,24 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if not args.id:
-        return _list(max(1, args.limit), as_json=args.as_json)
+    verb, asked = ("trace", {"id": args.id}) if args.id else ("trace.list", {"limit": max(1, args.limit)})
     with GatewayClient(home_folder(), Standalone.STORE) as client:
-        life = client.ask("trace", {"id": args.id})
+        told = client.ask(verb, asked)
     if args.as_json:
-        out_json(life)
-    else:
-        out_lines(timeline(life))
-    return 0
-
-
-def _list(limit: int, *, as_json: bool) -> int:
-    with GatewayClient(home_folder(), Standalone.STORE) as client:
-        told = client.ask("trace.list", {"limit": limit})
-    if as_json:
         out_json(told)
     else:
-        out_lines(latest(told))
+        out_lines(timeline(told) if args.id else latest(told))
     return 0
 
 

@@ -99,15 +99,12 @@ class Heartbeat:
             while not self._is_over:
                 self._wake.wait()
                 self._wake.clear()
-                failed = self._write_once(file, failed)
+                try:
+                    os.pwrite(file, heartbeat.encode(self._now), 0)
+                    failed = False
+                except OSError as error:
+                    if not failed:
+                        log.warning("Heartbeat not written", extra={"reason": str(error)})
+                    failed = True
         finally:
             os.close(file)
-
-    def _write_once(self, file: int, failed_before: bool) -> bool:
-        try:
-            os.pwrite(file, heartbeat.encode(self._now), 0)
-        except OSError as error:
-            if not failed_before:
-                log.warning("Heartbeat not written", extra={"reason": str(error)})
-            return True
-        return False

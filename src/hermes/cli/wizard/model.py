@@ -139,7 +139,9 @@ def _ask_model(loaded: Loaded, ask: Questions) -> ModelChoice | None:
     if chosen == EMBEDDED:
         return ModelChoice(EMBEDDED, KNOWN[EMBEDDED].default_model)
     if chosen in servers:
-        return _local(servers[chosen], ask)
+        models = servers[chosen].models
+        name = ask.named("Model", _readable(models), models[0]) if models else _needed(ask, "Model", "")
+        return ModelChoice(servers[chosen].provider, name)
     return _hosted(loaded, chosen, ask)
 
 
@@ -150,12 +152,6 @@ def _aside(name: str, aside: str, servers: Mapping[str, LocalServer]) -> str:
     if not server.is_running:
         return f"does not run at {server.address}"
     return f"runs here, offers {', '.join(server.models[:2]) or 'no model yet'}"
-
-
-def _local(server: LocalServer, ask: Questions) -> ModelChoice:
-    if not server.models:
-        return ModelChoice(server.provider, _needed(ask, "Model", ""))
-    return ModelChoice(server.provider, ask.named("Model", _readable(server.models), server.models[0]))
 
 
 def _hosted(loaded: Loaded, chosen: str, ask: Questions, before: ModelChoice | None = None) -> ModelChoice:

@@ -242,7 +242,10 @@ class Wizard:
 
     def _login(self) -> tuple[dict[str, str], str]:
         """What makes the account, tried at the platform: again and again until it is good or left as it is."""
-        self._refuse_unknown()
+        known = [setting.key for setting in self._manifest.settings]
+        for key in self._flags.values:
+            if key not in known:
+                raise ConfigError(f"{self._manifest.title} has no setting {key!r}. It has: {', '.join(known)}.")
         given = {**self._flags.values, **self._scanned()}
         while True:
             wanted = [setting for setting in self._manifest.settings if setting.required or setting.asked]
@@ -282,12 +285,6 @@ class Wizard:
             raise ConfigError(f"{error} Nothing was written.") from None
         self._signed_in_by = signed.owner
         return signed.values
-
-    def _refuse_unknown(self) -> None:
-        known = {setting.key: setting for setting in self._manifest.settings}
-        for key in self._flags.values:
-            if key not in known:
-                raise ConfigError(f"{self._manifest.title} has no setting {key!r}. It has: {', '.join(known)}.")
 
     def _value(self, setting: Setting, given: Mapping[str, str]) -> list[tuple[str, str]]:
         """The key with its new value; nothing when the present one stays."""

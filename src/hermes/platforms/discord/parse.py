@@ -159,9 +159,11 @@ def _spoken(raw: Json, room: Room, me: Me, keys: tuple[str, ...], *, is_edit: bo
     words = text_of(whole.get("content") or "")
     quote = _quote(raw, me)
     is_addressed = _is_addressed(raw, words, room, me, quote)
+    # A thread has the id of the message that it was opened under.
+    opens = room.kind is RoomKind.CHANNEL and me.rules.auto_thread and not me.rules.is_free(room)
     return InboundMessage(
         keys=keys,
-        session_key=key_of(room, me, _opened(id_, room, me) if is_addressed else ""),
+        session_key=key_of(room, me, id_ if is_addressed and opens else ""),
         sender_id=snowflake(author["id"]),
         text=readable(words, _names(raw), me) or _without_words(whole),
         sent_at=when(id_),
@@ -180,12 +182,6 @@ def key_of(room: Room, me: Me, opens: str = "") -> SessionKey:
     kind = ChatKind.DM if room.kind is RoomKind.DIRECT else ChatKind.GROUP
     thread = room.id if room.kind is RoomKind.THREAD else opens
     return SessionKey("discord", kind, room.channel, thread, account=me.account)
-
-
-def _opened(id_: str, room: Room, me: Me) -> str:
-    """A thread has the id of the message that it was opened under."""
-    opens = room.kind is RoomKind.CHANNEL and me.rules.auto_thread and not me.rules.is_free(room)
-    return id_ if opens else ""
 
 
 def _is_addressed(raw: Json, words: str, room: Room, me: Me, quote: Quote | None) -> bool:
@@ -284,15 +280,9 @@ def _text_field(value: object, key: str) -> str:
 def _attachment(file: Json) -> Attachment:
     mime = str(file.get("content_type") or "").partition(";")[0]
     return Attachment(
-        kind=_kind(file, mime),
+        kind=AttachmentKind.VOICE if file.get("waveform") and mime.startswith("audio/") else kind_of_type(mime),
         file_id=text_of(file["url"]),
         name=str(file.get("filename") or "file"),
         mime=mime,
         size=int(file.get("size") or 0),
     )
-
-
-def _kind(file: Json, mime: str) -> AttachmentKind:
-    if file.get("waveform") and mime.startswith("audio/"):
-        return AttachmentKind.VOICE
-    return kind_of_type(mime)

@@ -72,16 +72,13 @@ class Receiver:
                     batch.ended = item
             if batch.ended is not None:
                 break  # what came before is stored; the rest is handed out again, or stands in the history
-        self._remember(batch)
-        return batch
-
-    def _remember(self, batch: Batch) -> None:
-        """Up to here everything is stored; while something is held or being caught up, it is not."""
         stored, now = self.places.session, self.session
+        # Up to here everything is stored, unless something is held or being caught up.
         if now is None or self._held or not self.catch_up.is_complete:
-            return
+            return batch
         if batch.events or batch.cursor or stored is None or stored.id != now.id:
             batch.cursor |= self.places.remember(now)
+        return batch
 
     def _frame(self, frame: Frame, batch: Batch) -> None:
         match frame.event:
@@ -119,7 +116,10 @@ class Receiver:
 
     def _server(self, data: Json) -> dict[str, str]:
         """A server tells of all its channels and living threads, and of the newest message in each."""
-        floor = _joined(data.get("joined_at"))
+        try:
+            floor = snowflake_at(datetime.fromisoformat(str(data.get("joined_at"))).timestamp())
+        except ValueError:
+            floor = "0"
         for channel in (*objects(data.get("channels")), *objects(data.get("threads"))):
             if channel.get("type") not in WITH_MESSAGES:
                 continue
@@ -195,13 +195,6 @@ def _rooms(channels: Sequence[Json]) -> Iterator[Room]:
 def _tags(role: Json) -> Json:
     tags = role.get("tags")
     return tags if isinstance(tags, dict) else {}
-
-
-def _joined(told: object) -> str:
-    try:
-        return snowflake_at(datetime.fromisoformat(str(told)).timestamp())
-    except ValueError:
-        return "0"
 
 
 def _name_of_edit(message: Json) -> str:

@@ -179,7 +179,10 @@ def text_of(message: OutboundMessage) -> str:
 
 def post(message: OutboundMessage) -> Json:
     """The body of a new message."""
-    body = {**_content(message), **_once(message)}
+    body = _content(message)
+    if message.idempotency_key:  # with a nonce, Discord shows a repeated message once and answers with the first
+        name = hashlib.sha256(message.idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()[:NONCE_LIMIT]
+        body |= {"nonce": name, "enforce_nonce": True}
     # The message that a thread was opened under stands outside of it.
     if message.reply_to and message.reply_to != message.target.thread:
         body["message_reference"] = {"message_id": message.reply_to, "fail_if_not_exists": False}
@@ -198,14 +201,6 @@ def _content(message: OutboundMessage) -> Json:
     if message.buttons:
         body["components"] = buttons(message.buttons)
     return body
-
-
-def _once(message: OutboundMessage) -> Json:
-    """With a nonce, Discord shows a repeated message once: it answers with the first."""
-    if not message.idempotency_key:
-        return {}
-    name = hashlib.sha256(message.idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()[:NONCE_LIMIT]
-    return {"nonce": name, "enforce_nonce": True}
 
 
 def buttons(rows: tuple[tuple[Button, ...], ...]) -> list[Json]:

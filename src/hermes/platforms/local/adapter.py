@@ -45,7 +45,12 @@ class LocalAdapter:
             raise
         finally:
             for each in batch:
-                _settle(each, None if is_stored else problem)
+                if each.stored.done():  # whoever submitted it is gone
+                    continue
+                if is_stored:
+                    each.stored.set_result(None)
+                else:
+                    each.stored.set_exception(problem)
 
     def _inbound(self, submitted: Submission) -> InboundMessage:
         return InboundMessage(
@@ -65,12 +70,3 @@ class LocalAdapter:
 
     async def describe(self) -> str:
         return "this machine"
-
-
-def _settle(submitted: Submission, problem: Exception | None) -> None:
-    if submitted.stored.done():  # whoever submitted it is gone
-        return
-    if problem is None:
-        submitted.stored.set_result(None)
-    else:
-        submitted.stored.set_exception(problem)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -76,14 +76,9 @@ def safe_name(name: str) -> str:
 
 def _create(into: Path, name: str) -> tuple[Path, IO[bytes]]:
     into.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for path in _candidates(into, name):
+    stem, ending = os.path.splitext(name)
+    for number in range(10_000):
+        path = into / (f"{stem}-{number}{ending}" if number else name)
         with suppress(FileExistsError):
             return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
     raise RejectedError(f"There are too many files called {name} in {into.name}.")
-
-
-def _candidates(into: Path, name: str) -> Iterator[Path]:
-    stem, ending = os.path.splitext(name)
-    yield into / name
-    for number in range(1, 10_000):
-        yield into / f"{stem}-{number}{ending}"

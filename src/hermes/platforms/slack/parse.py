@@ -152,7 +152,8 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
             return Ignored("empty message")
     root = stamp(raw["thread_ts"]) if raw.get("thread_ts") else ""
     thread = root if root != ts else ""
-    is_direct = _is_direct(channel, raw.get("channel_type"))
+    kind = raw.get("channel_type")
+    is_direct = kind == "im" or (kind is None and channel.startswith("D"))
     is_addressed = (
         is_direct
         or f"<@{me.user}>" in words  # somebody else's id may begin like ours
@@ -176,10 +177,6 @@ def _spoken(raw: Json, me: Me, keys: tuple[str, ...], *, is_edit: bool = False) 
         is_addressed=is_addressed,
         is_edit=is_edit,
     )
-
-
-def _is_direct(channel: str, kind: object) -> bool:
-    return kind == "im" or (kind is None and channel.startswith("D"))
 
 
 def readable(words: str, me: Me) -> str:
@@ -223,18 +220,12 @@ def _attachment(file: Json) -> Attachment:
     mime = str(file.get("mimetype") or "")
     address = file.get("url_private_download") or file.get("url_private")
     return Attachment(
-        kind=_kind(file, mime),
+        kind=AttachmentKind.VOICE if file.get("subtype") == "slack_audio" else kind_of_type(mime),
         file_id=address if isinstance(address, str) and address else f"id:{text_of(file, 'id')}",
         name=str(file.get("name") or file.get("title") or "file"),
         mime=mime,
         size=int(file.get("size") or 0),
     )
-
-
-def _kind(file: Json, mime: str) -> AttachmentKind:
-    if file.get("subtype") == "slack_audio":
-        return AttachmentKind.VOICE
-    return kind_of_type(mime)
 
 
 def interaction(payload: Json, me: Me, now: datetime) -> InboundEvent:

@@ -156,17 +156,14 @@ def _dump(raw: object) -> str:
 
 def text_of(message: OutboundMessage) -> str:
     """An edit that is repeated shows nothing twice, so only a new message carries the mark."""
-    return f"{_mark(message)}{_fitting(message.text, MAX_TEXT_CHARS - len(REPEAT_MARK))}"
+    rendered = render(message.text)
+    # A table grows by being aligned; one that would become too large is shown as it was written.
+    fits = len(rendered) <= MAX_TEXT_CHARS - len(REPEAT_MARK)
+    return f"{_mark(message)}{rendered if fits else escape(message.text)}"
 
 
 def _mark(message: OutboundMessage) -> str:
     return REPEAT_MARK if message.is_repeat and not message.replaces else ""
-
-
-def _fitting(source: str, limit: int) -> str:
-    """A table grows by being aligned; one that would become too large is shown as it was written."""
-    dump_event = render(source)
-    return dump_event if len(dump_event) <= limit else escape(source)
 
 
 def post(message: OutboundMessage) -> tuple[str, Json]:

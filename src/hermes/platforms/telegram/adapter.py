@@ -113,7 +113,10 @@ class TelegramAdapter:
         call, notes = wire.render(message), list[str]()
         while True:
             try:
-                result = await self._deliver(call)
+                if call.uploads:
+                    result = await self._bot.upload(call.method, call.params, call.uploads)
+                else:
+                    result = await self._bot.call(call.method, call.params)
             except wire.RefusedError as refusal:
                 if message.replaces and "message is not modified" in refusal.description:
                     return Receipt(message.replaces, "; ".join(notes))
@@ -124,11 +127,6 @@ class TelegramAdapter:
                 notes.append(mended[1])
             else:
                 return Receipt(_message_id(result) or message.replaces, "; ".join(notes))
-
-    async def _deliver(self, call: wire.Call) -> Any:
-        if call.uploads:
-            return await self._bot.upload(call.method, call.params, call.uploads)
-        return await self._bot.call(call.method, call.params)
 
     async def typing(self, target: Target) -> None:
         call = wire.render_typing(target)

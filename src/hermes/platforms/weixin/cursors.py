@@ -57,7 +57,8 @@ class Memory:
         self._chats: dict[str, Chat] = {}
         self._last: dict[str, tuple[_Last, ...]] = {}
         self._said: OrderedDict[str, Remembered] = OrderedDict()
-        self._slot = _number(cursor.get(NEXT_SLOT, ""))
+        slot = cursor.get(NEXT_SLOT, "")
+        self._slot = int(slot) % STORED_MESSAGES if slot.isascii() and slot.isdigit() and len(slot) < 6 else 0
         self._news: dict[str, str] = {}
         for name, value in cursor.items():
             self._restore(name, value)
@@ -141,7 +142,3 @@ class Memory:
 
 def _packed(*values: str | float | bool) -> str:
     return orjson.dumps([storable(value) if isinstance(value, str) else value for value in values]).decode()
-
-
-def _number(text: str) -> int:
-    return int(text) % STORED_MESSAGES if text.isascii() and text.isdigit() and len(text) < 6 else 0

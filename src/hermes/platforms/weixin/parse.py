@@ -9,7 +9,7 @@ from typing import Any
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
-from hermes.core.messages import Attachment, Ignored, InboundEvent, InboundMessage, Json, Quote, read, unreadable
+from hermes.core.messages import Ignored, InboundEvent, InboundMessage, Json, Quote, read, unreadable
 from hermes.core.text import storable
 from hermes.platforms.weixin import media, wire
 
@@ -51,7 +51,7 @@ def parse(message: Json, reader: Reader, now: float) -> InboundEvent:
     if not any(item.get("type") in _KINDS for item in items):
         return Ignored("nothing that we could read")
     texts = [text for item in items for text in _texts(item)]
-    files = tuple(file for item in items for file in _files(item))
+    files = tuple(file for item in items if (file := media.attachment(item)) is not None)
     text = "\n".join(texts)
     number = number_of(message.get("message_id")) or number_of(items[0].get("msg_id"))
     if not number:
@@ -111,12 +111,6 @@ def _texts(item: Json) -> Iterator[str]:
         raise ValueError("the text is none")
     if text:
         yield text
-
-
-def _files(item: Json) -> Iterator[Attachment]:
-    file = media.attachment(item)
-    if file is not None:
-        yield file
 
 
 # Quotes

@@ -124,7 +124,12 @@ async def sign_in(parts: AdapterParts, screen: SignInScreen, pace: Pace | None =
         if not await asyncio.to_thread(session_files.is_whole, places.linking / "session"):
             raise UnreachableError(f"The keys of the link cannot be written to {places.linking}. Is the disk full?")
         await asyncio.to_thread(session_files.mark_linked, places)
-        await _put_in_place(places)
+        # A gateway that uses the old session adopts the new one when it starts its bridge again.
+        if (lock := await SessionLock.take(places.lock, 0.5)) is not None:
+            try:
+                await asyncio.to_thread(session_files.adopt, places)
+            finally:
+                lock.release()
     finally:
         claim.release()
     stamp = datetime.now(UTC).isoformat(timespec="seconds")
@@ -170,14 +175,3 @@ async def _linked_beside(
 def _fresh(places: Places) -> None:
     shutil.rmtree(places.linking, ignore_errors=True)  # of a try that came to nothing
     private(places.linking)
-
-
-async def _put_in_place(places: Places) -> None:
-    """Unless a gateway uses the old session: it takes the new one when it starts its bridge again."""
-    lock = await SessionLock.take(places.lock, 0.5)
-    if lock is None:
-        return
-    try:
-        await asyncio.to_thread(session_files.adopt, places)
-    finally:
-        lock.release()
