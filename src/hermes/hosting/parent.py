@@ -222,7 +222,7 @@ class Parent:
                 try:
                     self._lock.stopping()
                 except OSError as error:
-                    self._say("WARNING", "Cannot record that we are stopping", {"reason": str(error)})
+                    self._say("WARNING", "Stop not recorded", {"reason": str(error)})
                 on_stop()
             elif number == signal.SIGINT and worker is not None:
                 _kill(worker.pid, signal.SIGKILL)  # Ctrl+C a second time: no more patience
@@ -260,7 +260,7 @@ class Parent:
         try:
             paths.write_private(paths.last_exit(self._settings.home), json.dumps(told))
         except OSError as error:
-            self._say("WARNING", "Cannot record how the worker ended", {"reason": str(error)})
+            self._say("WARNING", "Worker exit not recorded", {"reason": str(error)})
 
     def _say(self, level: str, words: str, fields: dict[str, object]) -> None:
         text = log_format.line(time.time(), level, words, fields)

@@ -198,7 +198,7 @@ async def _drain(serving: asyncio.Future[int], code: int) -> int:
     done, _ = await asyncio.wait({serving}, timeout=DRAIN_SECONDS)
     if done:
         return serving.result()
-    log.warning("Not everything ended in time", extra={"seconds": DRAIN_SECONDS})
+    log.warning("Shutdown timed out", extra={"seconds": DRAIN_SECONDS})
     serving.cancel()
     await asyncio.wait({serving}, timeout=0.5)
     return code

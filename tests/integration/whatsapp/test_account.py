@@ -337,7 +337,7 @@ async def sends_go_on_over_a_death_of_the_bridge(
                 await adapter.send(message)
                 break
     assert [sent.text for sent in whatsapp.sent] == ["the answer"]
-    assert [getattr(record, "reason", "") for record in caplog.records if record.message == "The bridge ended"] == [
+    assert [getattr(record, "reason", "") for record in caplog.records if record.message == "Bridge ended"] == [
         "SIGKILL: out of memory?"
     ]
 

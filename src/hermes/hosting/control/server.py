@@ -257,7 +257,7 @@ def _bind(path: str) -> socket.socket | None:
         line.setblocking(False)
     except OSError as error:
         line.close()
-        log.warning("No control socket here", extra={"reason": str(error), "instead": "request files"})
+        log.warning("Control socket not opened", extra={"reason": str(error), "instead": "request files"})
         return None
     return line
 
@@ -293,6 +293,6 @@ def _take_one(entry: os.DirEntry[str]) -> list[tuple[str, bytes]]:
     except FileNotFoundError:
         return []  # taken back by its writer
     except OSError as error:
-        log.warning("A request cannot be read", extra={"path": entry.path, "reason": str(error)})
+        log.warning("Request file not read", extra={"path": entry.path, "reason": str(error)})
         return []  # another's, or no file at all: the others are answered
     return [(entry.path.removesuffix(".json"), raw)]

@@ -121,7 +121,7 @@ class CatchUp:
             await self._wake.wait()
 
     def _give_up(self, channel: str, error: PlatformError) -> None:
-        log.warning("Not caught up", extra={"platform": self.platform, "chat": channel, "reason": str(error)})
+        log.warning("History not fetched", extra={"platform": self.platform, "chat": channel, "reason": str(error)})
         self._put(CaughtUp(channel))
 
     def _failed(self, channel: str, error: PlatformError, group: asyncio.TaskGroup) -> None:
@@ -133,7 +133,7 @@ class CatchUp:
         pause = pause_after(tries)
         if tries == 1:
             about = {"platform": self.platform, "chat": channel, "reason": str(error)}
-            log.warning("Not caught up yet", extra={**about, "again_in": pause})
+            log.warning("History not fetched yet", extra={**about, "again_in": pause})
         group.create_task(self._again(channel, pause))
 
     async def _again(self, channel: str, pause: float) -> None:
@@ -157,12 +157,12 @@ async def read_pages(
         except RejectedError as refused:
             if not number:
                 raise
-            log.warning("Not caught up", extra={**about, "reason": str(refused)})
+            log.warning("History not fetched", extra={**about, "reason": str(refused)})
             return found
         found += page
         if not cursor:
             return found
-    log.warning("Only the newest are caught up", extra=about)
+    log.warning("History cut to the newest messages", extra=about)
     return found
 
 

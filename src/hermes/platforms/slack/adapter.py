@@ -165,7 +165,7 @@ class SlackAdapter:
             try:
                 known = (await self._api.ask("files.info", {"file": file_id})).get("file") or {}
             except PlatformError as error:  # the file is shown; only what its message is called stays unknown
-                log.debug("File's message not known", extra={"platform": "slack", "reason": str(error)})
+                log.debug("Message of the file not found", extra={"platform": "slack", "reason": str(error)})
                 break
         return media.shared_as(known, channel)
 

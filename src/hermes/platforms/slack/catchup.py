@@ -102,6 +102,6 @@ def _in_order(found: Sequence[Json], mark: str) -> list[Json]:
     ordered = [known[ts] for ts in sorted(known, key=order)]
     if len(ordered) > MAX_MESSAGES:
         log.warning(
-            "Only the newest are caught up", extra={"platform": "slack", "left_out": len(ordered) - MAX_MESSAGES}
+            "History cut to the newest messages", extra={"platform": "slack", "left_out": len(ordered) - MAX_MESSAGES}
         )
     return ordered[-MAX_MESSAGES:]

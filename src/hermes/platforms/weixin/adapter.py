@@ -232,7 +232,7 @@ class WeixinAdapter:
         except client.NoAnswerError:
             raise
         except PlatformError as error:  # it works without: whether we are known shows at the first poll
-            log.debug("Not announced", extra={"platform": "weixin", "what": path, "reason": str(error)})
+            log.debug("Account not announced", extra={"platform": "weixin", "what": path, "reason": str(error)})
             return False
         return True
 
@@ -272,7 +272,7 @@ class WeixinAdapter:
         except wire.QuotaError as error:
             self._breaker.trip(self._now())
             await self._note_breaker()
-            log.warning("Not let through", extra={"platform": "weixin", "reason": str(error)})
+            log.warning("Message refused, account throttled", extra={"platform": "weixin", "reason": str(error)})
             raise self._wait_error(peer, self._breaker.left(self._now())) from None
         except wire.StaleTokenError as error:
             self._lost = error

@@ -133,7 +133,7 @@ class Child:
             async with asyncio.timeout(LEAVE_SECONDS):
                 await self._process.wait()
         except TimeoutError:
-            log.warning("The bridge had to be killed", extra={"platform": "whatsapp"})
+            log.warning("Bridge killed", extra={"platform": "whatsapp"})
         finally:
             if self._process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):  # it ended in between
@@ -277,7 +277,7 @@ class Bridge:
             if self._child is not None and self._child.is_running:
                 return self._client_at(self._child.address)
             if self._child is not None:
-                log.warning("The bridge ended", extra={"platform": "whatsapp", "reason": self._child.how_it_ended})
+                log.warning("Bridge ended", extra={"platform": "whatsapp", "reason": self._child.how_it_ended})
             await self._let_go()
             installed = await self._installer.ready()
             lock = await SessionLock.take(self._places.lock, self._lock_seconds)
