@@ -106,7 +106,7 @@ def _options(parser: argparse.ArgumentParser) -> tuple[str, ...]:
 
 
 def values(command: str, verb: str) -> Iterator[tuple[str, str]]:
-    """What can be typed after this, each with a word about it; nothing where nothing is known."""
+    """List what can follow this word, each with a hint."""
     match VALUES.get((command, verb)):
         case "platforms":
             from hermes.cli.wizard.platform import offered
@@ -185,7 +185,8 @@ def _places(words: Mapping[str, CompletionWords], place: int) -> Iterator[tuple[
 
 
 def zsh(words: Mapping[str, CompletionWords]) -> str:
-    commands = "\n".join(f"        {_zsh_pair(name, COMMANDS[name])}" for name in words)
+    pairs = (shlex.quote(f"{name}:{COMMANDS[name].replace(':', ' -')}") for name in words)
+    commands = "\n".join(f"        {pair}" for pair in pairs)
     second, later = "\n".join(_zsh_cases(words, 2)), "\n".join(_zsh_cases(words, 3))
     return f"""\
 #compdef hermes
@@ -248,10 +249,6 @@ def _fish_after(condition: str, options: Iterable[str], command: str, verb: str)
     if (command, verb) in VALUES:
         asked = f"(hermes completion --values {command} {verb}".rstrip() + " 2>/dev/null)"
         yield f"complete -c hermes {condition} -a {_fish_quote(asked)}"
-
-
-def _zsh_pair(name: str, summary: str) -> str:
-    return shlex.quote(f"{name}:{summary.replace(':', ' -')}")
 
 
 def _fish_quote(text: str) -> str:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def manifest_of(name: str) -> dict[str, Any]:
-    """What Slack has to know about the app. Everything runs over Socket Mode, so it holds no address."""
+    """Build the manifest of the Slack app. Socket Mode needs no address."""
     command = {
         "command": "/hermes",
         "description": "Ask the agent, or give it a command",

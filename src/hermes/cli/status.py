@@ -134,7 +134,7 @@ def _account(account: AccountConfig) -> str:
 
 
 def store_bytes(home: Path) -> int:
-    """What the store takes on disk, told by its folder: a database file is never opened for this."""
+    """Measure the store on disk by its folder, without opening the database."""
     return sum(os.path.getsize(path) for path in home.glob("*.db*") if os.path.isfile(path))
 
 

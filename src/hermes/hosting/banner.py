@@ -27,7 +27,7 @@ def facts(
     chats: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> list[str]:
-    """What stands, one thing a line. ``chats``: ``telegram @ana_home_bot, connected``."""
+    """Render the facts of a start, one per line."""
     lines = [
         f"Home     {home}{', new' if is_new else ''}, readable by you alone",
         *([f"Syncing bundled skills into {home}/skills/ ...  {skills}"] if skills else []),

@@ -45,7 +45,7 @@ class Beat:
 
 
 def encode(beat: Beat) -> bytes:
-    """One block of exactly SIZE bytes; long words are cut rather than the block grown."""
+    """Encode exactly SIZE bytes; long texts are cut."""
     for words in (120, 40, 0):
         fields = {
             "pid": beat.pid,

@@ -38,7 +38,7 @@ class Heartbeat:
 
     @property
     def ready_at(self) -> float:
-        """When it began to serve; 0.0 before that."""
+        """Return when the gateway began to serve; 0.0 before that."""
         return self._now.ready_at
 
     def ready(self) -> None:

@@ -51,7 +51,7 @@ def become_supervisor(home: str, *, replace: bool) -> NoReturn:
 
 
 def is_inside(home: str) -> bool:
-    """Whether the gateway of this home is what started us: we are a command in the agent's own terminal."""
+    """Tell whether the gateway of this home started us: the agent's own terminal."""
     from hermes.hosting import locks, processes
 
     holder = locks.holder(paths.parent_lock(home))

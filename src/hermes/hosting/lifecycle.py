@@ -206,7 +206,7 @@ def _snapshot(home: Path, heart: heartbeat.Beat | None) -> dict[str, Any] | None
 
 
 def last_exit(home: str) -> dict[str, Any] | None:
-    """What the supervisor wrote down when a worker last ended; None when there is nothing that can be read."""
+    """Read the supervisor's record of the last worker exit; None without one."""
     try:
         told = json.loads(Path(paths.last_exit(home)).read_text(encoding="utf-8"))
     except (OSError, ValueError):

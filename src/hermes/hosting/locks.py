@@ -31,14 +31,14 @@ class Holder:
         self.is_stopping = is_stopping
 
     def describe(self) -> str:
-        """Which process it is, for a person: ``another hermes (process 4711: sessions list)``."""
+        """Describe the process: ``another hermes (process 4711: sessions list)``."""
         if not self.pid:
             return "another process"
         command = processes.hermes_command_of(self.pid) if self.is_here() else ""
         return f"another hermes (process {self.pid}: {command or self.what.removeprefix('hermes ')})"
 
     def is_here(self) -> bool:
-        """Whether it is a process of this machine that we can see, and still the same one."""
+        """Tell whether the holder is a visible process of this machine, the same one."""
         return processes.is_alive(self.pid, self.mark)
 
 

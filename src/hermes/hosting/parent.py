@@ -354,7 +354,7 @@ def _end_orphan(home: str) -> None:
 
 
 def oom_kills() -> int:
-    """How many processes this machine has killed for want of memory."""
+    """Count the processes that this machine killed for want of memory."""
     try:
         with open("/proc/vmstat", encoding="ascii") as file:
             for row in file:

@@ -13,7 +13,7 @@ LOOK_SECONDS = 0.02
 
 
 def start_mark(pid: int) -> str:
-    """What tells two processes with one pid apart; "" where the system does not say or the process is gone."""
+    """Return the start time that tells reused pids apart; "" where unknown."""
     fields = _stat(pid)
     return fields[19] if fields else ""
 
@@ -31,7 +31,7 @@ def ancestors(pid: int) -> list[int]:
 
 
 def is_alive(pid: int, mark: str) -> bool:
-    """Whether this very process still runs (a zombie does not)."""
+    """Tell whether this very process still runs; a zombie does not."""
     if pid <= 0:
         return False
     if not os.path.isdir("/proc/self"):
@@ -47,13 +47,13 @@ def is_alive(pid: int, mark: str) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether it stands still until somebody lets it go on (Ctrl+Z, SIGSTOP): it answers nobody meanwhile."""
+    """Tell whether the process is suspended (Ctrl+Z, SIGSTOP)."""
     fields = _stat(pid)
     return bool(fields) and fields[0] in ("T", "t")
 
 
 def hermes_command_of(pid: int) -> str:
-    """What was typed after `hermes` to start this process, its command and verb alone; '' where nothing says so."""
+    """Return the command and verb that started a process; '' where unknown."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
             words = file.read().split("\0")
@@ -93,7 +93,7 @@ def send_signal(pid: int, mark: str, number: int) -> bool:
 
 
 def started_at(pid: int) -> float:
-    """When a process began, in seconds since the epoch, to a hundredth; now, where the system does not say."""
+    """Return when a process began, in epoch seconds; now where unknown."""
     mark = start_mark(pid)
     if not mark:
         return time.time()
@@ -119,7 +119,7 @@ def rename_process(name: str) -> None:
 
 
 def booted_at() -> float:
-    """When the machine started, in seconds since the epoch; 0 where the system does not say."""
+    """Return when the machine started, in epoch seconds; 0 where unknown."""
     try:
         with open("/proc/stat", encoding="ascii") as file:
             for line in file:

@@ -63,14 +63,14 @@ class WorkerExit:
 
     @property
     def was_settled_start(self) -> bool:
-        """Whether this worker proved, with its platforms on, that a start works."""
+        """Tell whether this worker proved, with its platforms on, that a start works."""
         if self.ready_seconds is None or self.were_paused:
             return False
         return self.ready_seconds >= SETTLING_SECONDS or self.settled
 
     @property
     def kind(self) -> str:
-        """One word for the record that `gateway status` reads later."""
+        """Classify the exit in one word for `gateway status`."""
         if self.stalled_seconds > 0:
             return "stalled"
         if self.out_of_memory:
@@ -121,7 +121,7 @@ class RestartPolicy:
         self._unasked.clear()
 
     def ages(self, now: float) -> list[float]:
-        """How many seconds ago each unasked end of the last hour was, the oldest first."""
+        """Return the ages of unasked exits in the last hour, the oldest first."""
         return [now - at for at in self._unasked]
 
     def count(self, now: float) -> int:

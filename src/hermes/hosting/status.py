@@ -125,13 +125,13 @@ def _trouble(platform: Mapping[str, Any], now: float) -> str:
 
 
 def cures(snapshot: Mapping[str, Any]) -> list[str]:
-    """What to do about each platform that is not as it should be, as far as anybody knows."""
+    """List what to do about each platform in trouble."""
     platforms = snapshot.get("platforms", ())
     return [f"{platform['account']} → {platform['cure']}" for platform in platforms if platform.get("cure")]
 
 
 def restarts(facts: Facts) -> tuple[int, str]:
-    """How often the worker ended unasked within the last hour, and that as half a sentence ('' for never)."""
+    """Count unasked worker exits of the last hour, with half a sentence about them."""
     last = facts.last_exit or {}
     ages = [facts.now - float(at) for at in last.get("unasked_ends", ()) if facts.now - float(at) < HOUR_SECONDS]
     if not ages or not last.get("restarted"):
@@ -175,7 +175,7 @@ def _about_process(facts: Facts) -> list[str]:
 
 
 def cures_of_process(facts: Facts) -> list[tuple[str, str]]:
-    """What is to be done about the process, as far as anything is: a name and a sentence with what to type."""
+    """List what to do about the process, each a name and a sentence."""
     found = []
     if (facts.snapshot or {}).get("safe_reason"):
         found.append(("paused", f"try the platforms now → {facts.command} gateway restart, or /platform resume NAME"))
@@ -304,7 +304,7 @@ def _absent(facts: Facts) -> Status:
 
 
 def has_died(facts: Facts) -> bool:
-    """Whether a gateway that was here ended, and not because somebody asked for it."""
+    """Tell whether a gateway that was here ended unasked."""
     if facts.beat is None and facts.last_exit is None:
         return False
     is_recorded = facts.beat is None or _ended_since(facts.beat, facts.last_exit)

@@ -37,7 +37,7 @@ def run(user: str, *, as_json: bool) -> int:
 
 
 def lines(one: Mapping[str, Any], now: float) -> list[str]:
-    """How one account treats them: the verdict, its reason, what to type, and what else is known."""
+    """Describe how one account treats a user: verdict, reason, what to type."""
     named = f" ({', '.join(filter(None, (one['name'], one['role'])))})" if one["name"] or one["role"] else ""
     verdict = "answered" if one["is_answered"] else "not answered"
     mark = "✓" if one["is_answered"] else "✗"

@@ -198,7 +198,7 @@ def _outside_checks(home: Path, loaded: Loaded, command: str, facts: status.Fact
 
 
 def describe_keys(config: Config, facts: status.Facts) -> list[str]:
-    """How the keys stand where a provider has several: as the running gateway knows it, else only which there are."""
+    """Describe the keys of a provider that has several."""
     told = (facts.snapshot or {}).get("model", {}).get("keys") or {
         name: [key.hint() for key in provider.api_keys]
         for name, provider in config.providers.items()

@@ -89,7 +89,7 @@ async def _adapter(
 async def adapter_parts(
     manifest: Manifest, config: Config, account: str, values: Mapping[str, Any]
 ) -> AsyncIterator[AdapterParts]:
-    """What the gateway would hand to the adapter of an account, with these values in place of the configured ones."""
+    """Build what an account's adapter is given, with these values."""
     from hermes.core.manifest import AccountResource, AdapterParts
     from hermes.services.http import ProxyRules, make_session
 

@@ -241,7 +241,7 @@ def refuse_foreign(home: Path) -> None:
 
 
 def is_listening(home: Path) -> bool:
-    """Whether somebody answers at the socket: a killed gateway leaves the file behind."""
+    """Tell whether somebody answers at the socket: a killed gateway leaves the file."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line, suppress(OSError):
         line.settimeout(1.0)
         with control.short_address(paths.socket(str(home))) as address:
@@ -320,7 +320,7 @@ def _as_subject(holder: locks.Holder) -> str:
 
 
 def lone_owner(home: Path) -> str:
-    """Which command works alone in the home, in words; '' when none does, or a gateway has it."""
+    """Describe the command that works alone in the home; '' without one."""
     holder = locks.holder(paths.owner_lock(str(home)))
     if holder is None or "gateway" in holder.what:
         return ""
@@ -431,7 +431,7 @@ def outside_platforms(config: Config) -> list[str]:
 
 
 def working_folder(home: Path) -> Path:
-    """Whose `.env` counts too."""
+    """Return the folder whose `.env` counts too."""
     return Path(paths.working_folder(str(home)))
 
 
@@ -455,7 +455,7 @@ class InProcessGateway:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more can be asked here: it has ended, or is about to."""
+        """Tell whether this process has ended or is about to."""
         return self._is_leaving or not self._thread.is_alive()
 
     def start(self) -> None:

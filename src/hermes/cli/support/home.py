@@ -10,7 +10,7 @@ from hermes.hosting import paths
 
 
 def home_folder() -> Path:
-    """Where everything is kept. Raises ConfigError when nothing can be kept there."""
+    """Find the home folder. Raises ConfigError when it cannot be used."""
     home = Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser().absolute()
     if reason := paths.why_unusable(str(home)):
         end = "" if " → " in reason else "."  # a command is typed as it stands

@@ -45,7 +45,7 @@ def _halves(example: str) -> tuple[str, str]:
 
 
 def as_typed(text: str) -> str:
-    """What another part says to type (``Look: hermes people list``), as it can be typed here."""
+    """Rewrite the commands in a text as they can be typed here."""
     from hermes.cli.commands import COMMANDS  # who imports us when there is something to say
 
     return re.sub(rf"(?<![\w./-])(?<!-m )hermes (?=(?:{'|'.join(COMMANDS)})\b)", lambda _: f"{command_name()} ", text)

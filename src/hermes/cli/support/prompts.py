@@ -45,7 +45,7 @@ class Questions:
         write(self._out, text, end="\n", flush=True)
 
     def line(self, label: str, present: str = "") -> str:
-        """What was typed, or ``present`` on Enter."""
+        """Ask for a line; Enter keeps ``present``."""
         kept = f" [{present}]" if present else ""
         return self._answer(self._read, f"{label}{kept}: ") or present
 

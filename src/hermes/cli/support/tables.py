@@ -27,7 +27,7 @@ def window_columns() -> int:
 
 
 def display_width(text: str) -> int:
-    """How many columns a text takes: Chinese characters and most emoji take two, combining marks none."""
+    """Measure the columns of a text: wide characters take two, marks none."""
     if text.isascii():
         return len(text)
     return sum(_width(character) for character in text)

@@ -173,7 +173,7 @@ def _state(account: AccountConfig | None) -> str:
 
 
 def no_terminal(manifests: Sequence[Manifest]) -> str:
-    """What to type where nobody can be asked."""
+    """Render the flags to type where nobody can be asked."""
     lines = ["Nobody can be asked here (no terminal). Say it in one line instead:"]
     for manifest in manifests:
         needed = [setting.key for setting in manifest.settings if setting.required]

@@ -162,7 +162,7 @@ def run_and_report(act: Callable[[list[str]], int]) -> int:
 
 
 def changes_of(signed: SignedIn, config: Config, manifest: Manifest, account: str) -> dict[str, str]:
-    """What to write, by dotted key: the settings, and whoever signed in among those who may talk."""
+    """List the settings to write: the account's, and its owner as allowed user."""
     prefix = f"platforms.{manifest.id}" + (f".accounts.{account}" if account != MAIN else "")
     present = config.account(manifest.id, account)
     changes = {f"{prefix}.{key}": value for key, value in signed.values.items()}

@@ -67,7 +67,7 @@ def call(
 
 
 def is_running(home: str | os.PathLike[str]) -> bool:
-    """Whether a gateway holds this home, answering or not. It is told by locks, never by a pid."""
+    """Tell by the locks whether a gateway holds this home, answering or not."""
     folder = os.fspath(home)
     if locks.holder(paths.parent_lock(folder)) is not None:
         return True

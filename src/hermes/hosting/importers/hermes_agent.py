@@ -52,7 +52,7 @@ class Read:
 
 
 def find(path: Path) -> OldTranscripts:
-    """What there is to import: a home, its `sessions` folder, the index, or one transcript. Blocks."""
+    """Find transcripts in a home, a `sessions` folder, an index or a file. Blocks."""
     if not path.exists():
         raise GatewayError(f"There is no {path}. Name a home, its sessions folder or a .jsonl file.")
     if path.is_file() and path.suffix == ".jsonl":
@@ -84,7 +84,7 @@ def _index(path: Path) -> tuple[dict[str, Json], list[str]]:
 
 
 def read(path: Path, source: OldTranscripts) -> Read:
-    """One transcript, told in our own terms. Blocks."""
+    """Read one transcript into our own messages. Blocks."""
     made = Read(path)
     entry = source.index.get(path.stem, {})
     began = _time(entry.get("created_at")) or path.stat().st_mtime

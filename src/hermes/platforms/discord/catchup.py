@@ -53,7 +53,7 @@ class CatchUp(history.CatchUp):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is missing any more: every server has told of its channels, and all were read."""
+        """Tell whether every server listed its channels and all were read."""
         return self._servers is not None and not self._servers and not self._pending
 
     def expect(self, servers: Iterable[str]) -> None:
@@ -145,5 +145,5 @@ class CatchUp(history.CatchUp):
 
 
 def oldest(now: float) -> str:
-    """Nothing from before is read."""
+    """Return the snowflake before which nothing is fetched."""
     return snowflake_at(now - MAX_SECONDS)

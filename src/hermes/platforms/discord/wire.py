@@ -133,7 +133,7 @@ class RefusedError(RejectedError):
 
 
 def understand(event: str, data: object, room: Room | None, me: Me) -> InboundEvent:
-    """What a dispatch holds. Whatever cannot be read is kept raw, with a key by which it is known again."""
+    """Parse a dispatch; what cannot be read is stored raw under a stable key."""
     match event:
         case "MESSAGE_CREATE" if room is not None:
             return _read(reading.message, data, room, me)
@@ -148,7 +148,7 @@ def understand(event: str, data: object, room: Room | None, me: Me) -> InboundEv
 
 
 def past(message: object, room: Room, me: Me) -> InboundEvent:
-    """What a message of the history holds."""
+    """Parse a message of the history."""
     return _read(reading.message, message, room, me)
 
 
@@ -241,7 +241,7 @@ def _is_command_name(name: str) -> bool:
 
 
 def same_commands(dump_event: object, wanted: Sequence[Json]) -> bool:
-    """Whether Discord shows exactly these already; it adds fields of its own to each."""
+    """Tell whether Discord shows exactly these commands already."""
     if not isinstance(dump_event, list) or not all(isinstance(each, dict) for each in dump_event):
         return False
     return sorted(map(_essence, dump_event)) == sorted(map(_essence, wanted))

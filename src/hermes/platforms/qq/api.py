@@ -86,7 +86,7 @@ class Api:
         shows: bool = False,
         seconds: float = CALL_SECONDS,
     ) -> Json:
-        """One call; a refused token is exchanged and the call repeated, once.
+        """Call the API; a refused token is renewed and the call repeated once.
 
         ``shows``: people see what it does, so an outcome that is not known is told as such. Other calls can be
         repeated as often as one likes.
@@ -142,7 +142,7 @@ class Api:
     # Files
 
     async def put_part(self, url: str, data: bytes) -> None:
-        """One part of a large file, to the address that QQ gave for it."""
+        """Upload one part of a large file to the address that QQ gave."""
         try:
             async with self._http.put(url, data=_payload(data), timeout=within(media.UPLOAD_SECONDS)) as response:
                 status = response.status

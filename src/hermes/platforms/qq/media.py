@@ -77,5 +77,5 @@ def type_of(attachment: Attachment, size: int) -> int:
 
 
 def is_own(host: str, api_host: str) -> bool:
-    """Whether the token may be shown to this host: only QQ itself may see it."""
+    """Tell whether a host is QQ's own and may see the token."""
     return host == api_host or f".{host}".endswith(_OWN_HOSTS)

@@ -49,12 +49,12 @@ class Session:
 
     @classmethod
     def of(cls, cursor: Cursor) -> Self:
-        """What the marks say. One that cannot be read counts as not there."""
+        """Read a session from its cursor; unreadable values count as missing."""
         numbers = {name: _number(cursor.get(name)) for name in _NUMBERS}
         return cls(session_id=cursor.get("session_id", ""), **numbers)
 
     def cursor(self, known: Session) -> dict[str, str]:
-        """What differs from what is stored already."""
+        """Return the cursor values that differ from the stored ones."""
         return {
             field.name: str(getattr(self, field.name))
             for field in fields(self)
@@ -120,7 +120,7 @@ class End:
 
 
 def after(session: Session, end: End, now: float) -> tuple[Session, PlatformError]:
-    """What is remembered for the next connection, and what is told about this one."""
+    """Decide the next session after an end, and the error to report."""
     session = _counted(session, end)
     code = end.code
     if code in _FATAL:

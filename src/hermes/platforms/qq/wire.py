@@ -167,7 +167,7 @@ class TokenRefusedError(CredentialsError):
 
 
 def refusal(what: str, status: int, body: Json, headers: Mapping[str, str]) -> PlatformError:
-    """What QQ's answer means for us."""
+    """Map QQ's refusal to our error."""
     code = _code(body)
     said = str(body.get("message") or body.get("msg") or _phrase(status))
     trace = headers.get("X-Tps-trace-Id") or str(body.get("trace_id") or "")
@@ -218,12 +218,12 @@ def _phrase(status: int) -> str:
 
 
 def is_window(code: int) -> bool:
-    """Whether this refusal of a message that answers nobody means: not now, but later as an answer."""
+    """Tell whether an unprompted message may be sent later as an answer."""
     return 304000 <= code < 305000 and code not in _MEANT
 
 
 def token_refusal(body: Json) -> PlatformError:
-    """What it means when QQ gives out no token."""
+    """Map a refused token request to our error."""
     code, said = _code(body), str(body.get("message") or "no reason given")
     reason = f"QQ gives out no access token: {said} (code {code})"
     match code:

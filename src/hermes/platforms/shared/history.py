@@ -70,7 +70,7 @@ class CatchUp:
             self._queue(channel)
 
     def skip(self, channel: str) -> None:
-        """Nothing was missed there."""
+        """Mark a channel in which nothing was missed."""
         if channel not in self._pending:
             self._done.add(channel)
 
@@ -84,7 +84,7 @@ class CatchUp:
         self._queue(channel, at=0)
 
     def finish(self, channel: str) -> None:
-        """What was missed there is stored."""
+        """Mark a channel whose missed messages are stored."""
         self._pending.discard(channel)
         self._done.add(channel)
 
@@ -167,7 +167,7 @@ async def read_pages(
 
 
 def pause_after(tries: int) -> float:
-    """How long to wait after so many that failed."""
+    """Return the pause after so many failures."""
     return PAUSES_SECONDS[min(tries, len(PAUSES_SECONDS)) - 1]
 
 

@@ -108,7 +108,7 @@ class RefusedError(RejectedError):
 
 
 def understand(envelope: object, me: Me, now: datetime) -> InboundEvent:
-    """What an envelope holds. Whatever cannot be read is kept raw, with a key by which it is known again."""
+    """Parse an envelope; what cannot be read is stored raw under a stable key."""
     if not isinstance(envelope, dict):
         return keep_unreadable(envelope, "no envelope")
     known = read(_parse, envelope, me, now, dump=_dump)
@@ -116,7 +116,7 @@ def understand(envelope: object, me: Me, now: datetime) -> InboundEvent:
 
 
 def past(message: object, channel: str, me: Me) -> InboundEvent:
-    """What a message of the history holds."""
+    """Parse a message of the history."""
     if not isinstance(message, dict):
         return keep_unreadable(message, "no message")
     return read(parse.message, {**message, "channel": channel}, me, dump=_dump)

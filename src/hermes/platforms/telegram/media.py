@@ -56,7 +56,7 @@ _IN_MESSAGE = {
 
 
 def attachments(message: Json) -> Iterator[Attachment]:
-    """What a message carries; of a picture the largest size."""
+    """Parse the files of a message; of a picture the largest size."""
     if message.get("photo"):
         yield _attachment(AttachmentKind.IMAGE, message["photo"][-1], mime="image/jpeg")
     sticker = message.get("sticker")

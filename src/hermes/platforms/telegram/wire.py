@@ -224,7 +224,7 @@ def _without(call: Call, name: str) -> Call:
 
 
 def refusal(method: str, body: Json) -> PlatformError:
-    """What Telegram's answer means for us."""
+    """Map Telegram's refusal to our error."""
     description = str(body.get("description") or "no reason given")
     code, told = body.get("error_code"), body.get("parameters")
     parameters: Mapping[str, Any] = told if isinstance(told, dict) else {}

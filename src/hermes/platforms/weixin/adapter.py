@@ -81,7 +81,7 @@ class Polls:
     failed: int = 0
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class WeixinAdapter:

@@ -187,7 +187,7 @@ class QrClient:
             return await self._request(self._http.get(path, headers=wire.APP_HEADERS, timeout=within(CALL_SECONDS)))
 
     async def status(self, root: str, code: str, verify_code: str, seconds: float) -> Json:
-        """How it stands with a code; waits up to ``seconds``."""
+        """Poll the state of a login code, for up to ``seconds``."""
         query = f"qrcode={quote(code, safe='')}" + (
             f"&verify_code={quote(verify_code, safe='')}" if verify_code else ""
         )

@@ -127,14 +127,11 @@ def _quote(item: Json, reader: Reader) -> Quote | None:
     text = text or str(quoted.get("title") or "")
     part = quoted.get("partial_text")
     if isinstance(part, dict):
-        text = partial(text, part) or _bare(part)
+        text = partial(text, part)
+        if not text:  # nobody remembers the message: as much of the quote as came with it
+            start, end = str(part.get("start") or ""), str(part.get("end") or "")
+            text = start if start == end or not end else f"{start} … {end}"
     return Quote(text, message_id=number, from_us=known is not None and known.from_us)
-
-
-def _bare(part: Json) -> str:
-    """Of a message that nobody remembers: as much of the quote as came with it."""
-    start, end = str(part.get("start") or ""), str(part.get("end") or "")
-    return start if start == end or not end else f"{start} … {end}"
 
 
 def partial(text: str, part: Mapping[str, Any]) -> str:

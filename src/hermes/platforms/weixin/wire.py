@@ -100,7 +100,7 @@ def number(value: object) -> int:
 
 
 def refusal(call: str, answer: Mapping[str, Any]) -> PlatformError:
-    """What a refusal means for us."""
+    """Map a refusal of iLink to our error."""
     code = code_of(answer)
     said = str(answer.get("errmsg") or "")
     reason = f"Weixin refused {call}: {code}" + (f" ({said})" if said else "")

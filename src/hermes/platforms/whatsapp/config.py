@@ -54,7 +54,7 @@ class Places:
 
     @property
     def running(self) -> Path:
-        """How to reach the bridge that runs, for other processes of the same owner."""
+        """Return the file that tells other processes the bridge's address."""
         return self.root / "bridge.json"
 
     @property

@@ -87,7 +87,7 @@ def sources() -> Path:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """What makes a bridge, in the order in which it is counted."""
+    """List the files of a bridge in the order of its checksum."""
     names = ("package.json", "package-lock.json")
     return sorted((file for file in folder.iterdir() if file.suffix == ".mjs" or file.name in names), key=_by_name)
 

@@ -104,6 +104,9 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
     is_edit = kind == "edit"
     # A repeated message may have come before under the hidden id alone, when the number was not known yet.
     chats = (chat, wire.normal_jid(item.get("chatId")))
+    is_part = item.get("isForwarded") is True or bool(item.get("albumId"))
+    # A picture is often followed at once by the question about it; what is spoken is the question.
+    is_mute = bool(files) and not text.strip() and files[0].kind is not AttachmentKind.VOICE
     seconds: Any = item.get("timestamp")
     is_time = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < 4_102_444_800
     return InboundMessage(
@@ -117,7 +120,7 @@ def parse(item: Json, reader: Reader, now: float) -> InboundEvent:
         attachments=files,
         quote=quote,
         is_addressed=not is_group or _is_addressed(item, chat, text, quote, reader),
-        may_continue=not is_edit and _may_continue(item, text, files),
+        may_continue=not is_edit and (is_part or len(text) >= LONG_TEXT or is_mute),
         is_edit=is_edit,
     )
 
@@ -242,7 +245,7 @@ def _files(item: Json) -> tuple[Attachment, ...]:
 
 
 def handle_of(file_id: str) -> Json:
-    """What names a file to the bridge. Raises ValueError for what is none."""
+    """Return the file's handle at the bridge. Raises ValueError without one."""
     handle = orjson.loads(file_id)
     if not isinstance(handle, dict) or not {"chatId", "messageId"} <= handle.keys():
         raise ValueError("no handle of a file")
@@ -261,10 +264,3 @@ def _quote(item: Json, reader: Reader) -> Quote | None:
     return Quote(
         text.removeprefix(reader.prefix) if is_marked else text, message_id=number[:MAX_ID_CHARS], from_us=from_us
     )
-
-
-def _may_continue(item: Json, text: str, files: tuple[Attachment, ...]) -> bool:
-    is_part = item.get("isForwarded") is True or bool(item.get("albumId"))
-    # A picture is often followed at once by the question about it; what is spoken is the question.
-    is_mute = bool(files) and not text.strip() and files[0].kind is not AttachmentKind.VOICE
-    return is_part or len(text) >= LONG_TEXT or is_mute

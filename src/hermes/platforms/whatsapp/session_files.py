@@ -37,7 +37,7 @@ def has_link(places: Places) -> bool:
 
 
 def is_whole(session: Path) -> bool:
-    """Whether the keys that WhatsApp knows since the link are on the disk."""
+    """Tell whether the keys of the link are on the disk."""
     with suppress(OSError, ValueError):
         creds = json.loads((session / "creds.json").read_bytes())
         return isinstance(creds, dict) and bool(creds.get("account"))

@@ -52,7 +52,7 @@ def decode(body: bytes) -> Any:
 
 
 def jid_of(chat: str) -> str:
-    """Where to send: a number alone is the chat with whoever has it."""
+    """Return the address of a chat; a bare number is the chat with its owner."""
     bare = person_id(chat)
     return f"{bare}@s.whatsapp.net" if bare.isascii() and bare.isdigit() else chat
 
@@ -96,7 +96,7 @@ class Me:
 
     @property
     def id(self) -> str:
-        """As we know people: by their number, where it is known."""
+        """Return the person's number, or the hidden id where it is unknown."""
         return self.phone or self.jid
 
     @property
@@ -133,7 +133,7 @@ class Health:
 
     @property
     def trouble(self) -> PlatformError | None:
-        """What ends the adapter; None while it is connected or on the way."""
+        """Return the error that ends the adapter; None while connected or connecting."""
         match self.status:
             case "connected" | "connecting" | "starting":
                 return None
@@ -180,7 +180,7 @@ class NotConnectedError(UnreachableError):
 
 
 def refusal(path: str, status: int, answer: Mapping[str, Any]) -> PlatformError:
-    """What a refusal of the bridge means for us."""
+    """Map a refusal of the bridge to our error."""
     code, said = str(answer.get("code") or ""), " ".join(str(answer.get("error") or f"HTTP {status}").split())
     match code:
         case "not_connected":
@@ -226,7 +226,7 @@ def message_id(key: str) -> str:
 
 
 def is_of_hermes(number: str) -> bool:
-    """Whether a message has an id as we make them, here or elsewhere. The bridge knows them by the same sum."""
+    """Tell whether a message id was made by a Hermes, here or elsewhere."""
     return len(number) == 22 and number.startswith("3EB0") and _summed(number[:16]) == number
 
 

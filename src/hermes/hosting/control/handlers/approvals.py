@@ -39,7 +39,7 @@ class ApprovalVerbs:
         }
 
     async def listed(self, _args: Mapping[str, Any], _: Reply) -> list[dict[str, Any]]:
-        """What waits for an answer, the oldest first, with what would run."""
+        """List pending approvals, the oldest first, with the command of each."""
         waiting = await self._approvals.pending()
         return await self._db.read(_to_dicts, waiting)
 

@@ -166,7 +166,7 @@ class StoreVerbs:
     # Soundness
 
     async def stores(self, _args: Mapping[str, Any], _: Reply) -> dict[str, Any]:
-        """Whether the stores are sound, asked of the database itself."""
+        """Check the integrity of the stores."""
         began = time.monotonic()
         verdict = await self._db.read(stats.check)
         newest = await asyncio.to_thread(self._last_backup)
