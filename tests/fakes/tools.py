@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from hermes.store.db import Tx

@@ -32,7 +32,7 @@ NAME = "tools_that_take_long"
 SLOW = f"""
 import sys
 sys.modules["{NAME}.gate"].wait(90)
-from hermes.agent.toolkit.toolbox import tool
+from hermes.agent.toolkit.schema import tool
 @tool(toolset="files")
 async def late_tool(ctx) -> str:
     '''Came late.'''

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hermes.agent.backends import bubblewrap, landlock
-from hermes.agent.toolkit.toolbox import tools_of
+from hermes.agent.toolkit.schema import tools_of
 from hermes.app.tools import COMMANDS, TOOLS
 from hermes.core.roles import PersonRole
 from hermes.services.commands.base import collect

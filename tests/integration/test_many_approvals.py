@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.core.messages import ChatMessage, Role, ToolCall
 from hermes.core.roles import PersonRole
 from hermes.store import approvals, inbox, people

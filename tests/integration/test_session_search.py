@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.session_search import BITE_KNOWN, SessionSearch
-from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.agent.tools.session_search import session_search
 from hermes.core.errors import ToolError
 from hermes.core.keys import SessionKey

@@ -157,7 +157,7 @@ async def test_a_command_does_not_run_in_another_folder_than_was_allowed(
         link.symlink_to("other")
         telegram.user_says(f"/approve {asked.code}")
         await answered(telegram, "As you say.")
-    assert "not what was looked at or allowed" in results(model)[0]
+    assert "effect changed after it was checked or approved" in results(model)[0]
     assert list((tmp_path / "work").rglob("was-here")) == []
 
 
@@ -175,4 +175,4 @@ async def test_a_key_is_not_read_through_a_link_made_by_the_call_before(
         await answered(telegram, "So be it.")
     assert (tmp_path / "work" / "door").is_symlink()
     assert "CANARY" not in "".join(results(model))
-    assert "not what was looked at or allowed" in results(model)[1]
+    assert "effect changed after it was checked or approved" in results(model)[1]

@@ -45,7 +45,8 @@ PATTERN_OF_OURS = re.compile(r"\|\w+\|")
 LOGS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 CLASSES_FOR_OTHERS = {
-    "agent/toolkit/toolbox.py": "the model reads it; and the name of a kind of part",
+    "agent/toolkit/context.py": "the name of a kind of part",
+    "agent/toolkit/toolbox.py": "the model reads it",
     "core/messages.py": "kept with the raw event, for whoever mends the adapter",
     "core/dataclasses.py": "a docstring",
     "hosting/control/server.py": "a field of the answer, by which the client raises the same error",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import AccountKey, Target
 from hermes.core.messages import AttachmentKind, Capabilities

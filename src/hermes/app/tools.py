@@ -12,7 +12,7 @@ from hermes.agent.backends.terminals import Terminals
 from hermes.agent.messaging import MessageSender, OutgoingFiles
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.speech.tts import Synthesizer
-from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.config import Config, ConfigWatch, EnvFiles, secret_variables
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import LOCAL, SessionKey, Target

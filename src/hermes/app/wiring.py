@@ -23,7 +23,9 @@ from hermes.agent.skills.render import SkillCalls
 from hermes.agent.speech.stt import Transcriber
 from hermes.agent.speech.tts import Synthesizer
 from hermes.agent.todos import TodoLists
-from hermes.agent.toolkit.toolbox import Parts, Toolbox, tools_of
+from hermes.agent.toolkit.context import Parts
+from hermes.agent.toolkit.schema import tools_of
+from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.toolkit.toolsets import Accesses, mistakes
 from hermes.agent.vision import VisionModel
 from hermes.agent.web.reader import DocumentReader

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from hermes.agent.toolkit.toolbox import Tool
+    from hermes.agent.toolkit.schema import Tool
     from hermes.agent.toolkit.toolsets import Access
     from hermes.config import Config, Loaded
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tools() -> list[Tool]:
-    from hermes.agent.toolkit.toolbox import tools_of
+    from hermes.agent.toolkit.schema import tools_of
     from hermes.agent.toolkit.toolsets import FINDING
     from hermes.app.tools import TOOLS
 

@@ -11,6 +11,14 @@ ALLOW, DENY = "allow", "deny"
 ALL = "all"
 
 
+class ApprovalState(StrEnum):
+    PENDING = "pending"
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
 class Scope(StrEnum):
     """How far an approval reaches: this one call, its kind for the rest of the session, or its kind from now on."""
 

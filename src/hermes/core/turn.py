@@ -6,6 +6,7 @@ That is why a turn can be resumed after a crash at any point: the same rows lead
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Protocol
 
 from hermes.core.dataclasses import dataclass
@@ -21,6 +22,15 @@ QUESTION_EXPIRED = "Nobody answered in {span}, so it did not run. Do not try it 
 QUESTION_DENIED = "The user said no{reason}. Do not try it again; choose another way or ask."
 QUESTION_CANCELLED = "The question was withdrawn ({reason}); it did not run."
 """What the model is told in place of a result."""
+
+
+class CallState(StrEnum):
+    PROPOSED = "proposed"
+    WAITING = "waiting"
+    ALLOWED = "allowed"
+    REFUSED = "refused"  # denied, expired or cancelled; its result is not written yet
+    STARTED = "started"
+    DONE = "done"
 
 
 class CallView(Protocol):
@@ -63,13 +73,13 @@ def next_action(calls: Sequence[CallView], repeatable: Sequence[bool], *, steps:
     waits = False
     for index, call in enumerate(calls):
         match call.state:
-            case "done":
+            case CallState.DONE:
                 continue
-            case "waiting":
+            case CallState.WAITING:
                 waits = True
-            case "refused":
+            case CallState.REFUSED:
                 return CloseCall(index, "refused")
-            case "started" if not repeatable[index]:
+            case CallState.STARTED if not repeatable[index]:
                 return CloseCall(index, "interrupted")
             case _:
                 return RunCall(index)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from hermes.core.approval import Scope, may_answer, was_written_after
+from hermes.core.approval import ApprovalState, Scope, may_answer, was_written_after
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import LOCAL
@@ -14,7 +14,7 @@ from hermes.core.ports import Clock
 from hermes.core.roles import Action, PersonRole, may
 from hermes.core.text import one_line, storable
 from hermes.store import approvals, grants, outbox, people
-from hermes.store.approvals import Approval, ApprovalState
+from hermes.store.approvals import Approval
 from hermes.store.db import Database, Tx
 from hermes.store.grants import Grant
 from hermes.store.ids import new_id

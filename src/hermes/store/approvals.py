@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from enum import StrEnum
 
+from hermes.core.approval import ApprovalState
 from hermes.core.dataclasses import dataclass
 from hermes.store import claims
 from hermes.store.db import Tx
 
 MAX_LISTED = 200
-
-
-class ApprovalState(StrEnum):
-    PENDING = "pending"
-    ALLOWED = "allowed"
-    DENIED = "denied"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)

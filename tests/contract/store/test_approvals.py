@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from hermes.core.approval import ApprovalState
 from hermes.store import approvals, claims
-from hermes.store.approvals import ApprovalState
 from hermes.store.db import Database
 from hermes.store.turns import steps, tool_calls, turns
 from hermes.store.turns.begin import BegunTurn

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.backends.terminals import Terminals
-from hermes.agent.toolkit.toolbox import Parts, Toolbox, ToolContext, ToolOutput, tools_of
+from hermes.agent.toolkit.context import Parts, ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tools_of
+from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.tools import execute_code, process, terminal
 from hermes.config import Config, load
 from hermes.config.schema import TerminalConfig

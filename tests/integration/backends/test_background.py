@@ -12,7 +12,7 @@ import pytest
 
 from hermes.agent.backends.process_groups import birth_of
 from hermes.agent.backends.terminals import KEPT_SECONDS, MOST_RUNNING, Terminals, end_leftovers
-from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 from hermes.store import processes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.workspace.files import open_inside, place_of
 from hermes.core.errors import ToolError
 from hermes.core.keys import ChatKind, SessionKey

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.real_path import real_path
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.core.errors import ToolError
 from hermes.core.keys import ChatKind, SessionKey
 

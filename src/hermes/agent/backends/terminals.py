@@ -17,7 +17,7 @@ from hermes.agent.backends.local import LocalBackend
 from hermes.agent.backends.output import Output, read_file
 from hermes.agent.backends.process_groups import birth_of, kill_group
 from hermes.agent.backends.selection import Availability, choose
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.config import Config
 from hermes.config.schema import TerminalConfig
 from hermes.core.dataclasses import dataclass

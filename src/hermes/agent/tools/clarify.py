@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.context import ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.lane import DOORS
 from hermes.core.roles import PersonRole

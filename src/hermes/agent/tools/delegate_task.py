@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes.agent.delegation import Delegation, Subtask, SubtaskResult
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 
 LONGEST_SECONDS = 1700.0

@@ -6,7 +6,8 @@ import shlex
 from typing import Literal
 
 from hermes.agent.backends.terminals import TerminalCommand
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.tools.terminal import CALL_SECONDS, LONGEST_SECONDS, may_run, run_and_tell
 from hermes.core.errors import ToolError
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import Tool, tool
 from hermes.agent.toolkit.search import best_matches, line_of
-from hermes.agent.toolkit.toolbox import Tool, Toolbox, ToolContext, tool
+from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.toolkit.toolsets import FINDING
 from hermes.core.roles import PersonRole
 

@@ -7,7 +7,8 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.tools.write_file import WRITE_BYTES, as_bytes
 from hermes.agent.workspace.checkpoints import Checkpoints, FileChange
 from hermes.agent.workspace.edits import Edit, apply

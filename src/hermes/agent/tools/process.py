@@ -6,7 +6,8 @@ from typing import Literal
 
 from hermes.agent.backends.output import as_text
 from hermes.agent.backends.terminals import Terminals
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.tools.terminal import ending
 from hermes.core.errors import ToolError
 from hermes.store.processes import Process

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.workspace.files import open_inside
 from hermes.agent.workspace.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.core.dataclasses import dataclass

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from hermes.agent.backends.process_groups import let_go
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.tools import search_walk
 from hermes.agent.workspace.files import NoFileError, place_of, read_inside
 from hermes.agent.workspace.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys

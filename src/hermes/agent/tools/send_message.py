@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes.agent.messaging import MessageSender, OutgoingFiles
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.keys import Target
 from hermes.core.media import WantedFile, pieces

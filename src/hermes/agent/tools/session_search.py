@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes.agent.session_search import SessionHit, SessionSearch, SessionSearchResult
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.text import one_line
 from hermes.store.sqlite.search_index import IndexedLine

@@ -7,7 +7,8 @@ from typing import Literal
 
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import SkillError
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 

@@ -7,7 +7,8 @@ import asyncio
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import FILE_NAME, SkillError
 from hermes.agent.skills.render import view
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 
 MOST_LINES = 1000

@@ -7,7 +7,8 @@ import asyncio
 from hermes.agent.skills.library import SkillLibrary
 from hermes.agent.skills.parse import same_name
 from hermes.agent.skills.render import listed
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 
 
 @tool(toolset="skills")

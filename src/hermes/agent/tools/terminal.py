@@ -13,7 +13,8 @@ from hermes.agent.backends.base import BackendName
 from hermes.agent.backends.lease import in_shell
 from hermes.agent.backends.output import as_text
 from hermes.agent.backends.terminals import TerminalCommand, Terminals, check_length
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.shell_safety.judge import Danger, judge
 from hermes.store import processes

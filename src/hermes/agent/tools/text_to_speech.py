@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hermes.agent.messaging import FileSender, GeneratedFile, OutgoingFiles
 from hermes.agent.speech.tts import Speech, Synthesizer
-from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.context import ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.workspace.files import place_of
 from hermes.core.errors import ToolError
 from hermes.core.keys import LOCAL

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes.agent.todos import Item, TodoLists, checked, merged, short_form
-from hermes.agent.toolkit.toolbox import ToolContext, ToolOutput, tool
+from hermes.agent.toolkit.context import ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import tool
 from hermes.core.roles import PersonRole
 from hermes.store.db import Tx
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.vision import LARGEST_IMAGE, VisionModel
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.untrusted import framed

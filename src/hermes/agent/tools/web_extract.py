@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.web.reader import TYPES, DocumentReader, Readable
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.untrusted import framed, one_line

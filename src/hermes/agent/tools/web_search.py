@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.agent.toolkit.toolbox import ToolContext, tool
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.web.search.base import Hit
 from hermes.agent.web.search.service import LONGEST_QUERY, MOST_RESULTS, WebSearch
 from hermes.agent.web.untrusted import framed, one_line

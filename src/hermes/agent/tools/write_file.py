@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext, tool
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.agent.workspace.files import File
 from hermes.agent.workspace.sensitive import ask_for_sensitive

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.workspace.files import File, NoFileError, place_of, refuse_unwritable
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.dataclasses import dataclass

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.store.home import make_private_folder

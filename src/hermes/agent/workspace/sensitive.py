@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolContext
+from hermes.agent.toolkit.context import ApprovalNeed, ToolContext
 from hermes.core.i18n.en import Texts
 
 # Matched against the end of the real path, case aside; a pattern with a slash needs the folders too.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from aiohttp import web
 from msgspec import UNSET
 
-from hermes.core.approval import Scope, may_answer
+from hermes.core.approval import ApprovalState, Scope, may_answer
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import SessionKey
@@ -26,7 +26,7 @@ from hermes.services.approvals import Answered, AnswerOutcome
 from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM
 from hermes.store import approvals, inbox, people
-from hermes.store.approvals import Approval, ApprovalState
+from hermes.store.approvals import Approval
 from hermes.store.db import Tx
 from hermes.store.turns import tool_calls
 

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from hermes import __version__
-from hermes.agent.toolkit.toolbox import Tool
+from hermes.agent.toolkit.schema import Tool
 from hermes.servers.api.context import SESSION_ID_HEADER, SESSION_KEY_HEADER, ApiParts
 from hermes.servers.api.errors import not_found
 from hermes.servers.api.idempotency import HEADER

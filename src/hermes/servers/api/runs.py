@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from aiohttp import hdrs, web
 
+from hermes.core.approval import ApprovalState
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.keys import SessionKey
@@ -36,7 +37,7 @@ from hermes.services.gateway import Gateway
 from hermes.services.requests.requests import PLATFORM, RequestState
 from hermes.store import approvals as stored_approvals
 from hermes.store import codec, trace
-from hermes.store.approvals import Approval, ApprovalState
+from hermes.store.approvals import Approval
 from hermes.store.db import Tx
 from hermes.store.ids import new_id
 from hermes.store.sessions import transcripts

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from hermes.agent.skills.library import SkillLibrary
-from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.config import Config, Loaded
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.workspace.checkpoints import UNDO, Checkpoints
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import localize

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hermes.core.approval import Scope, button_data
+from hermes.core.approval import ApprovalState, Scope, button_data
 from hermes.core.i18n.catalogue import words_of
 from hermes.core.i18n.en import Texts
 from hermes.core.i18n.languages import pick
@@ -18,7 +18,7 @@ from hermes.core.messages import Button, Capabilities, OutboundMessage
 from hermes.core.text import length, one_line, storable, trim, visible
 from hermes.services.outbound.rows import UNKNOWN_PLATFORM
 from hermes.store import codec, outbox, people
-from hermes.store.approvals import Approval, ApprovalState, Question
+from hermes.store.approvals import Approval, Question
 from hermes.store.db import Tx
 from hermes.store.outbox import OutboxKind, OutboxRow, OutboxState, Outgoing
 from hermes.store.turns import tool_calls

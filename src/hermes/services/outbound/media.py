@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hermes.agent.messaging import GeneratedFile, OutgoingFiles
 from hermes.agent.speech.tts import Synthesizer
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.workspace.files import place_of
 from hermes.agent.workspace.sensitive import ask_for_keys
 from hermes.core import media

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes.agent.toolkit.toolbox import ToolOutput
+from hermes.agent.toolkit.context import ToolOutput
 from hermes.core import turn as rules
+from hermes.core.approval import ApprovalState
 from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.keys import Target
 from hermes.core.media import without_files
 from hermes.core.messages import OutboundMessage, Role, ToolCall
 from hermes.core.roles import Action, may
+from hermes.core.turn import CallState
 from hermes.services.events import ApprovalRequested
 from hermes.services.outbound import approval_cards
 from hermes.services.outbound.alerts import home_targets
@@ -20,12 +22,12 @@ from hermes.services.turns.replies import Replies
 from hermes.services.turns.tool_calls import Calls
 from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store import approvals, outbox
-from hermes.store.approvals import Approval, ApprovalState, Question
+from hermes.store.approvals import Approval, Question
 from hermes.store.db import Tx
 from hermes.store.ids import new_code, new_id
 from hermes.store.outbox import OutboxKind, Outgoing
 from hermes.store.turns import steps, tool_calls
-from hermes.store.turns.tool_calls import CallState, NewCall, StoredCall
+from hermes.store.turns.tool_calls import NewCall, StoredCall
 
 
 class UnansweredError(Exception):

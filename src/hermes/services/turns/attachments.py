@@ -16,7 +16,7 @@ from dataclasses import field
 from pathlib import Path
 
 from hermes.agent.speech.stt import Transcriber
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.vision import LARGEST_SHOWN, kind_of
 from hermes.agent.web import documents
 from hermes.agent.web.reader import DocumentReader

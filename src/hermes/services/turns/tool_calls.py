@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, ToolOutput
+from hermes.agent.toolkit.context import ApprovalNeed, ToolOutput
 from hermes.core import turn as rules
+from hermes.core.approval import ApprovalState
 from hermes.core.errors import ToolError
 from hermes.core.messages import ChatMessage, Role
 from hermes.core.ports import ModelReply
+from hermes.core.turn import CallState
 from hermes.services.events import ToolEnded, ToolStarted
 from hermes.services.turns.turn import RunningTurn, TurnServices
 from hermes.store import approvals
-from hermes.store.approvals import ApprovalState
 from hermes.store.turns import tool_calls
-from hermes.store.turns.tool_calls import CallState, StoredCall
+from hermes.store.turns.tool_calls import StoredCall
 
 NO_OUTPUT = ToolOutput("")
 ASKED = "asked"

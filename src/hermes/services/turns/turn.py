@@ -8,7 +8,8 @@ from typing import Protocol
 
 from hermes.agent.backends.process_groups import birth_of
 from hermes.agent.prompt import PromptBuilder
-from hermes.agent.toolkit.toolbox import Toolbox, ToolContext
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.config import Config
 from hermes.core.dataclasses import dataclass
 from hermes.core.i18n.catalogue import ENGLISH

@@ -15,16 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
-from hermes.core.approval import Scope
+from hermes.core.approval import ApprovalState, Scope
 from hermes.core.roles import PersonRole
-from hermes.store.approvals import ApprovalState
+from hermes.core.turn import CallState
 from hermes.store.inbox import InboxState
 from hermes.store.outbox import OutboxKind, OutboxState
 from hermes.store.pairings import PairingState
 from hermes.store.sqlite import schema_repair
 from hermes.store.sqlite.file import DamagedError
 from hermes.store.sqlite.schema_repair import Column
-from hermes.store.turns.tool_calls import CallState
 from hermes.store.turns.turns import TurnState
 
 Value = None | int | float | str | bytes

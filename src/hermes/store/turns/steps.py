@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hermes.core.messages import ChatMessage, Role, Usage
+from hermes.core.turn import CallState
 from hermes.store import approvals, claims, grants, inbox, outbox, outbox_files
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
@@ -14,7 +15,7 @@ from hermes.store.outbox_files import UNDELIVERED
 from hermes.store.sessions import transcripts
 from hermes.store.turns import lanes, prompts, tool_calls
 from hermes.store.turns.prompts import Compose
-from hermes.store.turns.tool_calls import CallState, NewCall, StoredCall
+from hermes.store.turns.tool_calls import NewCall, StoredCall
 from hermes.store.turns.turns import Turn
 
 STEER, QUEUE = "steer", "queue"  # kinds of messages that say for themselves what they do while a turn runs

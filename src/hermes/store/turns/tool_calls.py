@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import ChatMessage, Image, Role, ToolCall
+from hermes.core.turn import CallState
 from hermes.store import approvals
 from hermes.store.claims import Claim
 from hermes.store.db import Tx
@@ -14,15 +14,6 @@ from hermes.store.outbox import Outgoing
 from hermes.store.sessions import transcripts
 from hermes.store.turns import lanes
 from hermes.store.turns.turns import Turn
-
-
-class CallState(StrEnum):
-    PROPOSED = "proposed"
-    WAITING = "waiting"
-    ALLOWED = "allowed"
-    REFUSED = "refused"  # denied, expired or cancelled; its result is not written yet
-    STARTED = "started"
-    DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)

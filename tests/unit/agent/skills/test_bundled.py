@@ -130,7 +130,7 @@ def test_every_file_of_the_home_that_is_named_exists(page: Path) -> None:
 
 
 def test_tools_that_are_named_exist() -> None:
-    from hermes.agent.toolkit.toolbox import tools_of
+    from hermes.agent.toolkit.schema import tools_of
     from hermes.app.tools import TOOLS
 
     names = {tool.name for tool in tools_of(*TOOLS)}

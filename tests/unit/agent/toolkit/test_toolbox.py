@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.toolkit.toolbox import ApprovalNeed, Parts, Tool, Toolbox, ToolContext, tool, tools_of
+from hermes.agent.toolkit.context import ApprovalNeed, Parts, ToolContext
+from hermes.agent.toolkit.schema import Tool, tool, tools_of
+from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.tools import read_file, search_files
 from hermes.core.errors import ToolError
 from hermes.core.i18n.catalogue import CHINESE
@@ -244,7 +246,7 @@ async def test_a_call_runs_only_as_it_was_looked_at_or_allowed() -> None:
         if runs:
             assert (await toolbox.call("work", "{}", CONTEXT, asked)).text == "worked"
             continue
-        with pytest.raises(ToolError, match="Make the call again"):
+        with pytest.raises(ToolError, match="Call it again to ask again"):
             await toolbox.call("work", "{}", CONTEXT, asked)
 
 
@@ -260,7 +262,7 @@ async def test_what_was_allowed_runs_also_when_the_person_has_changed_the_langua
     asked = toolbox.approval("work", '{"path": "a"}', CONTEXT)
     assert asked != toolbox.approval("work", '{"path": "a"}', later)
     assert (await toolbox.call("work", '{"path": "a"}', later, asked)).text == "worked"
-    with pytest.raises(ToolError, match="Make the call again"):
+    with pytest.raises(ToolError, match="Call it again to ask again"):
         await toolbox.call("work", '{"path": "b"}', later, asked)
 
 

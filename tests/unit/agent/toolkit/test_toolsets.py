@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.toolkit.context import Parts, ToolContext
+from hermes.agent.toolkit.schema import Tool, tool, tools_of
 from hermes.agent.toolkit.search import best_matches
-from hermes.agent.toolkit.toolbox import Parts, Tool, Toolbox, ToolContext, tool, tools_of
+from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.toolkit.toolsets import FINDING, GROUPS, OF_PLATFORM, TOOLSETS, Accesses, access_of, mistakes
 from hermes.agent.tools import find_tools
 from hermes.app.tools import TOOLS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.todos import TodoLists
-from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.config.schema import CheckpointsConfig
 from hermes.core.keys import ChatKind, SessionKey

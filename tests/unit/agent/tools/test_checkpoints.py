@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.workspace.checkpoints import KEEP_BYTES, Blobs, ChangedSinceError, Checkpoints, hash_of
 from hermes.agent.workspace.files import File
 from hermes.config.schema import CheckpointsConfig

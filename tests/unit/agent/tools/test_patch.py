@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import Tool, ToolContext
+from hermes.agent.toolkit.context import ToolContext
+from hermes.agent.toolkit.schema import Tool
 from hermes.agent.tools.patch import patch
 from hermes.agent.workspace.checkpoints import Checkpoints
 from hermes.agent.workspace.edits import Edit

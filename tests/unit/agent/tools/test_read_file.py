@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.tools.read_file import read_file
 from hermes.agent.tools.search_files import search_files
 from hermes.core.errors import ToolError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.tools.search_files import SearchCommand, collect, search_files, walk
 from hermes.core.errors import ToolError
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hermes.agent.todos import Item, load, merged
-from hermes.agent.toolkit.toolbox import Tool, ToolContext, ToolOutput
+from hermes.agent.toolkit.context import ToolContext, ToolOutput
+from hermes.agent.toolkit.schema import Tool
 from hermes.agent.tools.clarify import clarify
 from hermes.agent.tools.todo import todo
 from hermes.core.errors import ToolError

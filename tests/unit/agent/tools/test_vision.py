@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.models.embedded.model import LABEL as BUILT_IN
-from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.agent.tools.vision import vision
 from hermes.agent.vision import LARGEST_IMAGE, VisionModel, can_see, kind_of
 from hermes.agent.web.safe_http import GuardedWeb

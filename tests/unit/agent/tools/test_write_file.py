@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.tools import read_file, search_files
 from hermes.agent.tools.write_file import WRITE_BYTES, ask_first, write_file
 from hermes.agent.workspace.checkpoints import Checkpoints

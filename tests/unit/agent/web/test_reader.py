@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import OUTPUT_BYTES, Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
+from hermes.agent.toolkit.toolbox import OUTPUT_BYTES
 from hermes.agent.tools.web_extract import PIECE_BYTES, piece_of, web_extract
 from hermes.agent.web.reader import DocumentReader, Readable, ReadingCache, kind_of
 from hermes.agent.web.safe_http import Fetched, GuardedWeb

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.toolkit.toolbox import ToolContext
+from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.tools import search_files as searching
 from hermes.agent.workspace.files import NoFileError, open_inside, place_of, read_inside
 from hermes.core.errors import ToolError

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from hermes.agent.toolkit.toolbox import Parts, ToolContext
+from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.agent.tools.web_search import web_search
 from hermes.agent.web.search.base import Hit, Provider
 from hermes.agent.web.search.brave import Brave
