@@ -57,12 +57,6 @@ def _bytes_beside_text(message: ChatMessage) -> int:
     return calls + len(message.images) * IMAGE_TOKENS * BYTES_PER_TOKEN
 
 
-def _tails(history: Sequence[ChatMessage]) -> list[int]:
-    """For each line, how many tokens it takes with all that follow."""
-    sizes = [_bytes(message.text) + _bytes_beside_text(message) for message in reversed(history)]
-    return [size // BYTES_PER_TOKEN for size in accumulate(sizes)][::-1]
-
-
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
@@ -80,7 +74,9 @@ def cut(history: Sequence[ChatMessage], window: int) -> int:
     """
     if not history:
         return 0
-    tails = _tails(history)
+    # Per message: its tokens and those of all that follow.
+    sizes = [_bytes(message.text) + _bytes_beside_text(message) for message in reversed(history)]
+    tails = [size // BYTES_PER_TOKEN for size in accumulate(sizes)][::-1]
     keep = min(int(window * KEPT_SHARE), tails[0] // 3)
     persons = [index for index, message in enumerate(history) if index and message.role is Role.USER]
     fitting = [index for index in persons if tails[index] <= keep]
@@ -110,7 +106,11 @@ def request(older: Sequence[ChatMessage], summary: str, *, most: int) -> list[Ch
     lines: list[str] = []
     room = most
     for message in reversed(older):
-        line = _render_message(message)
+        who = f"result of {message.name}" if message.role is Role.TOOL else message.role.value
+        text = _clipped(message.text, LONGEST_RESULT if message.role is Role.TOOL else LONGEST_LINE)
+        calls = "".join(f" [calls {call.name} {_clipped(call.arguments, 300)}]" for call in message.tool_calls)
+        pictures = f" [{len(message.images)} pictures]" if message.images else ""
+        line = f"{who}: {text}{calls}{pictures}"
         room -= len(line) + 1
         if room < 0:
             lines.append("[earlier lines are left out]")
@@ -119,14 +119,6 @@ def request(older: Sequence[ChatMessage], summary: str, *, most: int) -> list[Ch
     before = f"Summary of what went before these lines:\n{summary}\n\n" if summary else ""
     talk = "\n".join(reversed(lines))
     return [ChatMessage(Role.SYSTEM, INSTRUCTIONS), ChatMessage(Role.USER, f"{before}The lines:\n{talk}")]
-
-
-def _render_message(message: ChatMessage) -> str:
-    who = f"result of {message.name}" if message.role is Role.TOOL else message.role.value
-    text = _clipped(message.text, LONGEST_RESULT if message.role is Role.TOOL else LONGEST_LINE)
-    calls = "".join(f" [calls {call.name} {_clipped(call.arguments, 300)}]" for call in message.tool_calls)
-    pictures = f" [{len(message.images)} pictures]" if message.images else ""
-    return f"{who}: {text}{calls}{pictures}"
 
 
 def _clipped(text: str, limit: int) -> str:

@@ -69,7 +69,11 @@ class VisionModel:
         try:
             reply = await _whole(model, request)
         except ModelError as error:
-            raise ToolError(_why(model, error)) from None
+            if is_about_pictures(error):
+                raise ToolError(
+                    f"{model.label} cannot look at pictures, or not at this one ({error}) {CANNOT_SEE}"
+                ) from None
+            raise ToolError(f"The picture could not be looked at. {error}") from None
         if reply.provider == BUILT_IN:  # a fallback that saw nothing
             raise ToolError(f"{model.label} did not answer, and the built-in model cannot look at pictures.")
         return reply.text
@@ -80,13 +84,6 @@ async def _whole(model: Model, request: ModelRequest) -> ModelReply:
         if isinstance(event, ModelReply):
             return event
     raise ModelError(Kind.EMPTY, "My model answered with nothing.")
-
-
-def _why(model: Model, error: ModelError) -> str:
-    told = str(error)
-    if is_about_pictures(error):
-        return f"{model.label} cannot look at pictures, or not at this one ({told}) {CANNOT_SEE}"
-    return f"The picture could not be looked at. {told}"
 
 
 def kind_of(data: bytes) -> str:

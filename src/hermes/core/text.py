@@ -136,21 +136,24 @@ def _parts(text: str, limit: int, unit: TextUnit) -> Iterator[str]:
 def _cut(text: str, at: int, room: int, fence: _Fence | None, unit: TextUnit) -> tuple[int, int]:
     """Where this part ends and where the next begins."""
     end = _reach(text, at, room, unit)
-    reserve = _longest_closing(text[at:end], fence, unit)
+    # Reserve room to close a code block that is open where the part ends.
+    piece = text[at:end]
+    markers = [fence.marker] if fence else []
+    if _has_fence(piece):
+        markers += [match[1] for line in piece.split("\n") if (match := _FENCE.match(line))]
+    reserve = max((length(marker, unit) + 1 for marker in markers), default=0)
     if end == len(text) and (not reserve or _open_at_end(text[at:end], fence) is None):
         return end, end
     if reserve and room > reserve:
         end = _reach(text, at, room - reserve, unit)
     end, after = _kind_cut(text, at, end, in_code=_open_at_end(text[at:end], fence) is not None)
-    return _before_lonely_opening(text, at, end, after, fence)
-
-
-def _longest_closing(piece: str, fence: _Fence | None, unit: TextUnit) -> int:
-    """The room to keep free for closing whichever code block is open where the part will end."""
-    markers = [fence.marker] if fence else []
-    if _has_fence(piece):
-        markers += [match[1] for line in piece.split("\n") if (match := _FENCE.match(line))]
-    return max((length(marker, unit) + 1 for marker in markers), default=0)
+    # Do not leave the opening of a code block at the end of a part with nothing in it.
+    start = text.rfind("\n", at, end) + 1
+    if start <= at or not _FENCE.match(text[start:end]):
+        return end, after
+    if _open_at_end(text[at:start], fence) is not None or not text[at:start].strip():
+        return end, after
+    return start - 1, start
 
 
 def _has_fence(piece: str) -> bool:
@@ -175,16 +178,6 @@ def _kind_cut(text: str, at: int, end: int, *, in_code: bool) -> tuple[int, int]
             return space, _past(text, space, " \n")
     end = _whole(text, at, end)
     return end, end
-
-
-def _before_lonely_opening(text: str, at: int, end: int, after: int, fence: _Fence | None) -> tuple[int, int]:
-    """Do not leave the opening of a code block at the end of a part with nothing in it."""
-    start = text.rfind("\n", at, end) + 1
-    if start <= at or not _FENCE.match(text[start:end]):
-        return end, after
-    if _open_at_end(text[at:start], fence) is not None or not text[at:start].strip():
-        return end, after
-    return start - 1, start
 
 
 def _swallow_closing(text: str, after: int, fence: _Fence) -> tuple[int, _Fence | None]:

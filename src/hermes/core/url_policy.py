@@ -133,7 +133,10 @@ def read_url(text: str, *, ports: Collection[int] = DEFAULT_PORTS, allowed: Allo
             raise ToolError(f"{address.host_in_url} is closed to tools, whatever the settings say.")
         return address
     if address.ip is not None:
-        _check_ip(address.host_in_url, address.ip)
+        # Nobody writes the IPv4-in-IPv6 form of a NAT64 router into a URL honestly.
+        what = nearness(address.ip) or ("an IPv4 address inside an IPv6 one" if address.ip in _NAT64 else "")
+        if what:
+            raise ToolError(f"{address.host_in_url} is {what}. Only the public internet is open to tools.")
     elif _is_near(address.host):
         raise ToolError(f"{address.host!r} is a name inside this machine or network, and those are closed to tools.")
     if address.port not in ports:
@@ -188,13 +191,6 @@ def _figures(answer: str) -> IpAddress:
         return ip_address(answer.partition("%")[0])
     except ValueError:
         raise ToolError(f"The name server answered with {answer[:60]!r}, which is no address.") from None
-
-
-def _check_ip(shown: str, ip: IpAddress) -> None:
-    # In an address that somebody wrote there is no honest reason for the form that a NAT64 router makes.
-    what = nearness(ip) or ("an IPv4 address inside an IPv6 one" if ip in _NAT64 else "")
-    if what:
-        raise ToolError(f"{shown} is {what}. Only the public internet is open to tools.")
 
 
 def _is_near(host: str) -> bool:

@@ -111,7 +111,12 @@ class ChildProcess:
         reading = asyncio.create_task(_take(output_end, output))
         try:
             code = await self._process.wait()
-            await self._end_leftovers()
+            if signal_group(self.group, 0) and await asyncio.to_thread(is_alive, self.group):
+                # Processes the command left in its group end with the command.
+                self.had_leftovers = signal_group(self.group, signal.SIGTERM)
+                if not await _is_gone(self.group, TERM_SECONDS):
+                    signal_group(self.group, signal.SIGKILL)
+                    await _is_gone(self.group, GONE_SECONDS)
             if code < 0:
                 await self._run(self._launch.kill)
             await asyncio.wait({reading}, timeout=LAST_OUTPUT_SECONDS)
@@ -123,15 +128,6 @@ class ChildProcess:
         if not reading.cancelled() and (error := reading.exception()) is not None:
             log.error("The output of a command could not be kept", exc_info=error)
         return code if code >= 0 else 128 - code
-
-    async def _end_leftovers(self) -> None:
-        """What the command left in its group: it had been started for the command, and ends with it."""
-        if not signal_group(self.group, 0) or not await asyncio.to_thread(is_alive, self.group):
-            return
-        self.had_leftovers = signal_group(self.group, signal.SIGTERM)
-        if not await _is_gone(self.group, TERM_SECONDS):
-            signal_group(self.group, signal.SIGKILL)
-            await _is_gone(self.group, GONE_SECONDS)
 
     async def _run(self, arguments: tuple[str, ...]) -> None:
         if arguments:

@@ -54,7 +54,11 @@ def choose(config: TerminalConfig, available: Availability, role: PersonRole) ->
         case OthersTerminal.NONE:
             return BackendChoice(None, "The terminal is for the owner alone here (terminal.others is none).")
         case OthersTerminal.AUTO:
-            return _some_sandbox(available)
+            for name in (BackendName.BUBBLEWRAP, BackendName.LANDLOCK):
+                if not available.why_not(name):
+                    return BackendChoice(name)
+            why = f"it needs a sandbox, but {available.bubblewrap}, and {available.landlock}"
+            return BackendChoice(None, f"There is no terminal for you: {why}. The owner can install bubblewrap.")
         case _:
             return _if_available(BackendName(config.others.value), available, "terminal.others")
 
@@ -64,11 +68,3 @@ def _if_available(name: BackendName, available: Availability, key: str) -> Backe
     if why_not:
         return BackendChoice(None, f"There is no terminal: {key} is {name}, and {why_not}.")
     return BackendChoice(name)
-
-
-def _some_sandbox(available: Availability) -> BackendChoice:
-    for name in (BackendName.BUBBLEWRAP, BackendName.LANDLOCK):
-        if not available.why_not(name):
-            return BackendChoice(name)
-    why = f"There is no terminal for you: it needs a sandbox, but {available.bubblewrap}, and {available.landlock}."
-    return BackendChoice(None, f"{why} The owner can install bubblewrap.")

@@ -45,7 +45,12 @@ class SshBackend:
 
     async def start(self, work: CommandSpec, output: Output) -> ChildProcess:
         own = {name: self._environ[name] for name in ("PATH", "HOME", "SSH_AUTH_SOCK") if name in self._environ}
-        arguments = (*self._connection(), self._remote(work))
+        # The remote folder has the same path below ssh_folder as the local one below the workspace.
+        below = work.folder.relative_to(work.workspace)
+        folder = "/".join(part for part in (self._config.ssh_folder.rstrip("/"), str(below)) if part not in ("", "."))
+        change = f"cd -- {_quoted_folder(folder)} && " if folder else ""
+        remote = f"{change}exec {shlex.join(leased(work.arguments, REMOTE_LEASE))}"
+        arguments = (*self._connection(), remote)
         # A SIGTERM to ssh would cut the connection before the command there could end by itself.
         launch = Launch(arguments, own, preface=_preface(let_through(work.environment)), takes_term=False)
         return await ChildProcess.start(launch, output)
@@ -65,13 +70,6 @@ class SshBackend:
         if config.ssh_user:
             arguments += ["-l", config.ssh_user]
         return (*arguments, "--", config.ssh_host)
-
-    def _remote(self, work: CommandSpec) -> str:
-        """One text for the shell there. The folder is below the one there, by the same way as below the workspace."""
-        below = work.folder.relative_to(work.workspace)
-        folder = "/".join(part for part in (self._config.ssh_folder.rstrip("/"), str(below)) if part not in ("", "."))
-        change = f"cd -- {_quoted_folder(folder)} && " if folder else ""
-        return f"{change}exec {shlex.join(leased(work.arguments, REMOTE_LEASE))}"
 
 
 def _quoted_folder(folder: str) -> str:

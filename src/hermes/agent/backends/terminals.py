@@ -106,7 +106,10 @@ class Terminals:
         while True:
             self._sandboxes = await asyncio.to_thread(_try_sandboxes)
             try:
-                await self._forget_old()
+                before = self._clock.now() - KEPT_SECONDS
+                if await self._db.read(processes.has_old, host=self._host, before=before):
+                    for name in await self._db.alone(processes.forget, host=self._host, before=before):
+                        await asyncio.to_thread((self._home / OUTPUTS / name).unlink, missing_ok=True)
             except StoreIsDownError as error:
                 log.warning("Store is down", extra={"while": "forgetting old commands", "reason": str(error)})
             await asyncio.sleep(LOOK_SECONDS)
@@ -122,16 +125,13 @@ class Terminals:
     def backend(self, ctx: ToolContext) -> Backend:
         """The back end of whoever asks; ToolError with a sentence when they have none."""
         config = self._config().terminal
-        choice = choose(config, self._available(config), ctx.role)
+        if self._sandboxes is None:  # ``run`` has not come to it yet
+            self._sandboxes = _try_sandboxes()
+        found = Availability(*self._sandboxes, docker.why_not(config.docker_image, self._environ), ssh.why_not(config))
+        choice = choose(config, found, ctx.role)
         if choice.backend is None:
             raise ToolError(choice.why)
         return self._make(choice.backend, config)
-
-    def _available(self, config: TerminalConfig) -> Availability:
-        """What this machine can do. Sandboxes are tried when the gateway starts; here only for whoever is quicker."""
-        if self._sandboxes is None:
-            self._sandboxes = _try_sandboxes()
-        return Availability(*self._sandboxes, docker.why_not(config.docker_image, self._environ), ssh.why_not(config))
 
     def _make(self, name: BackendName, config: TerminalConfig) -> Backend:
         match name:
@@ -159,7 +159,12 @@ class Terminals:
         try:
             if ctx.started_group is not None:
                 await ctx.started_group(job.running.group)
-            exit_code = await _wait(job.running, seconds)
+            exit_code = None
+            try:
+                async with asyncio.timeout(seconds):
+                    exit_code = await job.running.wait()
+            except TimeoutError:
+                await to_the_end(job.running.end())
         except BaseException:
             await to_the_end(_drop(job))
             raise
@@ -168,7 +173,8 @@ class Terminals:
 
     async def begin(self, ctx: ToolContext, command: TerminalCommand) -> Process:
         """Start something that goes on by itself. It is known by its id from then on, and ends with the gateway."""
-        mine = [job for job in self._jobs.values() if _is_of(job.process, ctx)]
+        started = [job.process for job in self._jobs.values() if job.process.person_id == ctx.person_id]
+        mine = [process for process in started if ctx.person_id or process.session_id == ctx.session_id]
         if len(mine) >= MOST_RUNNING:
             raise ToolError(f"{MOST_RUNNING} commands of yours run already. End one with process(action='kill').")
         job = await self._start(ctx, command)
@@ -214,13 +220,11 @@ class Terminals:
             workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         if backend.shares_files and not folder.is_dir():
             raise ToolError(f"There is no folder {command.folder!r} in the workspace.")
-        return CommandSpec(command.arguments, folder, workspace, self._environment(ctx))
-
-    def _environment(self, ctx: ToolContext) -> dict[str, str]:
-        # What the owner lets through may be a key of theirs: not for users, who would only have to print it.
+        # env_passthrough may hold the owner's keys: not for users, who could print them.
         is_trusted = at_least(ctx.role, PersonRole.ADMIN)
         passed = (*self._config().terminal.env_passthrough, *self._more_variables()) if is_trusted else ()
-        return environment.scrubbed(self._environ, passed=passed, look_up=self._look_up)
+        variables = environment.scrubbed(self._environ, passed=passed, look_up=self._look_up)
+        return CommandSpec(command.arguments, folder, workspace, variables)
 
     async def _see_to_its_end(self, job: _BackgroundCommand) -> None:
         try:
@@ -267,13 +271,6 @@ class Terminals:
         await to_the_end(job.running.end())
         await asyncio.wait({job.over}, timeout=5)
 
-    async def _forget_old(self) -> None:
-        before = self._clock.now() - KEPT_SECONDS
-        if not await self._db.read(processes.has_old, host=self._host, before=before):
-            return
-        for name in await self._db.alone(processes.forget, host=self._host, before=before):
-            await asyncio.to_thread((self._home / OUTPUTS / name).unlink, missing_ok=True)
-
 
 async def end_leftovers(db: Database, *, now: float) -> None:
     """What a gateway that died left running here, should anything have outlived its lease; and how it ended."""
@@ -292,22 +289,9 @@ def _try_sandboxes() -> tuple[str, str]:
     return bubblewrap.why_not(), landlock.why_not()
 
 
-async def _wait(running: Running, seconds: float) -> int | None:
-    try:
-        async with asyncio.timeout(seconds):
-            return await running.wait()
-    except TimeoutError:
-        await to_the_end(running.end())
-        return None
-
-
 async def _drop(job: _BackgroundCommand) -> None:
     await job.running.end()
     await job.output.close(keep=False)
-
-
-def _is_of(process: Process, ctx: ToolContext) -> bool:
-    return process.person_id == ctx.person_id and (bool(ctx.person_id) or process.session_id == ctx.session_id)
 
 
 def _size(path: Path) -> int:

@@ -58,7 +58,10 @@ class AnthropicDialect:
         by = "" if THOUGHTS in without else self._by
         is_forced = choice is not None and choice["type"] in ("any", "tool")
         thinking = thinking_of(request, model, by, without, is_forced=is_forced)
-        body: Json = {"model": model, "max_tokens": _max_tokens(request, thinking, without)}
+        # Thinking counts as output: its budget is added to the answer's.
+        limits = [int(name.partition(":")[2]) for name in without if name.startswith("max_tokens:")]
+        budget: int = thinking.get("thinking", {}).get("budget_tokens", 0)
+        body: Json = {"model": model, "max_tokens": min([(request.max_tokens or MAX_TOKENS) + budget, *limits])}
         if request.stream:
             body["stream"] = True
         is_thinking = thinking.get("thinking", {"type": "disabled"})["type"] != "disabled"
@@ -88,7 +91,9 @@ class AnthropicDialect:
             return f"max_tokens:{found[1]}"
         if "format" in body.get("output_config", ()) and request_body.is_about_format(said):
             return ""
-        if ABOUT_THOUGHTS.search(said) and _has_thoughts(body):
+        if ABOUT_THOUGHTS.search(said) and any(
+            "thinking" in block["type"] for turn in body["messages"] for block in turn["content"]
+        ):
             return THOUGHTS
         thinking = body.get("thinking")
         if thinking and re.search(r"thinking|budget_tokens|adaptive|output_config|effort", said):
@@ -105,13 +110,6 @@ class AnthropicDialect:
 
 
 # What is sent
-
-
-def _max_tokens(request: ModelRequest, thinking: Json, without: Collection[str]) -> int:
-    """Thinking counts too, so its budget comes on top of what was asked for the answer."""
-    limits = [int(name.partition(":")[2]) for name in without if name.startswith("max_tokens:")]
-    budget: int = thinking.get("thinking", {}).get("budget_tokens", 0)
-    return min([(request.max_tokens or MAX_TOKENS) + budget, *limits])
 
 
 def thinking_of(request: ModelRequest, model: str, by: str, without: Collection[str], *, is_forced: bool) -> Json:
@@ -246,10 +244,6 @@ def choice_of(choice: str) -> Json:
     return {"type": "any"} if choice == "required" else {"type": "tool", "name": choice}
 
 
-def _has_thoughts(body: Json) -> bool:
-    return any("thinking" in block["type"] for turn in body["messages"] for block in turn["content"])
-
-
 # What comes back
 
 
@@ -285,20 +279,17 @@ class AnthropicAnswer(Answer):
                 self.finish()
                 self.is_over = True
             case "message":
-                self._take_whole(chunk)
+                for place, block in enumerate(chunk.get("content") or ()):
+                    self._begin_block(place, block)
+                self.model = str(chunk.get("model") or "")
+                self._count(chunk.get("usage"))
+                self.finish(str(chunk.get("stop_reason") or "stop"))
             case "error":
                 self.error, self.is_over = chunk, True
             case None if is_complaint(chunk):
                 self.error = chunk
             case _:
                 pass  # a ping, and what a newer version tells besides
-
-    def _take_whole(self, message: dict[str, Any]) -> None:
-        for place, block in enumerate(message.get("content") or ()):
-            self._begin_block(place, block)
-        self.model = str(message.get("model") or "")
-        self._count(message.get("usage"))
-        self.finish(str(message.get("stop_reason") or "stop"))
 
     def _begin_block(self, place: Any, block: dict[str, Any]) -> None:
         match block.get("type"):

@@ -79,7 +79,12 @@ class ChatDialect:
                 body.pop(name.partition(":")[0], None)
         body["messages"] = list(messages_of(request.messages, self._by, with_reasoning=SILENT in without))
         if SHORT_IDS in without:
-            _shorten_ids(body["messages"])
+            # Mistral accepts only its own form of ids, also for calls of another provider's model.
+            for message in body["messages"]:
+                for call in message.get("tool_calls", ()):
+                    call["id"] = _short(call["id"])
+                if "tool_call_id" in message:
+                    message["tool_call_id"] = _short(message["tool_call_id"])
         if IN_TURN in without:
             body["messages"] = list(_in_turn(body["messages"]))
         return body
@@ -153,15 +158,6 @@ def _recall(message: ChatMessage, rendered: Json, by: str, *, with_reasoning: bo
         rendered["reasoning_content"] = kept.get("reasoning_content") or ""
     for place, signature in (kept.get("extra_content") or {}).items():
         rendered["tool_calls"][int(place)]["extra_content"] = signature
-
-
-def _shorten_ids(messages: Iterable[Json]) -> None:
-    """Mistral takes nothing but its own form of ids, also for calls that another provider's model made."""
-    for message in messages:
-        for call in message.get("tool_calls", ()):
-            call["id"] = _short(call["id"])
-        if "tool_call_id" in message:
-            message["tool_call_id"] = _short(message["tool_call_id"])
 
 
 def _short(call_id: str) -> str:
@@ -313,7 +309,12 @@ class ChatAnswer(Answer):
                 if isinstance(content, str):
                     self.fresh_text.append(content)
                 else:
-                    self._take_parts(content)
+                    # Mistral sends parts once a model thinks: ``text``, and ``thinking`` with parts of its own.
+                    for part in content if isinstance(content, list) else [content]:
+                        if isinstance(part, dict) and part.get("type") == "thinking":
+                            self._think(part.get("thinking"))
+                        else:
+                            self.fresh_text.append(plain(part))
             elif refusal := delta.get("refusal"):
                 self.fresh_text.append(plain(refusal))
             if reasoning := (delta.get("reasoning_content") or delta.get("reasoning")):
@@ -324,14 +325,6 @@ class ChatAnswer(Answer):
             self._finish = str(reason)
             if reason == "error" and self.error is None:
                 self.error = choice.get("error") or {"error": "server_error"}
-
-    def _take_parts(self, parts: Any) -> None:
-        """Mistral sends content as parts once a model thinks: ``text``, and ``thinking`` with parts of its own."""
-        for part in parts if isinstance(parts, list) else [parts]:
-            if isinstance(part, dict) and part.get("type") == "thinking":
-                self._think(part.get("thinking"))
-            else:
-                self.fresh_text.append(plain(part))
 
     def _think(self, reasoning: Any) -> None:
         text = plain(reasoning)

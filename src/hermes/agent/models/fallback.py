@@ -145,7 +145,8 @@ class Chain:
             if error.kind is Kind.CONTEXT:
                 raise error  # no other model mends this: whoever asks makes the conversation shorter
             failed.append((model, error))
-            self._let_rest(place, error)
+            if seconds := self._patience.rest_after(error):
+                self._resting[place] = _Resting(self._clock.monotonic() + seconds, error)
         raise _all_failed(failed, is_shown=is_shown)
 
     def _request_for(self, place: int, request: ModelRequest, ends_at: float) -> ModelRequest:
@@ -168,10 +169,6 @@ class Chain:
             return resting.error
         del self._resting[place]
         return None
-
-    def _let_rest(self, place: int, error: ModelError) -> None:
-        if seconds := self._patience.rest_after(error):
-            self._resting[place] = _Resting(self._clock.monotonic() + seconds, error)
 
 
 def _all_failed(failed: Sequence[tuple[Model, ModelError]], *, is_shown: bool) -> ModelError:

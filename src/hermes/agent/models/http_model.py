@@ -18,7 +18,6 @@ from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.errors import ProviderError
 from hermes.agent.models.stream_timeouts import ConcurrentStreams
 from hermes.core.errors import ModelErrorKind as Kind
-from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelRequest
 
 LARGEST_PLAIN_BODY = 1 << 20  # aiohttp wants larger ones as a file, and writes those piece by piece
@@ -81,7 +80,10 @@ class HttpModel:
         while True:
             body = self._dialect.body(call.request, call.model, with_tools=self.has_tools, without=without)
             try:
-                return await self._sent(call, body)
+                response = await self._post(call, request_body.encode(body))
+                if response.status < 300:
+                    return response
+                raise await call.refusal(response)
             except ProviderError as error:
                 name = self._dialect.refused(body, error.add_text) if error.kind is Kind.REQUEST else ""
                 if name and name not in without:
@@ -90,12 +92,6 @@ class HttpModel:
                         self._refused |= {name}
                 elif not call.take_other_key(error):
                     raise
-
-    async def _sent(self, call: ModelCall, body: Json) -> aiohttp.ClientResponse:
-        response = await self._post(call, request_body.encode(body))
-        if response.status < 300:
-            return response
-        raise await call.refusal(response)
 
     async def _post(self, call: ModelCall, body: bytes) -> aiohttp.ClientResponse:
         data = body if len(body) <= LARGEST_PLAIN_BODY else io.BytesIO(body)

@@ -12,7 +12,7 @@ from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.http_model import HttpModel, new_call_id
 from hermes.agent.models.reasoning import ReasoningBlocks, parts_of
-from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
 OPTIONAL = ("temperature", "tool_choice", "max_output_tokens", "store")
@@ -112,7 +112,8 @@ def items_of(message: ChatMessage, by: str) -> Iterator[Json]:
                 if isinstance(part, str):
                     yield _message("assistant", [{"type": "output_text", "text": part}])
                 elif isinstance(part, ToolCall):
-                    yield _call_of(part)
+                    arguments = request_body.sendable(part.arguments)
+                    yield {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": arguments}
                 else:
                     yield part
         case _:
@@ -125,17 +126,8 @@ def _message(role: str, content: list[Json]) -> Json:
 
 def _content(message: ChatMessage) -> list[Json]:
     content: list[Json] = [{"type": "input_text", "text": message.text}] if message.text else []
-    content += [_picture(image) for image in message.images]
+    content += [{"type": "input_image", "image_url": image.url, "detail": image.detail} for image in message.images]
     return content or [{"type": "input_text", "text": ""}]
-
-
-def _picture(image: Image) -> Json:
-    return {"type": "input_image", "image_url": image.url, "detail": image.detail}
-
-
-def _call_of(call: ToolCall) -> Json:
-    arguments = request_body.sendable(call.arguments)
-    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
 
 
 def tool_of(tool: ToolSpec) -> Json:
@@ -201,15 +193,12 @@ class ResponsesAnswer(Answer):
             case "error":
                 self.error, self.is_over = chunk, True
             case None:
-                self._take_untyped(chunk)
+                if chunk.get("object") == "response":
+                    self._end(chunk)
+                elif is_complaint(chunk):
+                    self.error = chunk
             case _:
                 pass  # what a newer version tells besides
-
-    def _take_untyped(self, chunk: dict[str, Any]) -> None:
-        if chunk.get("object") == "response":
-            self._end(chunk)
-        elif is_complaint(chunk):
-            self.error = chunk
 
     def _say(self, said: Any) -> None:
         if text := plain(said):

@@ -81,7 +81,11 @@ def install(
             place = place_for(folder, category or DEFAULT_CATEGORY, name)
             _make_room(folder, place, name, now=now, replaces=replaces)
             move_in(candidate.skill.folder, place)
-            _note_origin(folder, place, source, now=now)
+            told = {
+                address: entry for address, entry in read_json(folder / ORIGINS).items() if (folder / address).is_dir()
+            }
+            told[str(place.relative_to(folder))] = {"from": source[:500], "at": now}
+            write_private(folder / ORIGINS, json.dumps(told, sort_keys=True))
         return candidate
 
 
@@ -139,9 +143,3 @@ def origins(folder: Path) -> Mapping[str, str]:
     """What each installed skill was installed from, by its address."""
     told = read_json(folder / ORIGINS)
     return {address: str(entry.get("from", "")) for address, entry in told.items() if isinstance(entry, dict)}
-
-
-def _note_origin(folder: Path, place: Path, source: str, *, now: float) -> None:
-    told = {address: entry for address, entry in read_json(folder / ORIGINS).items() if (folder / address).is_dir()}
-    told[str(place.relative_to(folder))] = {"from": source[:500], "at": now}
-    write_private(folder / ORIGINS, json.dumps(told, sort_keys=True))

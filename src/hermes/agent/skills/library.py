@@ -242,11 +242,17 @@ class SkillLibrary:
         """Look what is on the disk now; True when something changed. Blocks; safe from any thread."""
         with self._lock:
             before = self._shelf
-            found = {address: self._read(address, stamp) for address, stamp in _walk(self.folder)}
+            found = {
+                address: self._read(address, stamp)
+                for address, stamp in islice(_below(self.folder, "", 0), MOST_SKILLS)
+            }
             if found == before.found:
                 return False
             self._shelf = self._shelve(found)
-            self._tell_new_troubles()
+            for trouble in self._shelf.troubles:
+                if trouble not in self._said:
+                    log.warning("Skill left out: %s", trouble)
+            self._said = frozenset(self._shelf.troubles)
             self._remember(found)
             self.environment()  # a value that a new skill asks for is hidden before anything can print it
             return True
@@ -317,12 +323,6 @@ class SkillLibrary:
         skills = tuple(sorted(by_name.values(), key=lambda skill: (skill.category, skill.name)))
         return Shelf(found, skills, {**{same_name(each.address): each for each in skills}, **by_name}, tuple(troubles))
 
-    def _tell_new_troubles(self) -> None:
-        for trouble in self._shelf.troubles:
-            if trouble not in self._said:
-                log.warning("Skill left out: %s", trouble)
-        self._said = frozenset(self._shelf.troubles)
-
     # What was known before
 
     def _remember(self, found: Mapping[str, FoundSkill]) -> None:
@@ -365,11 +365,6 @@ def _fail(future: asyncio.Future[None], error: Exception) -> None:
 def _names(names: Iterable[str], skill: Skill) -> bool:
     mine = {same_name(skill.name), same_name(skill.address)}
     return any(same_name(name) in mine for name in names)
-
-
-def _walk(folder: Path) -> Iterator[tuple[str, Stamp]]:
-    """Every folder that holds a SKILL.md, in order, with what tells that it changed."""
-    return islice(_below(folder, "", 0), MOST_SKILLS)
 
 
 def _below(folder: Path, address: str, depth: int) -> Iterator[tuple[str, Stamp]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hermes.agent.skills.parse import FILE_NAME, MAX_BYTES, Skill, SkillError, parse, read_bounded, read_skill
+from hermes.agent.skills.parse import FILE_NAME, MAX_BYTES, SkillError, parse, read_bounded, read_skill
 from hermes.agent.skills.reserved import is_reserved
 from hermes.core.dataclasses import dataclass
 from hermes.core.text import one_line
@@ -132,14 +132,11 @@ class _Copy:
         elif self._bytes > MAX_TOTAL_BYTES:
             self._refuse(path, f"makes the skill larger than {MAX_TOTAL_BYTES:,} bytes")
         else:
-            self._write(self._place / path, content)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
+            copied = os.open(self._place / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(copied, "wb") as copy:
+                copy.write(content)
+                copy.flush()
+                os.fsync(copied)
 
 
 def is_left_out(name: str) -> bool:
@@ -188,7 +185,9 @@ def scan(folder: Path) -> ScanReport:
         refusals += _front(front, ("",))
         if not front.get("name"):
             refusals.append(ScanFinding(FILE_NAME, "its front matter has no name"))
-        warnings += _reserved_variables(skill)
+        for variable in skill.variables:
+            if is_reserved(variable.name):
+                warnings.append(ScanFinding(FILE_NAME, f"asks for {variable.name}, which no skill is given"))
     except SkillError as error:
         refusals.append(ScanFinding(FILE_NAME, str(error)))
     for path in sorted(folder.rglob("*")):
@@ -225,13 +224,10 @@ def _file(name: str, content: bytes) -> tuple[list[ScanFinding], list[ScanFindin
         if content.startswith(magic) and (magic != b"MZ" or b"\0" in content[:512]):
             return [ScanFinding(name, f"is {kind}; a skill holds text and pictures")], []
     if b"\0" in content:
-        return [], [ScanFinding(name, "is a binary file that nobody can read")] if not _is_picture(content) else []
+        is_picture = content.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")) or content[8:12] == b"WEBP"
+        return [], [] if is_picture else [ScanFinding(name, "is a binary file that nobody can read")]
     text = content.decode("utf-8-sig", "replace")
     return list(_hidden(name, text)), list(_suspicious(name, text))
-
-
-def _is_picture(content: bytes) -> bool:
-    return content.startswith((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-")) or content[8:12] == b"WEBP"
 
 
 _HIDDEN = frozenset(
@@ -302,12 +298,6 @@ def _front(value: Any, path: tuple[str, ...]) -> Iterator[ScanFinding]:
         yield ScanFinding(
             FILE_NAME, f"has a script in its front matter (`{one_line(path[-1], 40)}`): {one_line(value, 80)}"
         )
-
-
-def _reserved_variables(skill: Skill) -> Iterator[ScanFinding]:
-    for variable in skill.variables:
-        if is_reserved(variable.name):
-            yield ScanFinding(FILE_NAME, f"asks for {variable.name}, which no skill is given")
 
 
 _SUSPICIOUS: Sequence[tuple[str, re.Pattern[str]]] = tuple(

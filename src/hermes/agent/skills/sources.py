@@ -99,7 +99,10 @@ def _clone(address: str, staging: Path, environ: Mapping[str, str]) -> Path:
         try:
             _wait(process, staging)
         finally:
-            _kill(process)
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait(5)
     if process.returncode != 0:
         raise SkillError(f"git could not fetch it: {_reason(log)}")
     return place
@@ -166,24 +169,13 @@ def _wait(process: subprocess.Popen[bytes], staging: Path) -> None:
             return
         if time.monotonic() >= deadline:
             raise SkillError(f"git was stopped: it took longer than {GIT_SECONDS:.0f} s.")
-        if _size(staging) > MAX_TREE_BYTES:
+        total = 0
+        for path, _, names in os.walk(staging):
+            for name in names:
+                with contextlib.suppress(OSError):  # git renames its files as it goes
+                    total += os.lstat(os.path.join(path, name)).st_size
+        if total > MAX_TREE_BYTES:
             raise SkillError(f"git was stopped: the repository is larger than {MAX_TREE_BYTES:,} bytes.")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(5)
-
-
-def _size(folder: Path) -> int:
-    total = 0
-    for path, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):  # git renames its files as it goes
-                total += os.lstat(os.path.join(path, name)).st_size
-    return total
 
 
 def _reason(log: Path) -> str:

@@ -100,28 +100,35 @@ class _Sync:
         self._did: dict[str, list[str]] = {name: [] for name in Synced.__dataclass_fields__ if name != "trouble"}
 
     def run(self, reset: str) -> Synced:
-        self._after.shipped = self._read_package()
+        skills = sorted(str(path.parent.relative_to(self._bundled)) for path in self._bundled.rglob(FILE_NAME))
+        self._after.shipped = {
+            address: _hashed(self._bundled / address, self._before.shipped.get(address, {})) for address in skills
+        }
         if reset:
             self._put_away(reset)
         for address, files in self._after.shipped.items():
             self._did[self._one(address, files)].append(address)
         for address in self._before.written.keys() - self._after.shipped.keys():
-            self._retire(address)
+            # No longer shipped: an unchanged copy goes to the trash, an edited one belongs to the owner.
+            written, place = self._before.written[address], self._folder / address
+            if written and place.is_dir() and not self._is_linked(place) and _is_same(_hashed(place, written), written):
+                to_trash(self._folder, place, now=self._now)
+                self._did["retired"].append(address)
         if (self._after.shipped, self._after.written) != (self._before.shipped, self._before.written):
             _save(self._folder / MANIFEST, self._after)
         did = {name: tuple(addresses) for name, addresses in self._did.items()}
         return Synced(did["new"], did["updated"], did["unchanged"], did["kept"], did["deleted"], did["retired"])
-
-    def _read_package(self) -> dict[str, Files]:
-        skills = sorted(str(path.parent.relative_to(self._bundled)) for path in self._bundled.rglob(FILE_NAME))
-        return {address: _hashed(self._bundled / address, self._before.shipped.get(address, {})) for address in skills}
 
     def _one(self, address: str, theirs: Files) -> str:
         """Do what one skill needs; returns what that was."""
         place = self._folder / address
         written = self._before.written.get(address)
         if not os.path.lexists(place) and written is None and not self._is_linked(place):
-            self._write_new(address, theirs)
+            with staging_in(self._folder) as staging:
+                ready = staging / "skill"
+                self._copy(address, theirs, ready)
+                move_in(ready, place)
+            self._after.written[address] = _hashed(place, {})
             return "new"
         if not place.is_dir() or self._is_linked(place):
             if written is not None:
@@ -148,13 +155,6 @@ class _Sync:
             if path != self._folder and path.is_relative_to(self._folder)
         )
 
-    def _write_new(self, address: str, theirs: Files) -> None:
-        with staging_in(self._folder) as staging:
-            ready = staging / "skill"
-            self._copy(address, theirs, ready)
-            move_in(ready, self._folder / address)
-        self._after.written[address] = _hashed(self._folder / address, {})
-
     def _update(self, address: str, theirs: Files, gone: set[str]) -> None:
         place = self._folder / address
         self._copy(address, theirs, place)
@@ -169,13 +169,6 @@ class _Sync:
         for name in files:
             make_private_folder((place / name).parent)
             write_private(place / name, (self._bundled / address / name).read_bytes())
-
-    def _retire(self, address: str) -> None:
-        """The product ships it no more: untouched it goes to the trash, with an edit it is the owner's own."""
-        written, place = self._before.written[address], self._folder / address
-        if written and place.is_dir() and not self._is_linked(place) and _is_same(_hashed(place, written), written):
-            to_trash(self._folder, place, now=self._now)
-            self._did["retired"].append(address)
 
     def _put_away(self, name: str) -> None:
         meant = [each for each in self._after.shipped if name in {"all", each, each.rpartition("/")[2]}]

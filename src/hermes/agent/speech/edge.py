@@ -136,18 +136,14 @@ async def _sound_of(socket: aiohttp.ClientWebSocketResponse) -> bytes:
             if "Path:turn.end" in frame.data.partition("\r\n\r\n")[0]:
                 break
         elif frame.type is aiohttp.WSMsgType.BINARY:
-            sound += _piece(frame.data)
+            length = int.from_bytes(frame.data[:2], "big")
+            header = frame.data[2 : 2 + length]
+            sound += frame.data[2 + length :] if b"Path:audio" in header else b""
             if len(sound) > MOST_BYTES:
                 raise ToolError("Edge sent far more than an answer.")
     if not sound:
         raise ToolError("Edge said nothing. Check tts.voice: the voice must know the language of the text.")
     return bytes(sound)
-
-
-def _piece(frame: bytes) -> bytes:
-    length = int.from_bytes(frame[:2], "big")
-    header = frame[2 : 2 + length]
-    return frame[2 + length :] if b"Path:audio" in header else b""
 
 
 def _date(error: aiohttp.WSServerHandshakeError) -> float | None:

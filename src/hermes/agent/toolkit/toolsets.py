@@ -123,7 +123,11 @@ def access_of(config: Config, where: Where) -> Access:
     own_of_chat = () if isinstance(where, str) else config.chat(where).toolsets
     choice = config.tools.get(platform, NO_CHOICE)
     if own_of_chat:
-        return _of_chat(config, own_of_chat, choice.disabled)
+        # A chat's own toolsets replace its platform's; what the platform disables stays disabled.
+        spread = frozenset(_spread(own_of_chat, config))
+        removed = frozenset(_spread(choice.disabled, config))
+        single = spread - frozenset(GROUPS)
+        return Access(", ".join(own_of_chat), spread, single - removed, removed, unready(config), takes_unsorted=False)
     name = choice.toolset or OF_PLATFORM.get(platform, DEFAULT)
     own = config.toolsets.get(name)
     groups = TOOLSETS.get(name, ()) if own is None else own  # a toolset that does not exist has nothing in it
@@ -135,14 +139,6 @@ def access_of(config: Config, where: Where) -> Access:
         unready(config),
         takes_unsorted=own is None and name in TOOLSETS,
     )
-
-
-def _of_chat(config: Config, names: tuple[str, ...], disabled: tuple[str, ...]) -> Access:
-    """What one chat has in place of its platform's: exactly what is named, without what the platform may not have."""
-    spread = frozenset(_spread(names, config))
-    removed = frozenset(_spread(disabled, config))
-    single = spread - frozenset(GROUPS)
-    return Access(", ".join(names), spread, single - removed, removed, unready(config), takes_unsorted=False)
 
 
 class Accesses:

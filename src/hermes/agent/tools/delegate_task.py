@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.delegation import Delegation, Subtask, SubtaskResult
+from hermes.agent.delegation import Delegation, Subtask
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
@@ -31,8 +31,7 @@ async def delegate_task(ctx: ToolContext, tasks: list[str]) -> str:
         for number, task in enumerate(wanted)
     ]
     ends = await delegation.run(subtasks)
-    return "\n\n".join(_render_result(number, end) for number, end in enumerate(ends, 1))
-
-
-def _render_result(number: int, end: SubtaskResult) -> str:
-    return f"Task {number}, {'done' if end.is_done else f'not done ({end.state})'}:\n{end.text}"
+    return "\n\n".join(
+        f"Task {number}, {'done' if end.is_done else f'not done ({end.state})'}:\n{end.text}"
+        for number, end in enumerate(ends, 1)
+    )

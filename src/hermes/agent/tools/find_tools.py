@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.agent.toolkit.context import ToolContext
-from hermes.agent.toolkit.schema import Tool, tool
+from hermes.agent.toolkit.schema import tool
 from hermes.agent.toolkit.search import best_matches, line_of
 from hermes.agent.toolkit.toolbox import Toolbox
 from hermes.agent.toolkit.toolsets import FINDING
@@ -19,11 +19,8 @@ async def find_tools(ctx: ToolContext, need: str) -> str:
         return "\n".join(map(line_of, found))
     if not others:
         return "There are no further tools for this person here. Do with what you have."
-    return f"Nothing fits {need[:80]!r}. Name one of these to use it:\n{_by_group(others)}"
-
-
-def _by_group(tools: list[Tool]) -> str:
     groups: dict[str, list[str]] = {}
-    for one in tools:
+    for one in others:
         groups.setdefault(one.group, []).append(one.name)
-    return "\n".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
+    listed = "\n".join(f"{group}: {', '.join(names)}" for group, names in groups.items())
+    return f"Nothing fits {need[:80]!r}. Name one of these to use it:\n{listed}"

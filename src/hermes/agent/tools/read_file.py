@@ -51,15 +51,16 @@ def _read(ctx: ToolContext, path: str, first_line: int, count: int, from_byte: i
         cover = KeyCover()
         _skip_lines(file, first_line - 1, path, cover)
         if not file.peek(1):  # type: ignore[attr-defined]  # opened for reading, it has a buffer to look into
-            return _nothing(path, first_line)
-        _skip_bytes(file, from_byte, path, first_line)
+            if first_line == 1:
+                return "(The file is empty.)"
+            raise ToolError(f"{path!r} has fewer than {first_line} lines.")
+        left = from_byte
+        while left > 0:
+            raw = file.readline(min(left, 1_000_000))
+            if not raw or raw.endswith(b"\n"):
+                raise ToolError(f"Line {first_line} of {path!r} has fewer than {from_byte} bytes.")
+            left -= len(raw)
         return _render_lines(_lines(file), first_line, count, from_byte, cover)
-
-
-def _nothing(path: str, first_line: int) -> str:
-    if first_line == 1:
-        return "(The file is empty.)"
-    raise ToolError(f"{path!r} has fewer than {first_line} lines.")
 
 
 def _skip_lines(file: BinaryIO, lines: int, path: str, cover: KeyCover) -> None:
@@ -71,15 +72,6 @@ def _skip_lines(file: BinaryIO, lines: int, path: str, cover: KeyCover) -> None:
         lines -= raw.endswith(b"\n")
         if file.tell() > SCANNED_BYTES:
             raise ToolError(f"{path!r} is too large to read that far into it. Use search_files to find the place.")
-
-
-def _skip_bytes(file: BinaryIO, from_byte: int, path: str, line: int) -> None:
-    left = from_byte
-    while left > 0:
-        raw = file.readline(min(left, 1_000_000))
-        if not raw or raw.endswith(b"\n"):
-            raise ToolError(f"Line {line} of {path!r} has fewer than {from_byte} bytes.")
-        left -= len(raw)
 
 
 def _lines(file: BinaryIO) -> Iterator[_FileLine]:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import stat
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -47,7 +47,7 @@ async def search_files(
     if not 1 <= limit <= MOST_RESULTS:
         raise ToolError(f"'limit' is 1 to {MOST_RESULTS}.")
     root = await asyncio.to_thread(_root, ctx, path)
-    names = files if kind == "text" else _as_glob(pattern)
+    names = files if kind == "text" else pattern if set(pattern) & set("*?[") else f"*{pattern}*"
     search = ripgrep(kind, pattern, names, root, ctx.closed) or walk(kind, pattern, names, root, ctx.closed)
     found, end = await collect(ctx, search, limit)
     if not found:
@@ -62,10 +62,6 @@ def _root(ctx: ToolContext, path: str) -> Path:
     if not root.is_dir() and not root.is_file():
         raise ToolError(f"{path!r} is neither a regular file nor a folder.")  # a pipe would never come to its end
     return root
-
-
-def _as_glob(pattern: str) -> str:
-    return pattern if set(pattern) & set("*?[") else f"*{pattern}*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +146,15 @@ async def _lines(ctx: ToolContext, search: SearchCommand) -> AsyncGenerator[str,
         assert process.stdout is not None  # noqa: S101 - it is a pipe: we asked for it
         async for raw in process.stdout:
             yield raw.decode("utf-8", "surrogateescape").rstrip("\n")
-        await _check(process)
+        assert process.stderr is not None  # noqa: S101 - as above
+        said = (await process.stderr.read(2000)).decode("utf-8", "replace").strip()
+        # ripgrep: 1 means that nothing matched. Python ends with 1 when the pattern is wrong, and says why.
+        if await process.wait() != 0 and said:
+            raise ToolError(f"The search failed: {said[-500:]}")
     finally:
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself
             os.killpg(process.pid, signal.SIGKILL)
         await let_go(process)
-
-
-async def _check(process: Process) -> None:
-    assert process.stderr is not None  # noqa: S101 - as above
-    said = (await process.stderr.read(2000)).decode("utf-8", "replace").strip()
-    # ripgrep: 1 means that nothing matched. Python ends with 1 when the pattern is wrong, and says why.
-    if await process.wait() != 0 and said:
-        raise ToolError(f"The search failed: {said[-500:]}")
 
 
 class _MatchRenderer:
@@ -183,16 +175,14 @@ class _MatchRenderer:
         try:
             target = self._ctx.inside(str(self._folder / path))
             if not rest:
-                return self._ctx.relative_path(target) if self._is_file(str(target)) else ""
+                with place_of(self._ctx, str(target)) as place:
+                    found = place.look()
+                is_file = found is not None and stat.S_ISREG(found.st_mode)
+                return self._ctx.relative_path(target) if is_file else ""
             number = rest.partition(":")[0]
             return f"{self._ctx.relative_path(target)}:{number}: {self._line(str(target), int(number))}"
         except ToolError:
             return ""
-
-    def _is_file(self, path: str) -> bool:
-        with place_of(self._ctx, path) as place:
-            found = place.look()
-        return found is not None and stat.S_ISREG(found.st_mode)
 
     def _line(self, path: str, number: int) -> str:
         if path != self._path:  # results come file by file

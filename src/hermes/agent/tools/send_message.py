@@ -42,7 +42,13 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
         raise ToolError(f"That is too long to send ({len(text):,} characters; {LONGEST:,} at most). Shorten it.")
     post = ctx.parts.get(MessageSender)
     targets = _wanted(ctx, target)
-    parcels = [await _packed(ctx, one, text, number) for number, one in enumerate(targets)]
+    has_files = any(isinstance(piece, WantedFile) for piece in pieces(text))
+    parcels = [
+        await post.mail(ctx, one, text)
+        if has_files
+        else OutgoingFiles(post.write(one, text, f"ob_{ctx.call_id}.{number}"), ())
+        for number, one in enumerate(targets)
+    ]
 
     def store(tx: Tx) -> None:
         for parcel in parcels:
@@ -52,21 +58,9 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
         for parcel in parcels:
             post.due(parcel.rows)
 
-    return ToolOutput(_describe_delivery(targets, parcels), effect=store, after=due)
-
-
-async def _packed(ctx: ToolContext, target: Target, text: str, number: int) -> OutgoingFiles:
-    post = ctx.parts.get(MessageSender)
-    if any(isinstance(piece, WantedFile) for piece in pieces(text)):
-        return await post.mail(ctx, target, text)
-    return OutgoingFiles(post.write(target, text, f"ob_{ctx.call_id}.{number}"), ())
-
-
-def _describe_delivery(targets: list[Target], parcels: list[OutgoingFiles]) -> str:
-    where = ", ".join(map(str, targets))
-    told = f"Handed over for delivery to {where}. What cannot be delivered is told to the owner."
+    queued = f"Queued for delivery to {', '.join(map(str, targets))}. The owner is notified if delivery fails."
     refused = dict.fromkeys(line for parcel in parcels for line in parcel.refused)
-    return "\n".join([told, *refused])
+    return ToolOutput("\n".join([queued, *refused]), effect=store, after=due)
 
 
 def _wanted(ctx: ToolContext, target: str) -> list[Target]:

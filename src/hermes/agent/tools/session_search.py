@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hermes.agent.session_search import SessionHit, SessionSearch, SessionSearchResult
+from hermes.agent.session_search import SessionHit, SessionSearch
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.text import one_line
-from hermes.store.sqlite.search_index import IndexedLine
 
 MOST = 50
 LINE_LENGTH = 1500
@@ -29,33 +28,24 @@ async def session_search(
         lines = await recall.read(
             session, person_id=ctx.person_id, session_id=ctx.session_id, after=max(0, after_line), count=count
         )
-        return _read(session, lines, after_line)
+        if not lines:
+            more = f" after line {after_line}" if after_line else ""
+            raise ToolError(f"There is nothing to read in a session {session!r}{more} of this person.")
+        told = [f"{line.seq} {line.role}: {line.text[:LINE_LENGTH]}" for line in lines]
+        return "\n".join([*told, f"[To read on: after_line={lines[-1].seq}.]"])
     if not query.strip():
         raise ToolError("Give a query to search for, or a session to read.")
     answer = await recall.search(query, person_id=ctx.person_id, session_id=ctx.session_id, count=count)
-    return _render_result(query, answer)
-
-
-def _render_result(query: str, answer: SessionSearchResult) -> str:
-    lines = [_line(found) for found in answer.found] or [f"Nothing was said about {query!r} in earlier conversations."]
+    hits = [_render_hit(found) for found in answer.found]
+    if not hits:
+        hits.append(f"Nothing was said about {query!r} in earlier conversations.")
     if not answer.is_complete:
-        lines.append("[Older conversations are still being indexed: search again in a minute.]")
-    return "\n".join(lines)
+        hits.append("[Older conversations are still being indexed: search again in a minute.]")
+    return "\n".join(hits)
 
 
-def _line(found: SessionHit) -> str:
+def _render_hit(found: SessionHit) -> str:
+    day = datetime.fromtimestamp(found.hit.at, UTC).strftime("%Y-%m-%d")
     title = f" “{one_line(found.session.title, 60)}”" if found.session.title else ""
     said = one_line(found.hit.snippet, 400)
-    return f"{_day(found.hit.at)} {found.session.id}{title}, line {found.hit.seq}, {found.hit.role}: {said}"
-
-
-def _read(session: str, lines: list[IndexedLine], after_line: int) -> str:
-    if not lines:
-        more = f" after line {after_line}" if after_line else ""
-        raise ToolError(f"There is nothing to read in a session {session!r}{more} of this person.")
-    told = [f"{line.seq} {line.role}: {line.text[:LINE_LENGTH]}" for line in lines]
-    return "\n".join([*told, f"[To read on: after_line={lines[-1].seq}.]"])
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    return f"{day} {found.session.id}{title}, line {found.hit.seq}, {found.hit.role}: {said}"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hermes.agent.messaging import FileSender, GeneratedFile, OutgoingFiles
+from hermes.agent.messaging import FileSender, GeneratedFile
 from hermes.agent.speech.tts import Speech, Synthesizer
 from hermes.agent.toolkit.context import ToolContext, ToolOutput
 from hermes.agent.toolkit.schema import tool
@@ -42,16 +41,11 @@ async def text_to_speech(ctx: ToolContext, text: str) -> ToolOutput:
     kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
     made = GeneratedFile(speech.data, f"voice{speech.ending}", speech.mime, kind, f"ob_{ctx.call_id}.voice")
     parcel = await post.pack(target, made, str(ctx.origin))
-    return ToolOutput(
-        SENT if is_voice else SENT_AS_FILE, effect=_storing(parcel, post), after=lambda: post.due(parcel.rows)
-    )
 
-
-def _storing(parcel: OutgoingFiles, post: FileSender) -> Callable[[Tx], None]:
     def store(tx: Tx) -> None:
         parcel.store(tx, now=post.now())
 
-    return store
+    return ToolOutput(SENT if is_voice else SENT_AS_FILE, effect=store, after=lambda: post.due(parcel.rows))
 
 
 def _keep(ctx: ToolContext, speech: Speech) -> str:

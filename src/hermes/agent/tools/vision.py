@@ -26,15 +26,12 @@ async def vision(ctx: ToolContext, image: str, question: str = "What is in this 
     if not question.strip() or len(question) > LONGEST_QUESTION:
         raise ToolError(f"'question' is 1 to {LONGEST_QUESTION} characters.")
     sight = ctx.parts.get(VisionModel)
-    data = await _fetched(ctx, image) if image.strip().lower().startswith(("http://", "https://")) else None
-    if data is None:
+    if image.strip().lower().startswith(("http://", "https://")):
+        is_owner = ctx.role is PersonRole.OWNER
+        fetched = await ctx.parts.get(GuardedWeb).fetch(image, types=TYPES, is_owner=is_owner)
+        if fetched.is_cut:
+            raise ToolError(f"The picture is larger than {len(fetched.body):,} bytes, the most that is fetched.")
+        data = fetched.body
+    else:
         data = (await asyncio.to_thread(read_inside, ctx, image, LARGEST_IMAGE)).data
     return framed(await sight.look(ctx.session_key, data, question), f"a model that looked at {image}")
-
-
-async def _fetched(ctx: ToolContext, url: str) -> bytes:
-    is_owner = ctx.role is PersonRole.OWNER
-    fetched = await ctx.parts.get(GuardedWeb).fetch(url, types=TYPES, is_owner=is_owner)
-    if fetched.is_cut:
-        raise ToolError(f"The picture is larger than {len(fetched.body):,} bytes, which is as much as is fetched.")
-    return fetched.body

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
-from hermes.agent.web.search.base import Hit
 from hermes.agent.web.search.service import LONGEST_QUERY, MOST_RESULTS, WebSearch
 from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
@@ -22,10 +21,9 @@ async def web_search(ctx: ToolContext, query: str, count: int = 8) -> str:
     provider, hits = await ctx.parts.get(WebSearch).search(query, count)
     if not hits:
         return f"{provider} found nothing for {query!r}. Try fewer or other words."
-    found = "\n\n".join(_render_hit(number, hit) for number, hit in enumerate(hits, 1))
-    return framed(found, f"a search with {provider}")
-
-
-def _render_hit(number: int, hit: Hit) -> str:
-    when = f" ({one_line(hit.published, 40)})" if hit.published else ""
-    return f"{number}. {one_line(hit.title, 200)}{when}\n   {one_line(hit.url, 500)}\n   {one_line(hit.snippet, 600)}"
+    found = []
+    for number, hit in enumerate(hits, 1):
+        when = f" ({one_line(hit.published, 40)})" if hit.published else ""
+        found.append(f"{number}. {one_line(hit.title, 200)}{when}")
+        found.append(f"   {one_line(hit.url, 500)}\n   {one_line(hit.snippet, 600)}\n")
+    return framed("\n".join(found).removesuffix("\n"), f"a search with {provider}")

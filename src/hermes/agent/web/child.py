@@ -21,12 +21,16 @@ MEMORY_BYTES = 1 << 30
 
 
 def main(kind: str, charset: str, base: str) -> None:
-    _bound()
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    signal.alarm(ALL_SECONDS)
     # Started with -I, so our own package is found by where this file lies and nothing else.
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     body = sys.stdin.buffer.read()
     try:
-        told = _html(body, charset, base) if kind == "html" else _docx(body) if kind == "docx" else _pdf(body)
+        told = _parse(kind, body, charset, base)
     except MemoryError:
         told = {"trouble": "It takes more memory to read than is allowed."}
     except RecursionError:
@@ -35,22 +39,19 @@ def main(kind: str, charset: str, base: str) -> None:
     sys.stdout.write(json.dumps(told))
 
 
-def _bound() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    signal.alarm(ALL_SECONDS)
+def _parse(kind: str, body: bytes, charset: str, base: str) -> dict[str, Any]:
+    if kind == "html":
+        from hermes.agent.web.extract import page_of
 
+        page = page_of(body, charset, base)
+        return {"title": page.title, "text": page.text, "note": page.note}
+    if kind == "docx":
+        from hermes.agent.web.docx import UnreadableDocxError, docx_of
 
-def _html(body: bytes, charset: str, base: str) -> dict[str, Any]:
-    from hermes.agent.web.extract import page_of
-
-    page = page_of(body, charset, base)
-    return {"title": page.title, "text": page.text, "note": page.note}
-
-
-def _pdf(body: bytes) -> dict[str, Any]:
+        try:
+            return {"title": "", "text": docx_of(body), "note": ""}
+        except UnreadableDocxError as error:
+            return {"trouble": str(error)}
     from hermes.agent.web.pdf import UnreadablePdfError, pdf_of
 
     try:
@@ -58,15 +59,6 @@ def _pdf(body: bytes) -> dict[str, Any]:
     except UnreadablePdfError as error:
         return {"trouble": str(error)}
     return {"title": title, "text": text, "note": note}
-
-
-def _docx(body: bytes) -> dict[str, Any]:
-    from hermes.agent.web.docx import UnreadableDocxError, docx_of
-
-    try:
-        return {"title": "", "text": docx_of(body), "note": ""}
-    except UnreadableDocxError as error:
-        return {"trouble": str(error)}
 
 
 if __name__ == "__main__":

@@ -68,9 +68,15 @@ class Page:
 def page_of(html: bytes, charset: str, base: str) -> Page:
     """Read a page. ``charset`` is what the server said; ``base`` the address that links are relative to."""
     tree = LexborHTMLParser(decoded(html, charset))
-    writer = _Writer(_base_of(tree, base))
+    found = tree.css_first("base[href]")
+    writer = _Writer(_link(base, found.attributes.get("href") or "") or base if found is not None else base)
     note = _walk(tree.root, writer) if tree.root is not None else ""
-    return Page(_title(tree), writer.text(), note)
+    named = tree.css_first("title")
+    title = named.text() if named is not None else ""
+    if not title.strip():
+        meta = tree.css_first("meta[property='og:title']")
+        title = (meta.attributes.get("content") or "") if meta is not None else ""
+    return Page(BLANKS.sub(" ", title).strip()[:300], writer.text(), note)
 
 
 def decoded(body: bytes, charset: str) -> str:
@@ -84,20 +90,6 @@ def decoded(body: bytes, charset: str) -> str:
             except (LookupError, ValueError):
                 continue
     return body.decode("utf-8", "replace")
-
-
-def _base_of(tree: LexborHTMLParser, base: str) -> str:
-    found = tree.css_first("base[href]")
-    return _link(base, found.attributes.get("href") or "") or base if found is not None else base
-
-
-def _title(tree: LexborHTMLParser) -> str:
-    named = tree.css_first("title")
-    title = named.text() if named is not None else ""
-    if not title.strip():
-        meta = tree.css_first("meta[property='og:title']")
-        title = (meta.attributes.get("content") or "") if meta is not None else ""
-    return BLANKS.sub(" ", title).strip()[:300]
 
 
 @dataclass(slots=True)
@@ -139,7 +131,10 @@ class _Writer:
         elif tag in ("ul", "ol", "menu"):
             self._lists.append(0 if tag == "ol" else -1)
         elif tag == "li":
-            self._prefix = self._bullet()
+            self._prefix = "  " * (min(len(self._lists), 8) - 1) + "- "
+            if self._lists and self._lists[-1] >= 0:
+                self._lists[-1] += 1
+                self._prefix = f"{self._prefix[:-2]}{self._lists[-1]}. "
         elif tag == "pre":
             self._pre += 1
         elif tag == "blockquote":
@@ -200,13 +195,6 @@ class _Writer:
             text = "\n".join(f"> {line}" for line in text.split("\n"))
         self.blocks.append(_TextBlock(text, self._regions[-1]))
         self.size += len(text)
-
-    def _bullet(self) -> str:
-        indent = "  " * (min(len(self._lists), 8) - 1)
-        if self._lists and self._lists[-1] >= 0:
-            self._lists[-1] += 1
-            return f"{indent}{self._lists[-1]}. "
-        return f"{indent}- "
 
     def _open_link(self, link: str) -> None:
         self._link_from, self._link_to = len(self._line), link

@@ -201,17 +201,14 @@ class Checkpoints:
     async def _keep(self, row: Checkpoint, before: File | None) -> Checkpoint:
         async with self._storing:
             if before is not None:
-                await self._store(before.data, row.path)
+                try:
+                    await asyncio.to_thread(self._blobs.put, before.data)
+                except OSError as error:
+                    why = error.strerror or describe_failure(error)
+                    raise ToolError(
+                        f"Nothing was changed, since what {Path(row.path).name!r} holds could not be kept first: {why}."
+                    ) from error
             return await self._db.write(rows.keep, row)
-
-    async def _store(self, data: bytes, path: str) -> None:
-        try:
-            await asyncio.to_thread(self._blobs.put, data)
-        except OSError as error:
-            why = error.strerror or describe_failure(error)
-            raise ToolError(
-                f"Nothing was changed, since what {Path(path).name!r} holds could not be kept first: {why}."
-            ) from error
 
     async def _carry_out(self, row: Checkpoint, before: File | None, act: Callable[[], None]) -> Checkpoint:
         kept = await self._keep(row, before)
@@ -259,7 +256,8 @@ class Checkpoints:
 
         def act() -> None:
             if data is None:
-                _remove(ctx, wanted.path)
+                with contextlib.suppress(NoFileError), place_of(ctx, wanted.path) as place:
+                    place.remove()
             else:
                 _write(ctx, wanted.path, data, row.id, wanted.mode, now.owner if now else None)
 
@@ -324,11 +322,6 @@ def _write(
 ) -> None:
     with place_of(ctx, path, makes_folders=True) as place:
         place.write(data, token=token, mode=mode, owner=owner)
-
-
-def _remove(ctx: ToolContext, path: str) -> None:
-    with contextlib.suppress(NoFileError), place_of(ctx, path) as place:
-        place.remove()
 
 
 async def _to_the_end(act: Callable[[], None]) -> None:

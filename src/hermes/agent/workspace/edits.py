@@ -143,15 +143,12 @@ def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     best, best_start = LIKE_ENOUGH, None
     for _, index in sorted(rough, reverse=True)[:CANDIDATES]:
         start = max(0, index - telling)
-        likeness = _likeness(lines[start : start + len(wanted)], wanted)
+        block = lines[start : start + len(wanted)]
+        one, other = ("\n".join(part[:SHOWN_CHARACTERS] for part in lines[:SHOWN_LINES]) for lines in (block, wanted))
+        likeness = difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
         if likeness > best:
             best, best_start = likeness, start
     return best_start
-
-
-def _likeness(block: Sequence[str], wanted: Sequence[str]) -> float:
-    one, other = ("\n".join(part[:SHOWN_CHARACTERS] for part in lines[:SHOWN_LINES]) for lines in (block, wanted))
-    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 def _numbered(lines: Sequence[str], start: int, count: int) -> str:

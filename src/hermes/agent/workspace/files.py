@@ -165,11 +165,16 @@ def place_of(ctx: ToolContext, path: str, *, makes_folders: bool = False) -> Ite
     """Hold the folder of a path open; NoFileError when there is no such folder and none is to be made."""
     target = ctx.inside(path)
     root = ctx.workspace.resolve()
-    closed = _closed_folders(ctx, root)
+    # Closed folders by inode, whatever their names; without those that hold the workspace itself.
+    closed = frozenset(_identities(*ctx.closed) - _identities(root, *root.parents))
     *folders, name = target.relative_to(root).parts or (".",)
     if makes_folders:
         refuse_unwritable(path, target)
-        _make_root(root)
+        try:
+            if not root.is_dir():
+                make_private_folder(root)
+        except OSError as error:
+            raise ToolError(f"The workspace {root} cannot be made: {error.strerror}.") from error
     handle = _open(root, None, path)
     try:
         for folder in folders:
@@ -214,14 +219,6 @@ def _open(folder: str | Path, within: int | None, path: str) -> int:
         raise ToolError(f"{path!r} cannot be read: {error.strerror}.") from error
 
 
-def _make_root(root: Path) -> None:
-    try:
-        if not root.is_dir():
-            make_private_folder(root)
-    except OSError as error:
-        raise ToolError(f"The workspace {root} cannot be made: {error.strerror}.") from error
-
-
 def _make(folder: str, within: int, path: str) -> None:
     try:
         os.mkdir(folder, 0o777, dir_fd=within)
@@ -245,11 +242,6 @@ def refuse_unwritable(path: str, target: Path) -> None:
 
 def _identity(found: os.stat_result) -> Identity:
     return found.st_dev, found.st_ino
-
-
-def _closed_folders(ctx: ToolContext, root: Path) -> frozenset[Identity]:
-    """The closed folders as they are on disk, whatever they are called; without those the workspace itself lies in."""
-    return frozenset(_identities(*ctx.closed) - _identities(root, *root.parents))
 
 
 def _identities(*folders: Path) -> set[Identity]:

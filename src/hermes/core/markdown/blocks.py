@@ -271,7 +271,11 @@ def table_rows(lines: Sequence[str], at: int, plain: Callable[[str], str]) -> tu
     end = at + 2
     while end < len(lines) and "|" in lines[end]:
         end += 1
-    return [_cells(line, plain) for number, line in enumerate(lines[at:end]) if number != 1], end
+    return [
+        [plain(cell.replace("\\|", "|").strip()) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+        for number, line in enumerate(lines[at:end])
+        if number != 1
+    ], end
 
 
 def aligned(rows: Rows) -> list[str]:
@@ -283,10 +287,6 @@ def aligned(rows: Rows) -> list[str]:
         for row in rows
     )
     return [heads, "  ".join("─" * width for width in widths), *others]
-
-
-def _cells(line: str, plain: Callable[[str], str]) -> list[str]:
-    return [plain(cell.replace("\\|", "|").strip()) for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
 
 
 def _width(text: str) -> int:

@@ -358,7 +358,11 @@ class Fetcher:
         site = staging / "site"
         for file in site.rglob("*"):
             if file.is_file():
-                _to_disk(file)
+                handle = os.open(file, os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
         if self.folder.exists():  # there, and not whole: _look did not take it
             shutil.rmtree(self.folder)
         site.rename(self.folder)
@@ -409,14 +413,6 @@ def _size_of(models: Path) -> int:
                 with contextlib.suppress(FileNotFoundError):
                     total += os.lstat(os.path.join(folder, name)).st_size
     return total
-
-
-def _to_disk(file: Path) -> None:
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 _NO_NETWORK = re.compile(

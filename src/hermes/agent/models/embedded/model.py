@@ -198,7 +198,8 @@ class EmbeddedModel:
                 async for event in events:
                     yield event
         finally:
-            self._leave_when_idle()
+            self._stay()
+            self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._retire)
             self._turn.release()
 
     async def aclose(self) -> None:
@@ -288,10 +289,6 @@ class EmbeddedModel:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-
-    def _leave_when_idle(self) -> None:
-        self._stay()
-        self._idle = asyncio.get_running_loop().call_later(self._idle_seconds, self._retire)
 
     def _retire(self) -> None:
         self._stay()

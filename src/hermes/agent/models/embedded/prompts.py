@@ -166,7 +166,7 @@ def prompt_for(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
     for message in reversed(spoken):
         content = _HINT_IN_HISTORY.sub("", message.text).strip()
         if not chosen:
-            content = _cut(content, LAST_MESSAGE_BYTES)
+            content = content.encode("utf-8", "replace")[:LAST_MESSAGE_BYTES].decode("utf-8", "ignore")
         elif language_of(content) is not Language.ENGLISH:
             continue
         left -= len(content.encode("utf-8", "replace"))
@@ -176,7 +176,3 @@ def prompt_for(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
     while len(chosen) > 1 and chosen[-1]["role"] == Role.ASSISTANT:
         chosen.pop()  # a conversation that opens with an answer confuses it
     return [{"role": str(Role.SYSTEM), "content": SYSTEM_PROMPT}, *reversed(chosen)]
-
-
-def _cut(text: str, limit: int) -> str:
-    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
