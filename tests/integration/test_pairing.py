@@ -119,13 +119,13 @@ async def test_a_fourth_who_waits_is_asked_to_come_back_and_the_owner_is_told(
     start: Start, telegram: FakeTelegram
 ) -> None:
     async with start(**HOME) as gateway:
-        for number in range(rules.MOST_WAITING):
+        for number in range(rules.MAX_WAITING):
             await code_of(telegram, 100 + number, name=f"N{number}")
         telegram.user_says("me too", chat=200, name="Late")
         await telegram.wait_for(lambda: bool(said_to(telegram, 200)), SECONDS)
         assert "write again in an hour" in said_to(telegram, 200)[0]
         await telegram.wait_for(lambda: any("waiting already" in text for text in said_to(telegram, USER)), SECONDS)
-        assert len(await gateway.pairings.waiting()) == rules.MOST_WAITING
+        assert len(await gateway.pairings.waiting()) == rules.MAX_WAITING
 
 
 async def test_five_wrong_codes_lock_a_platform_except_for_the_machine_itself(

@@ -1,4 +1,4 @@
-"""Making a long talk shorter: when, where it is cut, and what the model is asked for. Nothing here reads or writes."""
+"""Compress a long session: when, where it is cut, the prompt. No I/O."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ KEPT_SHARE = 0.25
 LAST_SHARE = 0.5
 """The newest exchange stays whole, unless it alone is longer than this."""
 
-LONGEST_SUMMARY = 12_000
-LONGEST_LINE = 6000
-LONGEST_RESULT = 1500
+MAX_SUMMARY_CHARS = 12_000
+MAX_LINE_CHARS = 6000
+MAX_RESULT_CHARS = 1500
 SMALLEST_GAIN = 200
 
 OPENING = "[Summary of what was said before, written by Hermes itself. The lines it stands for are not shown.]"
@@ -107,7 +107,7 @@ def request(older: Sequence[ChatMessage], summary: str, *, most: int) -> list[Ch
     room = most
     for message in reversed(older):
         who = f"result of {message.name}" if message.role is Role.TOOL else message.role.value
-        text = _clipped(message.text, LONGEST_RESULT if message.role is Role.TOOL else LONGEST_LINE)
+        text = _clipped(message.text, MAX_RESULT_CHARS if message.role is Role.TOOL else MAX_LINE_CHARS)
         calls = "".join(f" [calls {call.name} {_clipped(call.arguments, 300)}]" for call in message.tool_calls)
         pictures = f" [{len(message.images)} pictures]" if message.images else ""
         line = f"{who}: {text}{calls}{pictures}"
@@ -130,7 +130,7 @@ def _clipped(text: str, limit: int) -> str:
 
 def stored_summary(answer: str, tools: Sequence[str]) -> str:
     """The summary as it is stored: bounded, with the tools that this talk has found, so that it keeps them."""
-    text = answer.replace(FOUND_BEFORE, "").replace(OPENING, "").strip()[:LONGEST_SUMMARY]
+    text = answer.replace(FOUND_BEFORE, "").replace(OPENING, "").strip()[:MAX_SUMMARY_CHARS]
     return f"{text}\n{FOUND_BEFORE}{', '.join(tools)}" if tools else text
 
 

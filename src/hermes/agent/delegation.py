@@ -1,4 +1,4 @@
-"""Handing parts of a task to turns of their own."""
+"""Define subtasks: parts of a task that run in turns of their own."""
 
 from __future__ import annotations
 

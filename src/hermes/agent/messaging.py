@@ -1,4 +1,4 @@
-"""How a tool sends a message: through the outbox, like every message."""
+"""Define how tools send messages and files: through the outbox."""
 
 from __future__ import annotations
 

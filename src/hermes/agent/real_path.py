@@ -1,4 +1,4 @@
-"""Resolve links as every Python should: a loop of links is an error, and nothing unresolved is left behind it."""
+"""Resolve symlinks; a loop of links is an error on every Python version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said in earlier sessions: found for the person who was part of them, and for nobody else."""
+"""Search a person's own earlier sessions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ BITE_KNOWN = 500
 OVERLAP_SECONDS = 5.0
 """A session whose last use was written late may be older than the mark."""
 PAGE = 50
-DEEPEST = 500
-LONGEST_TEXT = 20_000
+MAX_HITS = 500
+MAX_TEXT_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class SessionSearch:
         deadline = self._clock.monotonic() + FIRST_SECONDS
         is_complete = await self._catch_up(deadline)
         found: list[SessionHit] = []
-        for after in range(0, DEEPEST, PAGE):
+        for after in range(0, MAX_HITS, PAGE):
             hits = await self._run(search_index.find, query, person_id=person_id, limit=PAGE, after=after)
             found += await self._db.read(_visible, hits, person_id, session_id)
             if len(found) >= count or len(hits) < PAGE:
@@ -161,7 +161,7 @@ def _spoken(tx: Tx, session_id: str, lines: Sequence[transcripts.TranscriptLine]
             continue
         if line.turn_id not in whose:
             whose[line.turn_id] = str(tx.value("SELECT person_id FROM turns WHERE id = :id", id=line.turn_id) or "")
-        text = message.text[:LONGEST_TEXT]
+        text = message.text[:MAX_TEXT_CHARS]
         found.append(IndexedLine(session_id, line.seq, whose[line.turn_id], message.role.value, text, line.at))
     return found
 

@@ -1,4 +1,4 @@
-"""One model call: deltas out as they come, the whole reply at the end."""
+"""Run one model call: stream deltas, return the whole reply."""
 
 from __future__ import annotations
 

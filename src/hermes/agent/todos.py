@@ -1,4 +1,4 @@
-"""A session's list of things to do: what the tool works with, and the pure rules of the list."""
+"""Keep a session's to-do list: storage and rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes.store.db import Database, Tx
 
 State = Literal["pending", "in_progress", "done"]
 
-MOST_ITEMS = 50
+MAX_ITEMS = 50
 TEXT_CHARACTERS = 300
 ID_CHARACTERS = 40
 _MARKS: dict[State, str] = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
@@ -67,8 +67,8 @@ def merged(have: Sequence[Item], given: Sequence[Item]) -> tuple[Item, ...]:
 
 def checked(items: Sequence[Item]) -> tuple[Item, ...]:
     """The list as it may be stored; ToolError says what is wrong with it."""
-    if len(items) > MOST_ITEMS:
-        raise ToolError(f"The list would have {len(items)} items; at most {MOST_ITEMS}. Join or drop some.")
+    if len(items) > MAX_ITEMS:
+        raise ToolError(f"The list would have {len(items)} items; at most {MAX_ITEMS}. Join or drop some.")
     seen: set[str] = set()
     for item in items:
         if not item.id.strip() or len(item.id) > ID_CHARACTERS or item.id in seen:

@@ -1,4 +1,4 @@
-"""Looking at pictures: the model that can see, and what a picture must be to be shown to it."""
+"""Look at pictures: pick a vision model and check the image."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hermes.core.keys import SessionKey
 from hermes.core.messages import ChatMessage, Image, Role
 from hermes.core.ports import Model, ModelReply, ModelRequest
 
-LARGEST_IMAGE = 8 << 20
-LARGEST_SHOWN = 1_500_000
+MAX_IMAGE_BYTES = 8 << 20
+MAX_SHOWN_BYTES = 1_500_000
 """A picture that is shown with a message goes to the model with every further request of its session."""
 SECONDS = 100.0
 ASKED = (
@@ -88,8 +88,8 @@ async def _whole(model: Model, request: ModelRequest) -> ModelReply:
 
 def kind_of(data: bytes) -> str:
     """The type of a picture by its first bytes, whatever its name or its server say; ToolError when it is none."""
-    if len(data) > LARGEST_IMAGE:
-        raise ToolError(f"The picture is larger than {LARGEST_IMAGE >> 20} MB. Make it smaller first.")
+    if len(data) > MAX_IMAGE_BYTES:
+        raise ToolError(f"The picture is larger than {MAX_IMAGE_BYTES >> 20} MB. Make it smaller first.")
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):

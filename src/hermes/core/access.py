@@ -1,4 +1,4 @@
-"""Who may talk to the agent, decided from the configuration alone."""
+"""Decide who may talk to the agent, from the configuration alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may answer an approval, how far an answer reaches, and what a typed or pressed one means."""
+"""Approval rules: who may answer, how far an answer reaches, how it is parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which chats a setting is about: ``telegram``, ``telegram@work:*``, ``telegram:-100123``, ``telegram:42:7``."""
+"""Match chats in settings: ``telegram``, ``telegram@work:*``, ``telegram:42:7``."""
 
 from __future__ import annotations
 

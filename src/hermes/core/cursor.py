@@ -1,4 +1,4 @@
-"""Whose marks these are. They are kept for each configured account, and another bot may be put in its place."""
+"""Discard a stored cursor that belongs to another bot of the same account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values: the standard library's ``dataclass``, made in a fifth of the time.
+"""The standard library's ``dataclass``, made in a fifth of the time.
 
 The gateway makes three hundred of them before it answers, and the standard library compiles six methods for each: that
 was half of what its imports asked. Here ``__init__`` is compiled, once for all classes with as many fields; the other

@@ -1,4 +1,4 @@
-"""Durations and counts as people write them."""
+"""Format and parse durations as people write them."""
 
 from __future__ import annotations
 

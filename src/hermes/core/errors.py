@@ -1,4 +1,4 @@
-"""Every error of the gateway, and who acts on it.
+"""Define every error of the gateway, and who handles each.
 
 GatewayError
 ├── ConfigError             the operator edits the configuration
@@ -23,7 +23,7 @@ import math
 from enum import StrEnum
 
 UNKNOWN_RETRY_SECONDS = 30.0
-LONGEST_RETRY_SECONDS = 86_400.0
+MAX_RETRY_SECONDS = 86_400.0
 
 
 class GatewayError(Exception):
@@ -76,7 +76,7 @@ class RateLimitedError(PlatformError):
     def __init__(self, reason: str, retry_after: float, *, in_all: bool = False) -> None:
         super().__init__(reason)
         seconds = UNKNOWN_RETRY_SECONDS if math.isnan(retry_after) else retry_after
-        self.retry_after = min(max(0.0, seconds), LONGEST_RETRY_SECONDS)
+        self.retry_after = min(max(0.0, seconds), MAX_RETRY_SECONDS)
         self.in_all = in_all
 
 

@@ -1,4 +1,4 @@
-"""Addresses: whose conversation, and where a message goes.
+"""Session keys and targets: whose conversation, and where a message goes.
 
 The text forms are public. They are built and parsed here and nowhere else; everywhere else a key is
 passed as a value.

@@ -1,4 +1,4 @@
-"""What happens to a message that arrives while a turn runs, and which messages make one prompt."""
+"""Lane rules: messages that arrive during a turn, and how they join into prompts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-LONGEST_JOIN_SECONDS = 8.0
+MAX_JOIN_SECONDS = 8.0
 
 
 DOORS = frozenset({"api", "task"})
@@ -39,12 +39,12 @@ def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tupl
     """The rows to join, or none and when to look again.
 
     A row that is likely to go on carries a later ``ready_at``; it is waited for, but never longer than
-    LONGEST_JOIN_SECONDS after the first row came, however much keeps arriving.
+    MAX_JOIN_SECONDS after the first row came, however much keeps arriving.
     """
     if not rows:
         return (), None
     group = first_group(rows) if mode is BusyMode.QUEUE or _stands_alone(rows[0]) else _joined(rows)
-    ready_at = min(max(row.ready_at for row in group), group[0].received_at + LONGEST_JOIN_SECONDS)
+    ready_at = min(max(row.ready_at for row in group), group[0].received_at + MAX_JOIN_SECONDS)
     return (group, None) if ready_at <= now else ((), ready_at)
 
 

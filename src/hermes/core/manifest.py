@@ -1,4 +1,4 @@
-"""What a platform says about itself before anything of it is imported."""
+"""Describe a platform (settings, limits, extras) without importing its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in an answer: which lines of the agent's text ask for one to be sent, and what a file is by its bytes.
+"""Find the files an answer sends (``MEDIA:`` lines), and detect file types.
 
 A line ``MEDIA:<path>`` sends that file. ``[[audio_as_voice]]`` and ``[[as_document]]`` say how: on the line of a file
 for that one, on a line of their own for all of them. Inside a code block these are words like any other.

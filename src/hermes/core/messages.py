@@ -1,4 +1,4 @@
-"""What comes in and what goes out, the same for every platform."""
+"""Define inbound and outbound messages, the same for every platform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairing codes: how a stranger is told apart, shown the same code again, and let in by whoever may."""
+"""Pairing rules: codes for unknown senders, and who may approve them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """No look-alikes: no 0 and O, no 1, I and L."""
 CODE_LENGTH = 8
 LIVE_SECONDS = 3600.0
-MOST_WAITING = 3
+MAX_WAITING = 3
 """Strangers who wait at one time on one platform; another one is asked to come back later."""
 WRONG_CODES = 5
 LOCK_SECONDS = 900.0

@@ -1,4 +1,4 @@
-"""What the services ask of the outside world: adapters, models, the clock."""
+"""Define the interfaces of the outside world: adapters, models, the clock."""
 
 from __future__ import annotations
 

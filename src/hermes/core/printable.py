@@ -1,4 +1,4 @@
-"""Make text from strangers, models, files and tools safe to show on a terminal and to keep in a log.
+"""Escape untrusted text for terminals and logs.
 
 Imported by the supervisor too: standard library only, and little of it.
 """

@@ -1,4 +1,4 @@
-"""What a door other than a chat asks of the agent, and the one typed result it gets."""
+"""Define requests that do not come from a chat, and their typed result."""
 
 from __future__ import annotations
 

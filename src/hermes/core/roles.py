@@ -1,4 +1,4 @@
-"""Define roles, from the most to the least trusted, and what each may do: one table for chats, API and CLI."""
+"""Define roles and what each may do: one table for chats, API and command line."""
 
 from __future__ import annotations
 

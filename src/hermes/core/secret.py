@@ -1,4 +1,4 @@
-"""Secrets as a type that does not print, and the one place that hides them in text."""
+"""Hold secrets in a type that does not print, and redact them in text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _EDGE = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY-----")
 _LINE = r"[^\n]{0,12}?[A-Za-z0-9+/=]{16,}"
 _FIRST_LINES = re.compile(rf"(?:(?:\r?\n|\s){_LINE})+")
 _WHOLE_LINE = re.compile(rf"{_LINE}[ \t\r]*")
-_LONGEST_KEY = 20_000
-_LONGEST_MARK = 12
-_LONGEST_LAST_LINE = 30
+_MAX_KEY_CHARS = 20_000
+_MAX_MARK_CHARS = 12
+_MAX_LAST_LINE_CHARS = 30
 
 
 @final
@@ -121,7 +121,7 @@ def _private_keys(text: str) -> Iterator[tuple[int, int]]:
 
 def _begun_by(text: str, edge: re.Match[str], ends: deque[re.Match[str]]) -> tuple[int, int] | None:
     """A key up to its end, or, where that is missing, the lines that are there."""
-    if ends and ends[0].start() - edge.end() <= _LONGEST_KEY:
+    if ends and ends[0].start() - edge.end() <= _MAX_KEY_CHARS:
         return edge.start(), ends[0].end()
     lines = _FIRST_LINES.match(text, edge.end())
     return None if lines is None else (edge.start(), lines.end())
@@ -129,13 +129,13 @@ def _begun_by(text: str, edge: re.Match[str], ends: deque[re.Match[str]]) -> tup
 
 def _ended_by(text: str, edge: re.Match[str], floor: int) -> tuple[int, int] | None:
     """The last lines of a key whose beginning is missing; the very last may be a short one."""
-    start = text.rfind("\n", max(floor, edge.start() - _LONGEST_MARK - 1), edge.start()) + 1
+    start = text.rfind("\n", max(floor, edge.start() - _MAX_MARK_CHARS - 1), edge.start()) + 1
     if not start:
         return None
     first = _lines_before(text, start, floor)
     if first == start:
         above = text.rfind("\n", floor, start - 1) + 1 or floor
-        if start - 1 - above <= _LONGEST_LAST_LINE:
+        if start - 1 - above <= _MAX_LAST_LINE_CHARS:
             start = above
             first = _lines_before(text, start, floor)
     return None if first == start else (first, edge.end())

@@ -1,4 +1,4 @@
-"""When a session is renewed: daily at an hour, after idle minutes, whichever comes first, or never."""
+"""Decide when a session is reset: daily, after idle minutes, or never."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings whose values a platform checks itself: a ConfigError names the setting, and says what to type."""
+"""Check values of platform settings; the ConfigError says what to type."""
 
 from __future__ import annotations
 

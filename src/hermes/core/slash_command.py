@@ -1,4 +1,4 @@
-"""Slash commands as text: telling one from a path or a sentence, and finding the nearest known one."""
+"""Parse slash commands, and find the nearest known one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a message is to go, in the words people and the agent use for it.
+"""Parse the names people and the agent use for message targets.
 
 ``origin``, ``local``, ``all``, a platform (its home channel), ``platform[@account]:chat[:thread]``,
 ``platform[@account]:#name``, or several of these with commas between them.

@@ -1,4 +1,4 @@
-"""Text as platforms count it: measuring, splitting, trimming, and making it safe to keep and to show."""
+"""Measure, split, trim and clean text as platforms count it."""
 
 from __future__ import annotations
 

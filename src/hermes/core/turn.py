@@ -1,4 +1,4 @@
-"""What a turn does next, decided from what is stored and nothing else.
+"""Decide the next action of a turn from stored rows alone.
 
 That is why a turn can be resumed after a crash at any point: the same rows lead to the same decision.
 """

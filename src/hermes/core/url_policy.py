@@ -1,4 +1,4 @@
-"""Which web addresses may be fetched for a model: rules about their form and about the machines behind them.
+"""Decide which URLs may be fetched for a model (SSRF rules).
 
 A model reads pages that strangers wrote, so an address it asks for may be theirs. What answers only inside this
 machine or this network is not theirs to read. There is one way to write an address here, the plain one: whatever could
@@ -18,7 +18,7 @@ from hermes.core.errors import ToolError
 
 IpAddress = IPv4Address | IPv6Address
 
-LONGEST_URL = 4000
+MAX_URL_CHARS = 4000
 DEFAULT_PORTS = frozenset({80, 443, 8080, 8443})
 USUAL_PORT = {"http": 80, "https": 443}
 
@@ -200,8 +200,8 @@ def _is_near(host: str) -> bool:
 
 
 def _parse(text: str) -> WebAddress:
-    if len(text) > LONGEST_URL:
-        raise ToolError(f"The address is longer than {LONGEST_URL} characters.")
+    if len(text) > MAX_URL_CHARS:
+        raise ToolError(f"The address is longer than {MAX_URL_CHARS} characters.")
     if not text.isprintable() or any(letter.isspace() or letter == "\\" for letter in text):
         _odd("it holds a blank, a backslash or a hidden character")
     scheme, separator, after = text.partition("://")

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.agent.backends.process_groups import birth_of
-from hermes.agent.backends.terminals import KEPT_SECONDS, MOST_RUNNING, Terminals, end_leftovers
+from hermes.agent.backends.terminals import KEPT_SECONDS, MAX_RUNNING, Terminals, end_leftovers
 from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
@@ -108,11 +108,11 @@ async def test_a_long_log_is_read_piece_by_piece_while_it_grows(house: House) ->
 
 async def test_so_many_and_no_more(house: House, mark: str) -> None:
     ana = house.person(role=OWNER)
-    ids = await asyncio.gather(*(begun(house, ana, f"sleep {mark}") for _ in range(MOST_RUNNING)))
+    ids = await asyncio.gather(*(begun(house, ana, f"sleep {mark}") for _ in range(MAX_RUNNING)))
     with pytest.raises(ToolError, match="16 commands of yours run already"):
         await house.sh(ana, f"sleep {mark}", background=True)
     await begun(house, house.person("bob", OWNER), f"sleep {mark}")
-    assert len(set(ids)) == MOST_RUNNING
+    assert len(set(ids)) == MAX_RUNNING
     await house.terminals.close()
 
 

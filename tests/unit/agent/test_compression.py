@@ -102,6 +102,6 @@ def test_found_tools_are_kept_and_none_can_be_smuggled_in() -> None:
 
 
 def test_a_summary_is_bounded_and_must_be_worth_it() -> None:
-    assert len(compression.stored_summary("x" * 100_000, [])) == compression.LONGEST_SUMMARY
+    assert len(compression.stored_summary("x" * 100_000, [])) == compression.MAX_SUMMARY_CHARS
     assert compression.is_gain([said("x" * 1000)], "", "y" * 100)
     assert not compression.is_gain([said("x" * 1000)], "", "y" * 900)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.agent.prompt import (
-    LONGEST_NAME,
+    MAX_NAME_CHARS,
     SETTLED_SESSIONS,
     PromptBuilder,
     Scene,
@@ -126,7 +126,7 @@ def test_no_name_leaves_its_quotes(name: str) -> None:
     shown = quoted(name)
     assert shown[0] == shown[-1] == '"'
     assert len(shown.splitlines()) == 1
-    assert len(shown) <= LONGEST_NAME + 2
+    assert len(shown) <= MAX_NAME_CHARS + 2
     assert not set(shown[1:-1]) & set('"<>`\\')
     assert all(unicodedata.category(letter) not in ("Cc", "Cf", "Zl", "Zp", "Cs") for letter in shown)
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hermes.core.errors import LONGEST_RETRY_SECONDS, UNKNOWN_RETRY_SECONDS, RateLimitedError
+from hermes.core.errors import MAX_RETRY_SECONDS, UNKNOWN_RETRY_SECONDS, RateLimitedError
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from hermes.core.errors import LONGEST_RETRY_SECONDS, UNKNOWN_RETRY_SECONDS, Rat
         (0.0, 0.0),
         (-5, 0.0),
         (math.nan, UNKNOWN_RETRY_SECONDS),
-        (math.inf, LONGEST_RETRY_SECONDS),
+        (math.inf, MAX_RETRY_SECONDS),
         (-math.inf, 0.0),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.core.lane import LONGEST_JOIN_SECONDS, BusyMode, rows_of_next_prompt
+from hermes.core.lane import MAX_JOIN_SECONDS, BusyMode, rows_of_next_prompt
 
 PAUSE = 0.8
 
@@ -68,7 +68,7 @@ def test_one_that_may_go_on_is_waited_for() -> None:
 
 def test_a_stream_that_never_ends_is_not_waited_for_for_ever() -> None:
     rows = [Row(number * 0.5, True) for number in range(100)]
-    group, _ = rows_of_next_prompt(rows, BusyMode.INTERRUPT, LONGEST_JOIN_SECONDS)
+    group, _ = rows_of_next_prompt(rows, BusyMode.INTERRUPT, MAX_JOIN_SECONDS)
     assert group
 
 
@@ -85,7 +85,7 @@ def test_either_some_of_the_first_rows_or_a_time_to_look_again(rows: list[Row], 
         assert list(group) == rows[: len(group)]
     else:
         assert look_again_at is not None
-        assert now < look_again_at <= rows[0].received_at + LONGEST_JOIN_SECONDS
+        assert now < look_again_at <= rows[0].received_at + MAX_JOIN_SECONDS
         assert rows_of_next_prompt(rows, mode, look_again_at)[0]
 
 

@@ -1,4 +1,4 @@
-"""What a back end is: a place where a command runs. Others (singularity, modal) join by having the same few names."""
+"""Define a back end: a place where commands run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sandbox: bubblewrap shows the system read-only and the workspace, and nothing else of the machine."""
+"""Run commands under bubblewrap: read-only system, writable workspace."""
 
 from __future__ import annotations
 

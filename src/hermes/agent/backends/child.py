@@ -1,4 +1,4 @@
-"""A command as a child of this process: started, its output taken, and ended with all that it started."""
+"""Run a command as a child process: start, read output, end its group."""
 
 from __future__ import annotations
 

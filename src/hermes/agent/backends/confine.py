@@ -1,4 +1,4 @@
-"""Confine this process by Landlock and seccomp, then become the given command. Run as a script, by path.
+"""Confine this process with Landlock and seccomp, then exec the command (a script).
 
 Standard library only, and nothing of ours. Arguments: a JSON object {"read": [paths], "write": [paths],
 "network": bool}, then the command.

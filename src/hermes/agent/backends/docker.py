@@ -1,4 +1,4 @@
-"""The docker back end: a container of its own for each command, with the workspace in it. podman does as well."""
+"""Run each command in a container of its own, with docker or podman."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hermes.core.i18n.en import Texts
 from hermes.store.ids import new_id
 
 PROGRAMS = ("docker", "podman")
-MOST_PROCESSES = 1024
+MAX_PROCESSES = 1024
 # What the program itself may need to find its server; the command inside sees none of it.
 OF_THE_PROGRAM = (
     "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
@@ -65,7 +65,7 @@ class DockerBackend:
         workspace = work.workspace.resolve()
         # Not --rm: through podman's socket the docker program then tells 0 for every exit code.
         arguments = ["run", "--interactive", "--name", name, "--label", label_of(self._home), "--pull", "never"]
-        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", str(MOST_PROCESSES)]
+        arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", str(MAX_PROCESSES)]
         arguments += ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", str(work.folder.resolve())]
         arguments += ["--volume", f"{workspace}:{workspace}"]
         if not self._network:

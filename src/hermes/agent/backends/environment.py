@@ -1,4 +1,4 @@
-"""What a command gets of our environment: what a program needs to run, and nothing that could be a secret."""
+"""Scrub the environment of a command: no variable that may hold a secret."""
 
 from __future__ import annotations
 

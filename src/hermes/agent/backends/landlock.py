@@ -1,4 +1,4 @@
-"""Local under Landlock: the sandbox of machines on which bubblewrap is missing or forbidden.
+"""Run commands under Landlock, where bubblewrap is missing or forbidden.
 
 It keeps files, sockets, signals and limits of others out of reach. It hides no names: a path that is known can be
 asked whether it exists. There is no /proc, and modes of files cannot be changed.

@@ -1,4 +1,4 @@
-"""The shell that stands over a command, in every back end, where the command's processes are.
+"""The shell above a command that kills it when the gateway disconnects.
 
 Its standard input is a lease: as long as somebody holds the other end, the command may run. The end of it, on
 purpose or because whoever held it died, is the end of the whole process group: SIGTERM, and a second later SIGKILL.

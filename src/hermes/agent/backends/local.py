@@ -1,4 +1,4 @@
-"""The local back end: as whoever runs the gateway. It is the owner's default, and only the owner's."""
+"""Run commands as the gateway's user, without a sandbox: for the owner only."""
 
 from __future__ import annotations
 

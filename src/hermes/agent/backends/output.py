@@ -1,4 +1,4 @@
-"""What a command says: kept whole in a file when it is long, and shown from its beginning and its end."""
+"""Store a command's output in a file, and show its beginning and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Process groups of tools: told apart by their birth, so that a reused number is never killed."""
+"""Kill process groups of tools, identified by start time, never a reused pid."""
 
 from __future__ import annotations
 

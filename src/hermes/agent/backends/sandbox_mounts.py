@@ -1,4 +1,4 @@
-"""What a sandbox shows of the machine: programs and what they need to run; nothing of people, and no passwords."""
+"""List what a sandbox mounts: programs and their settings, no user data."""
 
 from __future__ import annotations
 

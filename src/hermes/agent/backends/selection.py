@@ -1,4 +1,4 @@
-"""Who works where: one rule over the configuration, what this machine can do, and a person's role."""
+"""Select a person's back end by configuration, machine and role."""
 
 from __future__ import annotations
 

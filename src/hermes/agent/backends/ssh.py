@@ -1,4 +1,4 @@
-"""The ssh back end: commands run on another machine, and end there when the connection does."""
+"""Run commands on another machine over ssh; they end with the connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes.config.schema import TerminalConfig
 from hermes.core.errors import ToolError
 from hermes.core.i18n.en import Texts
 
-LONGEST_PREFACE = 60_000  # bytes: what a pipe takes before anybody reads
+MAX_PREFACE_BYTES = 60_000  # bytes: what a pipe takes before anybody reads
 FAILED = 255
 """The exit code with which ssh says that it did not come through."""
 
@@ -82,7 +82,7 @@ def _quoted_folder(folder: str) -> str:
 def _preface(variables: Mapping[str, str]) -> bytes:
     lines = [f"{name}={value}\n" for name, value in variables.items() if "\n" not in value]
     preface = "".join([*lines, "\n"]).encode("utf-8", "surrogateescape")
-    if len(preface) > LONGEST_PREFACE:
+    if len(preface) > MAX_PREFACE_BYTES:
         raise ToolError("The variables of terminal.env_passthrough are too long to be sent over ssh.")
     return preface
 

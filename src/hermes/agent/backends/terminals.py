@@ -1,4 +1,4 @@
-"""The terminals of everybody: which back end is whose, what runs, and what goes on in the background."""
+"""Run terminal commands: back end per person, background jobs, outputs."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 OUTPUTS = "outputs"
 LOOK_SECONDS = 300.0
 KEPT_SECONDS = 7 * 86400.0
-MOST_RUNNING = 16  # of one person, in the background
-MOST_LISTED = 50
-LONGEST_ARGUMENT = 120_000  # bytes; the kernel takes 128 KiB in one argument
+MAX_RUNNING = 16  # of one person, in the background
+MAX_LISTED = 50
+MAX_ARGUMENT_BYTES = 120_000  # bytes; the kernel takes 128 KiB in one argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ class Terminals:
         """Start something that goes on by itself. It is known by its id from then on, and ends with the gateway."""
         started = [job.process for job in self._jobs.values() if job.process.person_id == ctx.person_id]
         mine = [process for process in started if ctx.person_id or process.session_id == ctx.session_id]
-        if len(mine) >= MOST_RUNNING:
-            raise ToolError(f"{MOST_RUNNING} commands of yours run already. End one with process(action='kill').")
+        if len(mine) >= MAX_RUNNING:
+            raise ToolError(f"{MAX_RUNNING} commands of yours run already. End one with process(action='kill').")
         job = await self._start(ctx, command)
         try:
             await self._db.write(processes.record, job.process)
@@ -240,7 +240,7 @@ class Terminals:
 
     async def listed(self, ctx: ToolContext) -> list[Process]:
         return await self._db.read(
-            processes.listed, person_id=ctx.person_id, session_id=ctx.session_id, limit=MOST_LISTED
+            processes.listed, person_id=ctx.person_id, session_id=ctx.session_id, limit=MAX_LISTED
         )
 
     async def find(self, ctx: ToolContext, process_id: str) -> Process:
@@ -281,8 +281,8 @@ async def end_leftovers(db: Database, *, now: float) -> None:
 
 
 def check_length(argument: str) -> None:
-    if len(argument.encode("utf-8", "replace")) > LONGEST_ARGUMENT:
-        raise ToolError(f"This is longer than {LONGEST_ARGUMENT:,} bytes. Write it into a file, and run that.")
+    if len(argument.encode("utf-8", "replace")) > MAX_ARGUMENT_BYTES:
+        raise ToolError(f"This is longer than {MAX_ARGUMENT_BYTES:,} bytes. Write it into a file, and run that.")
 
 
 def _try_sandboxes() -> tuple[str, str]:

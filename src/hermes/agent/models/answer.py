@@ -1,4 +1,4 @@
-"""An answer put together from the events of a stream or from one whole body: what every dialect shares."""
+"""Assemble an answer from stream events or one body; shared by all dialects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.agent.models.sse import DONE, DataLines, LineTooLongError
 from hermes.agent.models.tool_calls import ToolCalls
 from hermes.core.messages import ToolCall, Usage
 
-LARGEST_WHOLE = 32_000_000
+MAX_BODY_BYTES = 32_000_000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some relays begin every body with one
 # Each dialect's own word for an answer that was cut off or held back; any other word is an ordinary end.
 FINISH = {
@@ -168,7 +168,7 @@ class AnswerReader:
             self._take(self._lines.feed(data))
         elif data:
             self._size += len(data)
-            if self._size > LARGEST_WHOLE:
+            if self._size > MAX_BODY_BYTES:
                 raise LineTooLongError
             self._whole.append(data)
 

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: ``POST /v1/messages``, the system apart, content in blocks, thinking signed."""
+"""Anthropic's Messages API: ``POST /v1/messages``, content blocks, signed thinking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call to a provider over HTTP, the same for every dialect: its deadline, its key, its answer and its errors."""
+"""Make one HTTP call to a provider: deadline, key, response, errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
 from hermes.core.secret import Redactor, Secret
 
-LARGEST_REFUSAL = 64_000
+MAX_ERROR_BYTES = 64_000
 # After its last event only the end of the body can come: worth a moment, since a connection read to its end is used
 # again.
 END_SECONDS = 0.05
@@ -161,7 +161,7 @@ class ModelCall:
         """What a bad status says, in words. Reads the body, and ends the response."""
         try:
             async with asyncio.timeout_at(min(self.ends_at, asyncio.get_running_loop().time() + 10)):
-                body = await _up_to(LARGEST_REFUSAL, response.content)
+                body = await _up_to(MAX_ERROR_BYTES, response.content)
         except (aiohttp.ClientError, OSError):
             body = b""  # the status alone has to do
         finally:

@@ -1,4 +1,4 @@
-"""The dialect that most providers speak: ``POST /chat/completions``, streamed or not."""
+"""OpenAI's Chat Completions API, which most providers speak."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model is reached: the provider's address, its model, its key, and how long we wait for it."""
+"""Describe an endpoint: URL, model, keys and timeouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a provider's refusal to a ModelError: which kind it is, and words without secrets in them."""
+"""Classify provider errors as ModelErrors, without secrets in their text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.i18n.catalogue import LocalizedText, localize
 from hermes.core.secret import HIDDEN, Redactor
 
-LONGEST_DETAIL = 200
+MAX_DETAIL_CHARS = 200
 
 
 class ProviderError(ModelError):
@@ -238,7 +238,7 @@ LOOKS_SECRET = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][\w*-]{6,}|Bearer
 def presentable(text: str, hide: Redactor) -> str:
     """One short line of a provider's own words, with every secret hidden (also keys that it shows half of)."""
     line = " ".join(LOOKS_SECRET.sub(HIDDEN, hide(text)).split())
-    return line if len(line) <= LONGEST_DETAIL else line[: LONGEST_DETAIL - 1].rstrip() + "…"
+    return line if len(line) <= MAX_DETAIL_CHARS else line[: MAX_DETAIL_CHARS - 1].rstrip() + "…"
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

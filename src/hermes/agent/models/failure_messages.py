@@ -1,4 +1,4 @@
-"""What a person in a chat reads when a model fails: what happened, and what the owner can do about it.
+"""Format what a person reads when a model fails, and what the owner can do.
 
 English wherever a program or a log reads it; told to a person in their own language (``core.catalogue.told``).
 """

@@ -1,4 +1,4 @@
-"""Models in order of preference: the first is asked, asked again where that helps, and then the next one."""
+"""Call models in order of preference: retry, then fall back to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model behind HTTP, whatever its dialect: sends the request, leaves out what is refused, changes keys."""
+"""Call a model over HTTP: drop rejected options, rotate keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hermes.agent.models.stream_timeouts import ConcurrentStreams
 from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.ports import ModelEvent, ModelRequest
 
-LARGEST_PLAIN_BODY = 1 << 20  # aiohttp wants larger ones as a file, and writes those piece by piece
+MAX_PLAIN_BODY_BYTES = 1 << 20  # aiohttp wants larger ones as a file, and writes those piece by piece
 
 
 def new_call_id() -> str:
@@ -94,7 +94,7 @@ class HttpModel:
                     raise
 
     async def _post(self, call: ModelCall, body: bytes) -> aiohttp.ClientResponse:
-        data = body if len(body) <= LARGEST_PLAIN_BODY else io.BytesIO(body)
+        data = body if len(body) <= MAX_PLAIN_BODY_BYTES else io.BytesIO(body)
         headers = call.headers()
         # One request carries one authorization: a key counts more than a login in the address.
         url = self._plain_url if "Authorization" in headers else self._url

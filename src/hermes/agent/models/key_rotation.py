@@ -1,4 +1,4 @@
-"""Several keys of one provider: which one is used now, and which ones rest."""
+"""Rotate several keys of one provider: which is used, which are resting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""libgomp.so.1, which the built-in model's engine is linked with and a bare Debian does not have.
+"""Provide libgomp.so.1 for the built-in model where the system lacks it.
 
 Where the system lacks it, it is taken out of a small wheel that carries a copy (0.5 MB, for x86_64 and aarch64), and
 the engine's process finds it by LD_LIBRARY_PATH. The system's own copy comes first where there is one.

@@ -1,4 +1,4 @@
-"""What a model wants back of its own thinking, and in which order it stood beside what it said and called.
+"""Store reasoning blocks and their order, to send them back to the model.
 
 Providers sign or seal these pieces and refuse a conversation in which one was moved or changed, so the order is kept.
 They mean nothing to another dialect or provider, which gets the message without them.

@@ -1,4 +1,4 @@
-"""What the bodies of all dialects share: pieces of a request that strict providers would refuse, made good."""
+"""Shared parts of request bodies: repair what strict providers reject."""
 
 from __future__ import annotations
 

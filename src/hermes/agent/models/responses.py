@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: ``POST /responses``, a conversation of typed items. Nothing is kept at the provider."""
+"""OpenAI's Responses API: ``POST /responses``, typed items, nothing stored there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes.core.messages import ChatMessage, Json, OutputFormat, Role, ToolCall
 from hermes.core.ports import ModelRequest
 
 OPTIONAL = ("temperature", "tool_choice", "max_output_tokens", "store")
-LEAST_TOKENS = 16  # fewer are refused
+MIN_TOKENS = 16  # fewer are refused
 EFFORT = {"off": "none"}
 THOUGHTS = "thoughts"
 SEALED = "encrypted_content"
@@ -46,7 +46,7 @@ class ResponsesDialect:
         if request.stream:
             body["stream"] = True
         if request.max_tokens:
-            body["max_output_tokens"] = max(LEAST_TOKENS, request.max_tokens)
+            body["max_output_tokens"] = max(MIN_TOKENS, request.max_tokens)
         if request.temperature is not None:
             body["temperature"] = request.temperature
         if request.reasoning:

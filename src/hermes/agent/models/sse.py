@@ -1,8 +1,8 @@
-"""Server-sent events, cut by bytes: only what model providers send, and nothing allocated that nobody reads."""
+"""Parse server-sent events of model providers, by bytes."""
 
 from __future__ import annotations
 
-LONGEST_LINE = 16_000_000
+MAX_LINE_BYTES = 16_000_000
 DONE = b"[DONE]"
 
 
@@ -20,7 +20,7 @@ class DataLines:
 
     __slots__ = ("_held", "_longest", "_rest")
 
-    def __init__(self, longest: int = LONGEST_LINE) -> None:
+    def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
         self._longest = longest
         self._rest: list[bytes] = []  # pieces of a line whose end has not come yet
         self._held = 0

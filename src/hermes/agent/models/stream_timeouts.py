@@ -1,4 +1,4 @@
-"""Watching streams cheaply: one timer per call instead of one per chunk, and fewer reads when many are open."""
+"""Time out streams with one timer per call, and batch reads when many are open."""
 
 from __future__ import annotations
 

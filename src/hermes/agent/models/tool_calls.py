@@ -1,4 +1,4 @@
-"""Tool calls put together from deltas, whatever a provider does with index, id, name and arguments."""
+"""Assemble tool calls from deltas, whatever providers do with index and id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing skills of one's own: checked like those from elsewhere, whole or not at all, and undone by ``restore``."""
+"""Write the owner's own skills: scanned, atomic, undone by ``restore``."""
 
 from __future__ import annotations
 

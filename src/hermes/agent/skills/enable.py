@@ -1,4 +1,4 @@
-"""Switching skills on and off: a line of the configuration, which counts at once."""
+"""Enable and disable skills in the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the skills folder: private, written whole or not at all, changed by one process at a time, never lost."""
+"""Write files of the skills folder: private, atomic, one process at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRASH = ".trash"
 STAGING = ".staging-"
 LOCK_SECONDS = 10.0
 STALE_SECONDS = 3600.0
-MOST_IN_TRASH = 20
+MAX_IN_TRASH = 20
 
 
 @contextlib.contextmanager
@@ -83,7 +83,7 @@ def to_trash(folder: Path, place: Path, *, now: float) -> Path:
     make_private_folder(kept)
     os.rename(place, kept / "skill")
     write_private(kept / "address.json", json.dumps({"address": address, "at": now}))
-    for old in sorted(trash.iterdir())[:-MOST_IN_TRASH]:
+    for old in sorted(trash.iterdir())[:-MAX_IN_TRASH]:
         shutil.rmtree(old, ignore_errors=True)
     with contextlib.suppress(OSError):  # its category may hold others
         if place.parent != folder:

@@ -1,4 +1,4 @@
-"""Installing and removing skills: looked at first, put in place in one step, and undone as easily."""
+"""Install and remove skills: scan first, move in one step, allow undo."""
 
 from __future__ import annotations
 

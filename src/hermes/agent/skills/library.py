@@ -1,4 +1,4 @@
-"""Which skills there are, and for whom. One broken skill is one line of warning and never stops another."""
+"""Load all skills; a broken one is a warning and stops no other."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 CACHE = ".index.json"
 CACHE_VERSION = 1
 LOOK_SECONDS = 2.0
-MOST_SKILLS = 500
-DEEPEST = 3
-LONGEST_FILE = 256 * 1024
+MAX_SKILLS = 500
+MAX_DEPTH = 3
+MAX_FILE_BYTES = 256 * 1024
 INDEX_HEAD = "Skills: know-how to read with skill_view before work it fits."
 INDEX_LINE = 88
 INDEX_CHARACTERS = 1600
@@ -217,7 +217,7 @@ class SkillLibrary:
         if not target.is_relative_to(root) or target == root:
             raise SkillError(f"{file!r} is outside the skill {skill.name}. Only its own files can be read.")
         try:
-            content = read_bounded(target, LONGEST_FILE)
+            content = read_bounded(target, MAX_FILE_BYTES)
         except SkillError as error:
             raise SkillError(
                 f"{skill.name}: {sentence(str(error))} Its files: {', '.join(self.files(skill)) or FILE_NAME}."
@@ -243,8 +243,7 @@ class SkillLibrary:
         with self._lock:
             before = self._shelf
             found = {
-                address: self._read(address, stamp)
-                for address, stamp in islice(_below(self.folder, "", 0), MOST_SKILLS)
+                address: self._read(address, stamp) for address, stamp in islice(_below(self.folder, "", 0), MAX_SKILLS)
             }
             if found == before.found:
                 return False
@@ -373,7 +372,7 @@ def _below(folder: Path, address: str, depth: int) -> Iterator[tuple[str, Stamp]
             seen = os.stat(folder / FILE_NAME, follow_symlinks=False)
             yield address, (seen.st_mtime_ns, seen.st_size, seen.st_ino)
             return
-    if depth >= DEEPEST:
+    if depth >= MAX_DEPTH:
         return
     try:
         # A folder that the owner linked here counts; how deep we look is bounded.

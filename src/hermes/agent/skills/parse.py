@@ -1,4 +1,4 @@
-"""SKILL.md: YAML front matter that says what a skill is, and a body that says how the work is done.
+"""Parse SKILL.md: YAML front matter and a Markdown body.
 
 Reading is tolerant about form (a byte order mark, CRLF, unknown keys) and strict about what could act: the front
 matter is data, so YAML tags and aliases are refused, and every size has a limit.
@@ -20,8 +20,8 @@ FILE_NAME = "SKILL.md"
 MAX_BYTES = 64 * 1024
 MAX_FRONT_CHARACTERS = 8 * 1024
 MAX_DEPTH = 6
-LONGEST_DESCRIPTION = 1024
-MOST_VARIABLES = 20
+MAX_DESCRIPTION_CHARS = 1024
+MAX_VARIABLES = 20
 
 _NAME = re.compile(r"\w[\w.-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -92,7 +92,7 @@ def read_skill(folder: Path, category: str = "") -> Skill:
         raise SkillError("its front matter has no description")
     return Skill(
         name=name,
-        description=description[:LONGEST_DESCRIPTION],
+        description=description[:MAX_DESCRIPTION_CHARS],
         folder=folder,
         category=category,
         variables=_variables(front.get("required_environment_variables")),
@@ -204,7 +204,7 @@ def _variables(value: Any) -> tuple[Variable, ...]:
     """``[NAME, …]`` or ``[{name: NAME, help: …}, …]``."""
     items = list(_texts(value)) if isinstance(value, str) else value
     found = []
-    for item in items[:MOST_VARIABLES] if isinstance(items, list) else ():
+    for item in items[:MAX_VARIABLES] if isinstance(items, list) else ():
         told = item if isinstance(item, dict) else {"name": item}
         name = told.get("name")
         if not isinstance(name, str) or _VARIABLE.fullmatch(name.strip()) is None:

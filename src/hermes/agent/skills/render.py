@@ -1,4 +1,4 @@
-"""How skills are told: to the model that reads one, and in the lists that people see."""
+"""Render skills for the model and for the lists people read."""
 
 from __future__ import annotations
 

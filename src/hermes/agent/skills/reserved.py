@@ -1,4 +1,4 @@
-"""Variables that no skill can ask for: Hermes' own keys, and those by which one program changes another."""
+"""Name the variables no skill may request: Hermes' keys, loader variables."""
 
 from __future__ import annotations
 

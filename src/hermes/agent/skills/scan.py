@@ -1,4 +1,4 @@
-"""What is checked before a skill from elsewhere is installed: what it is made of, and what stands in it.
+"""Scan a skill before it is installed: file types, links, suspicious text.
 
 A refusal cannot be overruled; a warning can, by somebody who has read it.
 """
@@ -22,7 +22,7 @@ MAX_FILES = 200
 MAX_FILE_BYTES = 1_000_000
 MAX_TOTAL_BYTES = 5_000_000
 MAX_PATH_PARTS = 6
-MOST_FINDINGS = 20
+MAX_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class RefusedError(SkillError):
     """A skill must not be installed; ``findings`` say why."""
 
     def __init__(self, findings: Sequence[ScanFinding]) -> None:
-        self.findings = tuple(findings[:MOST_FINDINGS])
+        self.findings = tuple(findings[:MAX_FINDINGS])
         shown = "\n".join(f"  {finding}" for finding in self.findings)
         super().__init__(f"Refused, nothing was installed:\n{shown}")
 
@@ -85,7 +85,7 @@ class _Copy:
             for name in [*folders, *names]:
                 self._take(here / name, name, handle)
             folders[:] = [name for name in folders if not is_left_out(name) and not os.path.islink(f"{path}/{name}")]
-            if len(self.refusals) >= MOST_FINDINGS or self._files > MAX_FILES:
+            if len(self.refusals) >= MAX_FINDINGS or self._files > MAX_FILES:
                 break
         for inode, names in self._links.items():
             if self._counts[inode] > len(names):
@@ -196,7 +196,7 @@ def scan(folder: Path) -> ScanReport:
             refused, warned = _file(name, read_bounded(path, MAX_FILE_BYTES))
             refusals += refused
             warnings += warned
-    return ScanReport(tuple(refusals[:MOST_FINDINGS]), tuple(warnings[:MOST_FINDINGS]))
+    return ScanReport(tuple(refusals[:MAX_FINDINGS]), tuple(warnings[:MAX_FINDINGS]))
 
 
 def scan_text(name: str, text: str) -> ScanReport:

@@ -1,4 +1,4 @@
-"""Where a skill comes from: a folder, an archive or a git address. Each is brought into a private folder first."""
+"""Fetch a skill from a folder, an archive or git into a private folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_TREE_BYTES = 50_000_000
 MAX_ARCHIVE_BYTES = 20_000_000
 MAX_UNPACKED_BYTES = 50_000_000
 MAX_MEMBERS = 2000
-DEEPEST = 4
+MAX_DEPTH = 4
 
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:|[\w.-]+@[\w.-]+:", re.I)
@@ -70,7 +70,7 @@ def _skills_in(folder: Path, depth: int) -> Iterator[Path]:
     if os.path.lexists(folder / FILE_NAME):
         yield folder
         return
-    if depth >= DEEPEST:
+    if depth >= MAX_DEPTH:
         return
     for entry in sorted(os.scandir(folder), key=lambda each: each.name):
         if entry.is_dir(follow_symlinks=False) and not is_left_out(entry.name):

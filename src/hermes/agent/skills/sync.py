@@ -1,4 +1,4 @@
-"""The shipped skills, copied into the home: what is new comes, what we wrote and nobody touched follows the product.
+"""Copy shipped skills into the home; update those the owner did not edit.
 
 A manifest in the skills folder holds what we wrote. A file that differs from it is somebody's edit, and the whole skill
 is left alone; a skill that is gone was deleted and stays so; what we never wrote is never touched. When neither side

@@ -1,4 +1,4 @@
-"""A program on this machine speaks: espeak-ng, flite, piper, or whatever the owner names."""
+"""Synthesize speech with a local program: espeak-ng, flite, piper or another."""
 
 from __future__ import annotations
 

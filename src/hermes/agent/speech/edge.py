@@ -1,4 +1,4 @@
-"""The voices of Microsoft Edge's "read aloud": free, no key, over a WebSocket.
+"""Synthesize speech with Microsoft Edge's free voices over a WebSocket.
 
 The service is not documented; what is spoken here is what the browser says. Two text frames go out, the form of the
 sound and the text as SSML; back come text frames that tell how far it is and binary ones, each with a two-byte length
@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 import aiohttp
 from yarl import URL
 
-from hermes.agent.speech.http import MOST_BYTES, UNREACHED, OpenSession
+from hermes.agent.speech.http import MAX_BYTES, UNREACHED, OpenSession
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.i18n.failures import describe_failure
@@ -33,7 +33,7 @@ VOICE = "en-US-AriaNeural"
 CLIENT = "6A5AA1D4EAFF4E9FB37E23D68491D6F4"  # every Edge browser shows this one; it is no secret
 CHROMIUM = "143.0.3650.75"
 FORM = "audio-24khz-48kbitrate-mono-mp3"
-MOST_TEXT = 4000  # bytes in one request
+MAX_TEXT_BYTES = 4000  # bytes in one request
 _SINCE_1601 = 11_644_473_600
 _ROUNDED_SECONDS = 300
 _VOICE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,40}){1,3}")
@@ -56,7 +56,7 @@ class Edge:
         sound = bytearray()
         try:
             async with asyncio.timeout(self.seconds), self.open_session() as http:
-                for part in split(_UNSPEAKABLE.sub(" ", text), MOST_TEXT, TextUnit.BYTES):
+                for part in split(_UNSPEAKABLE.sub(" ", text), MAX_TEXT_BYTES, TextUnit.BYTES):
                     sound += await self._part(http, part, voice)
         except TimeoutError:
             raise ToolError(f"Edge did not answer within {self.seconds:g} s. Try again later.") from None
@@ -139,7 +139,7 @@ async def _sound_of(socket: aiohttp.ClientWebSocketResponse) -> bytes:
             length = int.from_bytes(frame.data[:2], "big")
             header = frame.data[2 : 2 + length]
             sound += frame.data[2 + length :] if b"Path:audio" in header else b""
-            if len(sound) > MOST_BYTES:
+            if len(sound) > MAX_BYTES:
                 raise ToolError("Edge sent far more than an answer.")
     if not sound:
         raise ToolError("Edge said nothing. Check tts.voice: the voice must know the language of the text.")

@@ -1,4 +1,4 @@
-"""ElevenLabs: one request, MP3 comes back."""
+"""Synthesize speech with ElevenLabs: one request, one MP3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversion of sound by ffmpeg: the system's, or the one inside the package ``imageio-ffmpeg`` (extra ``voice``)."""
+"""Convert sound with ffmpeg: the system's, or ``imageio-ffmpeg``'s (extra ``voice``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request to a speech service over HTTP, and one place where its refusals become sentences."""
+"""Call a speech service over HTTP, and translate its errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hermes.core.i18n.failures import describe_failure
 from hermes.core.secret import Secret
 from hermes.core.text import one_line
 
-MOST_BYTES = 25_000_000
-LONGEST_REASON = 200
+MAX_BYTES = 25_000_000
+MAX_REASON_CHARS = 200
 
 OpenSession = Callable[[], AbstractAsyncContextManager[aiohttp.ClientSession]]
 UNREACHED = (aiohttp.ClientError, ProxyError, OSError)
@@ -53,7 +53,7 @@ async def _read(name: str, response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     async for data in response.content.iter_any():
         body += data
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             raise ToolError(f"{name} sent far more than an answer.")
     return bytes(body)
 
@@ -69,7 +69,7 @@ def refused(name: str, status: int, answer: bytes) -> str:
         case _ if status >= 500:
             return f"{name} has trouble of its own (HTTP {status}). Try again later."
         case _:
-            return f"{name} refused (HTTP {status}): {one_line(_reason(answer), LONGEST_REASON)}"
+            return f"{name} refused (HTTP {status}): {one_line(_reason(answer), MAX_REASON_CHARS)}"
 
 
 def _reason(answer: bytes) -> str:

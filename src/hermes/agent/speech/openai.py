@@ -1,4 +1,4 @@
-"""Speech from any server that speaks OpenAI's ``/audio/speech``."""
+"""Synthesize speech with any server of OpenAI's ``/audio/speech``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that speak, listen or convert: run without a shell, within a time, and ended with all they started."""
+"""Run speech programs: no shell, a deadline, the process group killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermes.agent.backends.environment import scrubbed
 from hermes.agent.backends.process_groups import let_go
 from hermes.core.errors import ToolError
 
-MOST_BYTES = 100_000_000  # of what it prints: an hour of silence is a few bytes when packed, and endless unpacked
+MAX_OUTPUT_BYTES = 100_000_000  # of what it prints: an hour of silence is a few bytes when packed, and endless unpacked
 SHOWN = 300
 
 
@@ -49,7 +49,7 @@ async def run(
     seconds: float,
     started_group: StartedGroup = None,
     what: str = "",
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_OUTPUT_BYTES,
 ) -> bytes:
     """What it printed; ToolError when it is not there, fails, takes too long or prints too much."""
     name = what or os.path.basename(argv[0])

@@ -1,4 +1,4 @@
-"""Listening: what is said in a voice message, written down by whom the owner chose."""
+"""Transcribe voice messages with the configured service or program."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
 
-LONGEST_SOUND = 25_000_000
-LONGEST_WORDS = 20_000
+MAX_SOUND_BYTES = 25_000_000
+MAX_TRANSCRIPT_CHARS = 20_000
 NOBODY = (
     "nobody is set up to write down what is said. The owner sets stt.provider: openai (or any server that speaks like "
     "it) or command"
@@ -42,12 +42,12 @@ class Transcriber:
         """What is said; ToolError with the reason when nobody could listen or nothing was understood."""
         if not ffmpeg.type_of(sound):
             raise ToolError("it is no sound that I know")
-        if len(sound) > LONGEST_SOUND:
+        if len(sound) > MAX_SOUND_BYTES:
             raise ToolError(f"it is longer than can be listened to ({len(sound):,} bytes)")
         words = " ".join((await self._hearer(started_group).hear(sound)).split())
         if not words:
             raise ToolError("no words were heard in it")
-        return words[:LONGEST_WORDS]
+        return words[:MAX_TRANSCRIPT_CHARS]
 
     def _hearer(self, started_group: StartedGroup) -> Hearer:
         config = self._config()

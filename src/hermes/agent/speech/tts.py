@@ -1,4 +1,4 @@
-"""Speaking: who speaks is the owner's choice, what is said the model's, and in which form the chat's."""
+"""Synthesize speech: configured voice, size limits, the chat's format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermes.core import media
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 
-LONGEST = 4000
+MAX_TEXT_CHARS = 4000
 ENDINGS = {
     "audio/ogg": ".ogg", "audio/mpeg": ".mp3", "audio/wav": ".wav", "audio/flac": ".flac", "audio/mp4": ".m4a",
 }  # fmt: skip
@@ -59,8 +59,10 @@ class Synthesizer:
         words = speakable(text)
         if not words:
             raise ToolError("There is nothing in this text that can be said aloud.")
-        if len(words) > LONGEST:
-            raise ToolError(f"That is too long to say ({len(words):,} characters; {LONGEST:,} at most). Shorten it.")
+        if len(words) > MAX_TEXT_CHARS:
+            raise ToolError(
+                f"That is too long to say ({len(words):,} characters; {MAX_TEXT_CHARS:,} at most). Shorten it."
+            )
         speaker = self._speaker(started_group)
         sound = await speaker.speak(words)
         if not ffmpeg.type_of(sound):

@@ -1,4 +1,4 @@
-"""What a tool is given (ToolContext, Parts) and what it may hand back (ApprovalNeed, ToolOutput)."""
+"""Define what a tool is given (ToolContext, Parts) and what it returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools as functions: the signature is the JSON schema, the docstring is what the model reads.
+"""Make tools from functions: the signature is the schema, the docstring the text.
 
 Approval, limits and redaction wrap a tool from outside; the tool itself only does its work or raises ToolError.
 """

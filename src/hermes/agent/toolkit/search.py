@@ -1,4 +1,4 @@
-"""Tools found by need: what a search finds, and what a talk has found so far."""
+"""Rank tools for ``find_tools``, and read found names back from history."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hermes.core.messages import ChatMessage, Role
 FIND_TOOLS = "find_tools"
 """The tool that finds the others."""
 
-MOST_FOUND = 6
+MAX_FOUND = 6
 _FOUND = re.compile(r"^- (\w+): ", re.MULTILINE)
-_SHORTEST_STEM = 4
+_MIN_STEM_CHARS = 4
 _IN_NAME, _IN_GROUP, _IN_DESCRIPTION = 4, 2, 1
 
 
@@ -61,7 +61,7 @@ def best_matches(need: str, tools: Sequence[Found]) -> list[Found]:
     scored = [(_score(wanted, tool), -place, tool) for place, tool in enumerate(tools)]
     best = max((score for score, _, _ in scored), default=0)
     chosen = [entry for entry in scored if entry[0] and entry[0] * 2 >= best]
-    return [tool for _, _, tool in sorted(chosen, key=lambda entry: entry[:2], reverse=True)][:MOST_FOUND]
+    return [tool for _, _, tool in sorted(chosen, key=lambda entry: entry[:2], reverse=True)][:MAX_FOUND]
 
 
 def _score(wanted: set[str], tool: Grouped) -> int:
@@ -79,7 +79,7 @@ def _score(wanted: set[str], tool: Grouped) -> int:
 def _is_in(word: str, words: set[str]) -> bool:
     """The same word, or one that begins like it: search, searching, searches."""
     return word in words or any(
-        min(len(word), len(other)) >= _SHORTEST_STEM and (word.startswith(other) or other.startswith(word))
+        min(len(word), len(other)) >= _MIN_STEM_CHARS and (word.startswith(other) or other.startswith(word))
         for other in words
     )
 

@@ -1,4 +1,4 @@
-"""The toolbox: which tools a person may use, which the model sees, and how one call runs."""
+"""Offer tools to a person and the model, check each call, and run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools a platform has, as data: tools stand in groups, a toolset names groups, a platform has a toolset.
+"""Map platforms to toolsets, toolsets to groups, groups to tools.
 
 What a person may use of it is narrowed by the role that each tool asks for. The configuration can give a platform
 another toolset, add to it and take away from it, and define toolsets of its own.

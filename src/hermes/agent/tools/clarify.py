@@ -1,4 +1,4 @@
-"""The tool that asks the person something."""
+"""clarify: ask the person a question and end the turn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.core.errors import ToolError
 from hermes.core.lane import DOORS
 from hermes.core.roles import PersonRole
 
-MOST_CHOICES = 6
+MAX_CHOICES = 6
 QUESTION_CHARACTERS = 2000
 CHOICE_CHARACTERS = 300
 
@@ -25,8 +25,8 @@ async def clarify(ctx: ToolContext, question: str, choices: list[str] | None = N
     offered = [choice.strip() for choice in choices or [] if choice.strip()]
     if not wanted or len(wanted) > QUESTION_CHARACTERS:
         raise ToolError(f"'question' is one question of 1 to {QUESTION_CHARACTERS} characters.")
-    if len(offered) > MOST_CHOICES or any(len(choice) > CHOICE_CHARACTERS for choice in offered):
-        raise ToolError(f"At most {MOST_CHOICES} choices, each of at most {CHOICE_CHARACTERS} characters.")
+    if len(offered) > MAX_CHOICES or any(len(choice) > CHOICE_CHARACTERS for choice in offered):
+        raise ToolError(f"At most {MAX_CHOICES} choices, each of at most {CHOICE_CHARACTERS} characters.")
     if not offered:
         return ToolOutput(wanted, asks=True)
     numbered = [f"{number}. {choice}" for number, choice in enumerate(offered, 1)]

@@ -1,4 +1,4 @@
-"""delegate_task: parts of a task go to turns of their own, which know nothing but what they are told."""
+"""delegate_task: run parts of a task in subtasks with their own context."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 
-LONGEST_SECONDS = 1700.0
+MAX_SECONDS = 1700.0
 MAX_TASKS = 5
 MAX_DEPTH = 2
 
 
-@tool(toolset="delegation", seconds=LONGEST_SECONDS)
+@tool(toolset="delegation", seconds=MAX_SECONDS)
 async def delegate_task(ctx: ToolContext, tasks: list[str]) -> str:
     """Have independent parts of a task done at the same time, each by an agent of its own with your tools.
 

@@ -1,4 +1,4 @@
-"""The tool that runs a piece of Python."""
+"""execute_code: run a piece of Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 from hermes.agent.backends.terminals import TerminalCommand
 from hermes.agent.toolkit.context import ApprovalNeed, ToolContext, ToolOutput
 from hermes.agent.toolkit.schema import tool
-from hermes.agent.tools.terminal import CALL_SECONDS, LONGEST_SECONDS, may_run, run_and_tell
+from hermes.agent.tools.terminal import CALL_SECONDS, MAX_SECONDS, may_run, run_and_tell
 from hermes.core.errors import ToolError
 
 PYTHON = ("python3", "-c")
@@ -29,6 +29,6 @@ async def execute_code(
     """
     if not code.strip():
         raise ToolError("'code' is empty.")
-    if not 0 <= timeout <= LONGEST_SECONDS:
-        raise ToolError(f"'timeout' is 1 to {LONGEST_SECONDS} seconds.")
+    if not 0 <= timeout <= MAX_SECONDS:
+        raise ToolError(f"'timeout' is 1 to {MAX_SECONDS} seconds.")
     return await run_and_tell(ctx, TerminalCommand((*PYTHON, code), f"{language}: {code}"), timeout)

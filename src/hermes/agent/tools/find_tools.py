@@ -1,4 +1,4 @@
-"""The tool that finds the others, so that a hello does not carry every one of them."""
+"""find_tools: find tools that are not offered with every request."""
 
 from __future__ import annotations
 

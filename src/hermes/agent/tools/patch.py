@@ -1,4 +1,4 @@
-"""The tool that changes parts of a file."""
+"""patch: replace parts of a file."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hermes.agent.workspace.files import File
 from hermes.agent.workspace.sensitive import ask_for_sensitive
 from hermes.core.errors import ToolError
 
-MOST_EDITS = 50
+MAX_EDITS = 50
 SHOWN_LINES = 60
 SHOWN_CHARACTERS = 300
 COMPARED_LINES = 20_000
-MOST_PAIRS = 200_000
+MAX_PAIRS = 200_000
 
 
 def ask_first(ctx: ToolContext, path: str, edits: list[Edit]) -> ApprovalNeed | None:  # noqa: ARG001 - the arguments
@@ -35,8 +35,8 @@ async def patch(ctx: ToolContext, path: str, edits: list[Edit]) -> str:
     line numbers of read_file; add lines around it until that is so, or set `all` to change every occurrence. The
     edits are made one after the other, all of them or none. The user can take the change back with /rollback.
     """
-    if not 1 <= len(edits) <= MOST_EDITS:
-        raise ToolError(f"'edits' takes 1 to {MOST_EDITS} edits.")
+    if not 1 <= len(edits) <= MAX_EDITS:
+        raise ToolError(f"'edits' takes 1 to {MAX_EDITS} edits.")
     for edit in edits:
         as_bytes(edit.old, "old")
         as_bytes(edit.new, "new")
@@ -70,7 +70,7 @@ def _difference(change: FileChange) -> str:
     """What changed, in the usual form, without the two lines that only name the file."""
     before = change.before.data if change.before else b""
     old, new = (data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n") for data in (before, change.after))
-    if len(old) + len(new) > COMPARED_LINES or _pairs(old, new) > MOST_PAIRS:
+    if len(old) + len(new) > COMPARED_LINES or _pairs(old, new) > MAX_PAIRS:
         return f"{len(before):,} bytes became {len(change.after):,}."
     lines = [line[:SHOWN_CHARACTERS] for line in list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]]
     more = len(lines) - SHOWN_LINES

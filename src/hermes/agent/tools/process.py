@@ -1,4 +1,4 @@
-"""The tool that looks after what runs in the background."""
+"""process: list, read, await and kill background commands."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hermes.core.errors import ToolError
 from hermes.store.processes import Process
 
 LOG_BYTES = 20_000
-LONGEST_WAIT = 600
-CALL_SECONDS = LONGEST_WAIT + 30.0
+MAX_WAIT_SECONDS = 600
+CALL_SECONDS = MAX_WAIT_SECONDS + 30.0
 
 
 @tool(toolset="terminal", seconds=CALL_SECONDS)
@@ -36,8 +36,8 @@ async def process(
     if action == "log":
         return await _log(terminals, wanted, offset)
     if action == "wait":
-        if not 0 < seconds <= LONGEST_WAIT:
-            raise ToolError(f"'seconds' is 1 to {LONGEST_WAIT}.")
+        if not 0 < seconds <= MAX_WAIT_SECONDS:
+            raise ToolError(f"'seconds' is 1 to {MAX_WAIT_SECONDS}.")
         await terminals.wait(wanted, seconds)
     elif wanted.is_running:
         await terminals.kill(wanted)

@@ -1,4 +1,4 @@
-"""The tool that reads a file."""
+"""read_file: read lines of a text file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.agent.workspace.sensitive import HIDDEN_LINE, KeyCover, ask_for_keys
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 
-MOST_LINES = 2000
+MAX_LINES = 2000
 LINE_BYTES = 4000
 SHOWN_BYTES = 40_000
 SCANNED_BYTES = 500_000_000
@@ -30,8 +30,8 @@ async def read_file(ctx: ToolContext, path: str, first_line: int = 1, count: int
     Returns numbered lines. For a long file, call again with a later `first_line`; `count` is at most 2000. In a very
     long line, `from_byte` skips so much of the first line that is read.
     """
-    if first_line < 1 or not 1 <= count <= MOST_LINES or from_byte < 0:
-        raise ToolError(f"'first_line' starts at 1, 'from_byte' at 0, and 'count' is 1 to {MOST_LINES}.")
+    if first_line < 1 or not 1 <= count <= MAX_LINES or from_byte < 0:
+        raise ToolError(f"'first_line' starts at 1, 'from_byte' at 0, and 'count' is 1 to {MAX_LINES}.")
     return await asyncio.to_thread(_read, ctx, path, first_line, count, from_byte)
 
 

@@ -1,4 +1,4 @@
-"""The tool that finds files by name or by what is in them."""
+"""search_files: find files by name or content."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 
 Kind = Literal["text", "names"]
-MOST_RESULTS = 200
+MAX_RESULTS = 200
 SEARCH_SECONDS = 20.0
 
 
@@ -44,8 +44,8 @@ async def search_files(
     With kind "names", `pattern` is a glob for file names, or a part of a name.
     `path` is the folder or file to search. Hidden files, links and files over 5 MB are left out.
     """
-    if not 1 <= limit <= MOST_RESULTS:
-        raise ToolError(f"'limit' is 1 to {MOST_RESULTS}.")
+    if not 1 <= limit <= MAX_RESULTS:
+        raise ToolError(f"'limit' is 1 to {MAX_RESULTS}.")
     root = await asyncio.to_thread(_root, ctx, path)
     names = files if kind == "text" else pattern if set(pattern) & set("*?[") else f"*{pattern}*"
     search = ripgrep(kind, pattern, names, root, ctx.closed) or walk(kind, pattern, names, root, ctx.closed)

@@ -1,4 +1,4 @@
-"""Searches where there is no ripgrep: `python search_walk.py KIND PATTERN NAMES ROOT [SKIPPED_FOLDER ...]`.
+"""Search without ripgrep: `python search_walk.py KIND PATTERN NAMES ROOT [SKIP ...]`.
 
 A process of its own, since a pattern may take for ever and a thread in one cannot be stopped. Standard library
 only. Prints what `search_files` reads from ripgrep too: ``path NUL line:text`` per match, or a path per line.

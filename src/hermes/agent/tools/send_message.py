@@ -1,4 +1,4 @@
-"""send_message: the agent writes to a chat of its own accord."""
+"""send_message: write to another chat, after approval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.core.target_names import LOCAL, recipients
 from hermes.core.text import visible
 from hermes.store.db import Tx
 
-LONGEST = 20_000
+MAX_CHARS = 20_000
 SHOWN = 300
 
 
@@ -38,8 +38,8 @@ async def send_message(ctx: ToolContext, text: str, target: str = "origin") -> T
     """
     if not text.strip():
         raise ToolError("There is nothing to send: the text is empty.")
-    if len(text) > LONGEST:
-        raise ToolError(f"That is too long to send ({len(text):,} characters; {LONGEST:,} at most). Shorten it.")
+    if len(text) > MAX_CHARS:
+        raise ToolError(f"That is too long to send ({len(text):,} characters; {MAX_CHARS:,} at most). Shorten it.")
     post = ctx.parts.get(MessageSender)
     targets = _wanted(ctx, target)
     has_files = any(isinstance(piece, WantedFile) for piece in pieces(text))

@@ -1,4 +1,4 @@
-"""session_search: what was said in earlier conversations with the same person."""
+"""session_search: search earlier sessions of the same person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 from hermes.core.text import one_line
 
-MOST = 50
+MAX_RESULTS = 50
 LINE_LENGTH = 1500
 
 
@@ -23,7 +23,7 @@ async def session_search(
     Give `query` to search (every word must occur), or `session` (an id from a result) to read it from `after_line` on.
     """
     recall = ctx.parts.get(SessionSearch)
-    count = max(1, min(count, MOST))
+    count = max(1, min(count, MAX_RESULTS))
     if session:
         lines = await recall.read(
             session, person_id=ctx.person_id, session_id=ctx.session_id, after=max(0, after_line), count=count

@@ -1,4 +1,4 @@
-"""The tool that writes skills: the owner's own, in the skills folder of the home."""
+"""skill_manage: write the owner's own skills."""
 
 from __future__ import annotations
 

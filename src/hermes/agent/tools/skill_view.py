@@ -1,4 +1,4 @@
-"""The tool that reads a skill."""
+"""skill_view: read a skill."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
 from hermes.core.errors import ToolError
 
-MOST_LINES = 1000
+MAX_LINES = 1000
 
 
 @tool(toolset="skills", is_at_hand=True)
@@ -31,7 +31,7 @@ def _read(library: SkillLibrary, name: str, file: str, first_line: int, platform
     skill = library.get(name, platform)
     text = view(library, skill) if file in {"", FILE_NAME} else library.read(skill, file)
     lines = text.split("\n")
-    chosen = "\n".join(lines[first_line - 1 : first_line - 1 + MOST_LINES])
-    if len(lines) >= first_line + MOST_LINES:
-        chosen += f"\n[More lines follow: call again with first_line={first_line + MOST_LINES}.]"
+    chosen = "\n".join(lines[first_line - 1 : first_line - 1 + MAX_LINES])
+    if len(lines) >= first_line + MAX_LINES:
+        chosen += f"\n[More lines follow: call again with first_line={first_line + MAX_LINES}.]"
     return chosen

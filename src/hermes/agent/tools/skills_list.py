@@ -1,4 +1,4 @@
-"""The tool that lists skills."""
+"""skills_list: list skills."""
 
 from __future__ import annotations
 

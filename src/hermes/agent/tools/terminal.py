@@ -1,4 +1,4 @@
-"""The tool that runs a command line."""
+"""terminal: run a command line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hermes.core.shell_safety.judge import Danger, judge
 from hermes.store import processes
 from hermes.store.db import Tx
 
-LONGEST_SECONDS = 3600
-CALL_SECONDS = LONGEST_SECONDS + 60.0
+MAX_SECONDS = 3600
+CALL_SECONDS = MAX_SECONDS + 60.0
 FIRST_BYTES = 8_000
 LAST_BYTES = 12_000
 AT_ONCE_SECONDS = 0.5
@@ -67,8 +67,8 @@ async def terminal(
     """
     if not command.strip():
         raise ToolError("'command' is empty.")
-    if not 0 <= timeout <= LONGEST_SECONDS:
-        raise ToolError(f"'timeout' is 1 to {LONGEST_SECONDS} seconds. For more, use background=true.")
+    if not 0 <= timeout <= MAX_SECONDS:
+        raise ToolError(f"'timeout' is 1 to {MAX_SECONDS} seconds. For more, use background=true.")
     wanted = TerminalCommand(in_shell(command), command, folder)
     if background:
         return await _in_background(ctx, wanted)

@@ -1,4 +1,4 @@
-"""text_to_speech: the agent says something aloud. Who speaks is the owner's choice; the model sends only text."""
+"""text_to_speech: send a text as a voice message."""
 
 from __future__ import annotations
 

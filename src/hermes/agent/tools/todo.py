@@ -1,4 +1,4 @@
-"""The tool that keeps a list of what is to be done in this session."""
+"""todo: keep the session's to-do list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that looks at a picture."""
+"""vision: answer a question about a picture."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
-from hermes.agent.vision import LARGEST_IMAGE, VisionModel
+from hermes.agent.vision import MAX_IMAGE_BYTES, VisionModel
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.agent.web.untrusted import framed
 from hermes.agent.workspace.files import read_inside
 from hermes.core.errors import ToolError
 from hermes.core.roles import PersonRole
 
-LONGEST_QUESTION = 4000
+MAX_QUESTION_CHARS = 4000
 TYPES = ("image/", "application/octet-stream", "binary/octet-stream")
 
 
@@ -23,8 +23,8 @@ async def vision(ctx: ToolContext, image: str, question: str = "What is in this 
 
     `image` is the path of a PNG, JPEG, GIF or WebP file in the workspace, or its http(s) address.
     """
-    if not question.strip() or len(question) > LONGEST_QUESTION:
-        raise ToolError(f"'question' is 1 to {LONGEST_QUESTION} characters.")
+    if not question.strip() or len(question) > MAX_QUESTION_CHARS:
+        raise ToolError(f"'question' is 1 to {MAX_QUESTION_CHARS} characters.")
     sight = ctx.parts.get(VisionModel)
     if image.strip().lower().startswith(("http://", "https://")):
         is_owner = ctx.role is PersonRole.OWNER
@@ -33,5 +33,5 @@ async def vision(ctx: ToolContext, image: str, question: str = "What is in this 
             raise ToolError(f"The picture is larger than {len(fetched.body):,} bytes, the most that is fetched.")
         data = fetched.body
     else:
-        data = (await asyncio.to_thread(read_inside, ctx, image, LARGEST_IMAGE)).data
+        data = (await asyncio.to_thread(read_inside, ctx, image, MAX_IMAGE_BYTES)).data
     return framed(await sight.look(ctx.session_key, data, question), f"a model that looked at {image}")

@@ -1,4 +1,4 @@
-"""The tool that reads a web page or a PDF."""
+"""web_extract: read a web page or a PDF."""
 
 from __future__ import annotations
 

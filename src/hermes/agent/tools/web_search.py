@@ -1,10 +1,10 @@
-"""The tool that searches the web."""
+"""web_search: search the web."""
 
 from __future__ import annotations
 
 from hermes.agent.toolkit.context import ToolContext
 from hermes.agent.toolkit.schema import tool
-from hermes.agent.web.search.service import LONGEST_QUERY, MOST_RESULTS, WebSearch
+from hermes.agent.web.search.service import MAX_QUERY_CHARS, MAX_RESULTS, WebSearch
 from hermes.agent.web.untrusted import framed, one_line
 from hermes.core.errors import ToolError
 
@@ -16,8 +16,8 @@ async def web_search(ctx: ToolContext, query: str, count: int = 8) -> str:
     `count` is at most 20.
     """
     query = " ".join(query.split())
-    if not query or len(query) > LONGEST_QUERY or not 1 <= count <= MOST_RESULTS:
-        raise ToolError(f"'query' is 1 to {LONGEST_QUERY} characters, and 'count' is 1 to {MOST_RESULTS}.")
+    if not query or len(query) > MAX_QUERY_CHARS or not 1 <= count <= MAX_RESULTS:
+        raise ToolError(f"'query' is 1 to {MAX_QUERY_CHARS} characters, and 'count' is 1 to {MAX_RESULTS}.")
     provider, hits = await ctx.parts.get(WebSearch).search(query, count)
     if not hits:
         return f"{provider} found nothing for {query!r}. Try fewer or other words."

@@ -1,4 +1,4 @@
-"""The tool that writes a whole file."""
+"""write_file: write a whole file."""
 
 from __future__ import annotations
 

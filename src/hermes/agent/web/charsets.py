@@ -1,4 +1,4 @@
-"""Which charset a stranger's page may name."""
+"""Accept only text charsets that a page may name."""
 
 from __future__ import annotations
 

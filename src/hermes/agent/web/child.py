@@ -1,4 +1,4 @@
-"""A process that reads one document and is gone: `python child.py html|pdf|docx CHARSET BASE`, the bytes on stdin.
+"""Read one document in a child: `python child.py html|pdf|docx CHARSET BASE`.
 
 A hostile document can make any reader work for hours or take gigabytes, and a thread cannot be stopped. This can: it
 has bounds on time and memory that the kernel keeps, and when its time is up it is gone, whatever became of its parent.

@@ -1,4 +1,4 @@
-"""Documents that a person sends: their beginning as text for the model, and the way to read on."""
+"""Extract the beginning of a document for the model, and where to read on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hermes.agent.web.safe_http import Fetched
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 
-LONGEST_SHOWN = 6000
-LARGEST = 20_000_000
+MAX_SHOWN_CHARS = 6000
+MAX_BYTES = 20_000_000
 _TYPES = {
     ".pdf": "application/pdf",
     ".docx": WORD,
@@ -53,11 +53,11 @@ async def excerpt(
     name: str,
     mime: str,
     *,
-    most: int = LONGEST_SHOWN,
+    most: int = MAX_SHOWN_CHARS,
     started_group: StartedGroup = None,
 ) -> Excerpt:
     """The beginning of a document; ToolError when it is none that can be read."""
-    if len(data) > LARGEST:
+    if len(data) > MAX_BYTES:
         raise ToolError(f"it is too large to be read ({len(data):,} bytes)")
     ending = PurePath(name.lower()).suffix
     said = _TYPES.get(ending) or ("text/plain" if ending in _TEXTS or mime.startswith("text/") else mime)

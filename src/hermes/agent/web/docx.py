@@ -1,4 +1,4 @@
-"""The text of a Word document. It is a zip with XML in it. Runs in a process of its own: see ``child``."""
+"""Extract text from Word documents, in the child process (``child``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from hermes.core.i18n.failures import describe_failure
 
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
 
@@ -20,12 +20,12 @@ def docx_of(body: bytes) -> str:
     """Its paragraphs, one line each, cells of a table apart by tabs; UnreadableDocxError where there are none."""
     try:
         with zipfile.ZipFile(io.BytesIO(body)) as archive, archive.open("word/document.xml") as file:
-            written = file.read(MOST_BYTES + 1)
+            written = file.read(MAX_BYTES + 1)
     except (zipfile.BadZipFile, KeyError, OSError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
         raise UnreadableDocxError(
             f"The Word document is broken and cannot be read ({describe_failure(error)})."
         ) from error
-    if len(written) > MOST_BYTES:
+    if len(written) > MAX_BYTES:
         raise UnreadableDocxError("The Word document is far larger than it looks. It is not read.")
     if b"<!DOCTYPE" in written or b"<!ENTITY" in written:  # no word processor writes one; entities can grow for ever
         raise UnreadableDocxError("The Word document holds definitions that no document needs. It is not read.")

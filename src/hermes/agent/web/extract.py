@@ -1,4 +1,4 @@
-"""From a web page to text a model reads: title, headings, paragraphs, lists, tables and links, without the furniture.
+"""Extract text from a web page: headings, paragraphs, lists, tables, links.
 
 Pure and synchronous; whoever calls it does so in a thread. One walk over the tree, without recursion, so that a page of
 ten thousand nested elements costs no more than a flat one. What people cannot see on the page is left out: it is where
@@ -19,12 +19,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from hermes.agent.web.charsets import known_charset
 from hermes.core.dataclasses import dataclass
 
-MOST_NODES = 400_000
-MOST_CHARACTERS = 2_000_000
-MOST_SECONDS = 10.0
-LONGEST_LINK = 500
+MAX_NODES = 400_000
+MAX_CHARS = 2_000_000
+MAX_SECONDS = 10.0
+MAX_LINK_CHARS = 500
 # Less than this in <main> or <article> means that the page puts its text elsewhere.
-LEAST_MAIN = 200
+MIN_MAIN_CHARS = 200
 
 NEVER_SHOWN = frozenset(
     {
@@ -182,7 +182,7 @@ class _Writer:
         self.flush()
         for regions in ({Region.MAIN}, {Region.MAIN, Region.PLAIN}):
             chosen = [block for block in self.blocks if block.region in regions]
-            if sum(len(block.text) for block in chosen) >= LEAST_MAIN:
+            if sum(len(block.text) for block in chosen) >= MIN_MAIN_CHARS:
                 return _joined(chosen)
         return _joined(self.blocks)
 
@@ -237,7 +237,7 @@ def _joined(blocks: list[_TextBlock]) -> str:
 def _link(base: str, href: str) -> str:
     """The whole address of a link, or nothing for what leads nowhere else (a place on this page, a script)."""
     href = href.strip()
-    if not href or href.startswith("#") or len(href) > LONGEST_LINK:
+    if not href or href.startswith("#") or len(href) > MAX_LINK_CHARS:
         return ""
     try:
         whole = urljoin(base, href)
@@ -250,7 +250,7 @@ def _link(base: str, href: str) -> str:
 
 def _walk(root: LexborNode, writer: _Writer) -> str:
     """Write the whole tree; the answer is a sentence when it had to stop early."""
-    ends_at = time.monotonic() + MOST_SECONDS
+    ends_at = time.monotonic() + MAX_SECONDS
     for count, (node, tag, is_enter) in enumerate(_events(root)):
         if is_enter and tag == "-text":
             writer.say(node.text_content or "")
@@ -258,7 +258,7 @@ def _walk(root: LexborNode, writer: _Writer) -> str:
             writer.enter(node, tag)
         else:
             writer.leave(tag)
-        if writer.size > MOST_CHARACTERS or count > MOST_NODES or (count % 256 == 0 and time.monotonic() > ends_at):
+        if writer.size > MAX_CHARS or count > MAX_NODES or (count % 256 == 0 and time.monotonic() > ends_at):
             return "The page is too large to be read to its end."
     return ""
 

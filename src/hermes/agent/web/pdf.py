@@ -1,4 +1,4 @@
-"""The text of a PDF, page by page. Runs in a process of its own: see ``child``."""
+"""Extract text from PDFs page by page, in the child process (``child``)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pypdf.errors import PyPdfError
 
 from hermes.core.i18n.failures import describe_failure
 
-MOST_PAGES = 1000
-MOST_CHARACTERS = 2_000_000
+MAX_PAGES = 1000
+MAX_CHARS = 2_000_000
 
 
 class UnreadablePdfError(Exception):
@@ -37,15 +37,15 @@ def _read(reader: PdfReader) -> tuple[str, str, str]:
     size = 0
     skipped: list[int] = []
     count = len(reader.pages)
-    for number in range(1, min(count, MOST_PAGES) + 1):
+    for number in range(1, min(count, MAX_PAGES) + 1):
         text = _page(reader, number, skipped)
         parts.append(f"[page {number}]\n{text or '(Nothing can be read here.)'}")
         size += len(text)
-        if size > MOST_CHARACTERS:
+        if size > MAX_CHARS:
             return _title(reader), "\n\n".join(parts), f"The PDF has {count} pages; only the first {number} were read."
     if not size:
         raise UnreadablePdfError(_nothing(count, is_broken=bool(skipped or not count)))
-    note = f"The PDF has {count} pages; only the first {MOST_PAGES} were read." if count > MOST_PAGES else ""
+    note = f"The PDF has {count} pages; only the first {MAX_PAGES} were read." if count > MAX_PAGES else ""
     if skipped:
         note = f"{note} Pages that could not be read: {', '.join(map(str, skipped[:20]))}.".strip()
     return _title(reader), "\n\n".join(parts), note

@@ -1,4 +1,4 @@
-"""From fetched bytes to readable text off the loop: pages and PDFs are read by a process of their own."""
+"""Read fetched bytes as text; pages and PDFs in a child process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way a model's own choice of address leaves this machine: checked, bounded, and without a memory.
+"""Fetch URLs a model chose: checked addresses, bounded, no cookies.
 
 What was checked is what is connected to. The name is looked up here, once for each hop; the connector gets those
 addresses and no others, and the socket is refused if it is to go anywhere else.
@@ -28,7 +28,7 @@ from hermes.core.errors import ToolError
 from hermes.core.i18n.failures import describe_failure
 from hermes.core.url_policy import NO_HOSTS, AllowedHosts, IpAddress, WebAddress, check_answers, read_url
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CONNECT_SECONDS = 10.0
 UNPACK_STEP = 256 * 1024
@@ -104,14 +104,14 @@ class GuardedWeb:
         hop = _Hop(config, AllowedHosts(config.allow_private_hosts) if is_owner else NO_HOSTS, types)
         try:
             async with asyncio.timeout(config.timeout_seconds):
-                for _ in range(MOST_REDIRECTS + 1):
+                for _ in range(MAX_REDIRECTS + 1):
                     found = await self._get(url, hop)
                     if isinstance(found, Fetched):
                         return found
                     url = found
         except TimeoutError:
             raise ToolError(f"The page did not come within {config.timeout_seconds:g} s.") from None
-        raise ToolError(f"The address leads on and on: more than {MOST_REDIRECTS} redirects.")
+        raise ToolError(f"The address leads on and on: more than {MAX_REDIRECTS} redirects.")
 
     async def _get(self, url: str, hop: _Hop) -> Fetched | str:
         """One hop: what came, or the address it leads on to."""

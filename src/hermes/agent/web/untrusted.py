@@ -1,4 +1,4 @@
-"""The frame around words that a stranger wrote, so that a model can tell them from the person it talks with."""
+"""Frame untrusted text so that the model can tell it from the person."""
 
 from __future__ import annotations
 

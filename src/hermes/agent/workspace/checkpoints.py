@@ -1,4 +1,4 @@
-"""Every change of a file can be taken back: what was there is kept before it goes.
+"""Save a file before each change, so that the change can be undone.
 
 The order is what makes it safe: first the former bytes (a blob named by its hash), then the row that says where they
 belong, then the file itself. A crash at any point leaves a file that is whole, and a row from which it comes back.

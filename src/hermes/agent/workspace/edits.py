@@ -1,4 +1,4 @@
-"""Exact replacements in a text: each fits one place or nothing is changed, and what does not fit is explained."""
+"""Apply exact replacements to a text, all or none; explain what does not fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPARED_LINES = 20_000
 COUNTED = 1000
 CANDIDATES = 20
 LIKE_ENOUGH = 0.5
-LONGEST_TEXT = 5_000_000
+MAX_TEXT_CHARS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Ends(Enum):
     BOTH = "both"
 
 
-def apply(text: str, edits: Sequence[Edit], *, where: str, most: int = LONGEST_TEXT) -> str:
+def apply(text: str, edits: Sequence[Edit], *, where: str, most: int = MAX_TEXT_CHARS) -> str:
     """The text after all edits, one after the other. ToolError when one of them does not fit: then none counts.
 
     Nor may one make it longer than ``most`` characters: ten that each write a letter ten times would fill the memory.

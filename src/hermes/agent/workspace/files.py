@@ -1,4 +1,4 @@
-"""The one way from a path that a model wrote to an open file.
+"""Open files by paths that a model wrote, without following symlinks out.
 
 ``ToolContext.inside`` says whether a path is for this person. Between that answer and the opening, somebody may put a
 link where a folder was. So here nothing is opened by its path: we start at the workspace and go down folder by folder
@@ -26,7 +26,7 @@ from hermes.store.home import make_private_folder
 
 Identity = tuple[int, int]
 
-MOST_OWN_FILES = 100_000
+MAX_OWN_FILES = 100_000
 PATH_BYTES = 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -269,7 +269,7 @@ def _is_closed_elsewhere(ctx: ToolContext, found: os.stat_result) -> bool:
                 folders.clear()
                 continue
             count += len(files)
-            if count > MOST_OWN_FILES or any(_is(os.path.join(folder, name), found) for name in files):
+            if count > MAX_OWN_FILES or any(_is(os.path.join(folder, name), found) for name in files):
                 return True
     return False
 

@@ -1,4 +1,4 @@
-"""Files that are more than files: what is written there runs by itself, opens doors, or is a key."""
+"""Detect sensitive files: autostart scripts, credentials, keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong, in words for a person. The one place where classes of exceptions are translated.
+"""Describe exceptions in words for people; the only place that does.
 
 An exception's own text may repeat an address with a token in it, and its class is a word of the program, so neither is
 shown: a person reads what is said here, and the log has the rest.

@@ -1,4 +1,4 @@
-"""A text that is still being written, as it can be shown: nothing in it half-open, and a cursor at its end."""
+"""Close half-open Markdown of a text that is still streaming."""
 
 from __future__ import annotations
 

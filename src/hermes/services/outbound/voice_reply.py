@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.agent.messaging import GeneratedFile, OutgoingFiles
-from hermes.agent.speech.tts import LONGEST, Synthesizer, speakable
+from hermes.agent.speech.tts import MAX_TEXT_CHARS, Synthesizer, speakable
 from hermes.core.errors import ToolError
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import Target
@@ -31,7 +31,7 @@ class VoiceReply:
             return None
         limits = self._outbox_writer.capabilities(target)
         try:
-            speech = await self._synthesizer.say(trim(said, LONGEST, TextUnit.CHARACTERS), as_voice=limits.voice)
+            speech = await self._synthesizer.say(trim(said, MAX_TEXT_CHARS, TextUnit.CHARACTERS), as_voice=limits.voice)
             is_voice = speech.is_voice and limits.voice
             kind = AttachmentKind.VOICE if is_voice else AttachmentKind.AUDIO
             made = GeneratedFile(speech.data, f"answer{speech.ending}", speech.mime, kind, new_id("ob"))

@@ -160,7 +160,7 @@ class Pairings:
         known = next((one for one in waiting if one.user_id == user_id), None)
         if known is not None:
             return PairingOffer(self._code(known), False, language, home_language)
-        if len(waiting) >= rules.MOST_WAITING:
+        if len(waiting) >= rules.MAX_WAITING:
             return PairingOffer("", False, language, home_language, _owners(tx))
         pairings.ask(tx, platform, user_id, account=account, chat=chat, name=name, now=now, language=language)
         made = pairings.get(tx, platform, user_id)

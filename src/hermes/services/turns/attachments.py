@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hermes.agent.speech.stt import Transcriber
 from hermes.agent.toolkit.context import ToolContext
-from hermes.agent.vision import LARGEST_SHOWN, kind_of
+from hermes.agent.vision import MAX_SHOWN_BYTES, kind_of
 from hermes.agent.web import documents
 from hermes.agent.web.reader import DocumentReader
 from hermes.agent.web.untrusted import framed
@@ -137,7 +137,7 @@ class Attachments:
             tale.lines.append(f"(Spoken by the person; written down by a machine, which may mishear:)\n{said}")
 
     async def _read(self, path: Path, attachment: Attachment, where: str, tale: _Tale) -> None:
-        most = min(documents.LONGEST_SHOWN, tale.room)
+        most = min(documents.MAX_SHOWN_CHARS, tale.room)
         try:
             data = await asyncio.to_thread(path.read_bytes)
             found = await documents.excerpt(
@@ -172,7 +172,7 @@ async def _show(path: Path, tale: _Tale) -> None:
     except ToolError as error:
         tale.lines.append(f"({error})")
         return
-    if tale.sees and len(tale.images) < MAX_PICTURES and len(data) <= LARGEST_SHOWN:
+    if tale.sees and len(tale.images) < MAX_PICTURES and len(data) <= MAX_SHOWN_BYTES:
         tale.images.append(Image(f"data:{mime};base64,{base64.b64encode(data).decode('ascii')}"))
     else:
         tale.lines.append("(You have not seen it; the tool vision looks at it.)")

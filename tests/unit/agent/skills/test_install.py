@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.skills import Skill, SkillLibrary
-from hermes.agent.skills.files import MOST_IN_TRASH
+from hermes.agent.skills.files import MAX_IN_TRASH
 from hermes.agent.skills.install import install, origins, remove, restore
 from hermes.agent.skills.parse import SkillError
 from tests.unit.agent.skills.samples import GOOD, write_skill
@@ -97,10 +97,10 @@ def test_a_command_keeps_its_name(tmp_path: Path, folder: Path) -> None:
 
 
 def test_the_trash_does_not_grow_for_ever(folder: Path) -> None:
-    for number in range(MOST_IN_TRASH + 3):
+    for number in range(MAX_IN_TRASH + 3):
         write_skill(folder, "notes")
         remove(folder, _one(folder), now=float(number))
-    assert len(list((folder / ".trash").iterdir())) == MOST_IN_TRASH
+    assert len(list((folder / ".trash").iterdir())) == MAX_IN_TRASH
     with pytest.raises(SkillError, match="No skill 'other' is in the trash"):
         restore(folder, "other")
 

@@ -16,7 +16,7 @@ import pytest_asyncio
 from hermes.agent.speech import ffmpeg
 from hermes.agent.speech.edge import Edge, token
 from hermes.agent.speech.programs import argv_of, run
-from hermes.agent.speech.tts import LONGEST, Synthesizer, speakable
+from hermes.agent.speech.tts import MAX_TEXT_CHARS, Synthesizer, speakable
 from hermes.config import Config, ModelConfig, ProviderConfig, TtsConfig
 from hermes.core.errors import ToolError
 from hermes.core.secret import Secret
@@ -119,7 +119,7 @@ async def test_a_voice_that_does_not_know_the_language_is_told(fake: FakeSpeech)
 
 async def test_a_text_that_is_too_long_or_says_nothing_is_refused() -> None:
     with pytest.raises(ToolError, match="too long"):
-        await synthesizer().say("a" * (LONGEST + 1), as_voice=True)
+        await synthesizer().say("a" * (MAX_TEXT_CHARS + 1), as_voice=True)
     with pytest.raises(ToolError, match="nothing in this text"):
         await synthesizer().say("```\ncode\n```", as_voice=True)
 

@@ -12,7 +12,7 @@ import pytest
 from hermes.agent.models.embedded.model import LABEL as BUILT_IN
 from hermes.agent.toolkit.context import Parts, ToolContext
 from hermes.agent.tools.vision import vision
-from hermes.agent.vision import LARGEST_IMAGE, VisionModel, can_see, kind_of
+from hermes.agent.vision import MAX_IMAGE_BYTES, VisionModel, can_see, kind_of
 from hermes.agent.web.safe_http import GuardedWeb
 from hermes.config import WebConfig
 from hermes.core.errors import ModelError, ModelErrorKind, ToolError
@@ -124,7 +124,7 @@ async def test_a_path_is_guarded_and_must_be_a_picture(
 async def test_a_picture_that_is_too_large_is_refused(seeing: ToolContext, workspace: Path, site: FakeSite) -> None:
     with (workspace / "large.png").open("wb") as file:
         file.write(PNG)
-        file.truncate(LARGEST_IMAGE + 1)
+        file.truncate(MAX_IMAGE_BYTES + 1)
     assert "too large" in await refusal(seeing, "large.png")
     site.serves("/large", PNG + bytes(30_000), "image/png")
     assert "larger than 20,000 bytes" in await refusal(seeing, "http://example.org/large")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.agent.web.documents import LARGEST, excerpt, is_document
+from hermes.agent.web.documents import MAX_BYTES, excerpt, is_document
 from hermes.agent.web.reader import DocumentReader
 from hermes.core.errors import ToolError
 from tests.fakes.files import docx, png
@@ -41,7 +41,7 @@ async def test_pages_and_word_documents_have_a_text_of_their_own() -> None:
         (docx(), "letter.docx", "no text in the Word document"),
         (docx("&a;", more='<!DOCTYPE x [<!ENTITY a "b">]>'), "letter.docx", "definitions"),
         (b"%PDF-1.4 broken", "book.pdf", "broken"),
-        (b"x" * (LARGEST + 1), "huge.txt", "too large"),
+        (b"x" * (MAX_BYTES + 1), "huge.txt", "too large"),
     ],
 )
 async def test_what_cannot_be_read_is_told(data: bytes, name: str, told: str) -> None:

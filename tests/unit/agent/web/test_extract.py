@@ -136,7 +136,7 @@ def test_deep_nesting_costs_no_recursion() -> None:
 
 
 def test_a_page_beyond_every_bound_is_cut_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract, "MOST_CHARACTERS", 1000)
+    monkeypatch.setattr(extract, "MAX_CHARS", 1000)
     page = page_of(FILLER.encode() * 100, "", BASE)
     assert 1000 < len(page.text) < 3000
     assert "too large" in page.note

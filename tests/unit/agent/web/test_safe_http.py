@@ -11,7 +11,7 @@ from dataclasses import replace
 import aiohttp
 import pytest
 
-from hermes.agent.web.safe_http import MOST_REDIRECTS, Fetched, GuardedWeb
+from hermes.agent.web.safe_http import MAX_REDIRECTS, Fetched, GuardedWeb
 from hermes.config import WebConfig
 from hermes.core.errors import ToolError
 from hermes.services.http import ProxyRules, make_session
@@ -153,8 +153,8 @@ class TestRedirects:
 
     async def test_redirects_end(self, guarded: GuardedWeb, site: FakeSite) -> None:
         site.redirects("/round", "/round")
-        assert f"more than {MOST_REDIRECTS} redirects" in await refusal(guarded, "http://example.org/round")
-        assert len(site.seen) == MOST_REDIRECTS + 1
+        assert f"more than {MAX_REDIRECTS} redirects" in await refusal(guarded, "http://example.org/round")
+        assert len(site.seen) == MAX_REDIRECTS + 1
 
 
 class TestBounds:

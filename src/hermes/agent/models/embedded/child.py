@@ -1,4 +1,4 @@
-"""The built-in model's own process: `python embedded_child.py ENGINE_FOLDER WEIGHTS`.
+"""Run the built-in model: `python embedded_child.py ENGINE_FOLDER WEIGHTS`.
 
 It runs beside the gateway so that the 200 MB and the CPU time are its own, and it ends with whoever started
 it: when its standard input closes it is gone at once. Standard library only, apart from the engine, so that

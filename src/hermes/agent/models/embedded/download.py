@@ -1,4 +1,4 @@
-"""Brings the built-in model's two packages into the home, once, and the library they need where the system lacks it.
+"""Download the built-in model's packages into the home, once.
 
 They go into a folder of their own (``models/embedded-<versions>-<machine>``), not into the environment Hermes
 runs in: that stays as it was installed, may be read-only, and a new clone finds the model already there.
@@ -39,7 +39,7 @@ NEEDED_MB = 350
 LIBRARY_MB = 5
 RETRY_SECONDS = (10.0, 30.0, 60.0, 300.0, 900.0)
 STALLED_SECONDS = 120.0
-LONGEST_SECONDS = 1800.0
+MAX_SECONDS = 1800.0
 POLL_SECONDS = 0.3
 _STAGING = ".fetch-"
 
@@ -256,7 +256,7 @@ class Fetcher:
         return found
 
     async def _fetch_library(self, found: Installed) -> Installed:
-        async with asyncio.timeout(LONGEST_SECONDS), self._alone():
+        async with asyncio.timeout(MAX_SECONDS), self._alone():
             staging = await asyncio.to_thread(self._prepare, LIBRARY_MB)
             try:
                 carrier = f"{openmp.CARRIER}=={openmp.CARRIER_VERSION}"
@@ -273,7 +273,7 @@ class Fetcher:
         return Installed(found.engine_folder, found.weights, self._libraries)
 
     async def _fetch(self) -> Installed:
-        async with asyncio.timeout(LONGEST_SECONDS), self._alone():
+        async with asyncio.timeout(MAX_SECONDS), self._alone():
             # Another process may have brought them while we waited for its lock.
             if found := await asyncio.to_thread(self._look):
                 return found

@@ -1,4 +1,4 @@
-"""The model that answers with no key and no account: SmolLM2-135M in a child process of its own."""
+"""Answer without key or account: SmolLM2-135M in a child process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the built-in model is told and what it says about itself: pure rules, no I/O."""
+"""Build the built-in model's prompt and its hints. No I/O."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from hermes.agent.web.search.base import Ask, Hit, Refusal, plain, sendable
 from hermes.core.secret import Secret
 
 ADDRESS = "https://api.search.brave.com"
-MOST_WORDS = 50
+MAX_WORDS = 50
 
 
 class Brave:
@@ -23,7 +23,7 @@ class Brave:
             "GET",
             f"{self._base_url}/res/v1/web/search",
             params={
-                "q": " ".join(query.split()[:MOST_WORDS]),  # more is refused with 422
+                "q": " ".join(query.split()[:MAX_WORDS]),  # more is refused with 422
                 "count": str(count),
                 "text_decorations": "false",
                 "result_filter": "web",

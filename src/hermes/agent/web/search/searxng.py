@@ -1,4 +1,4 @@
-"""SearXNG, a search server of one's own: https://docs.searxng.org/dev/search_api.html"""
+"""SearXNG, a self-hosted search server: https://docs.searxng.org/dev/search_api.html"""
 
 from __future__ import annotations
 

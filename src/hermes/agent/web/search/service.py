@@ -1,4 +1,4 @@
-"""Searching the web: what a provider is, which one is asked, and one place where its refusals become sentences.
+"""Search the web: select the provider, translate its errors.
 
 Providers are the owner's choice and have fixed addresses, so they are reached as the owner reaches them, a SearXNG on
 this machine included. What they find is a stranger's words all the same.
@@ -21,8 +21,8 @@ from hermes.config import WebConfig
 from hermes.core.errors import ToolError
 from hermes.core.i18n.failures import describe_failure
 
-MOST_RESULTS = 20
-LONGEST_QUERY = 400
+MAX_RESULTS = 20
+MAX_QUERY_CHARS = 400
 ANSWER_BYTES = 4 << 20
 SECONDS = 20.0
 
