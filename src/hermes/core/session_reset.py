@@ -23,16 +23,20 @@ class ResetPolicy:
 
 
 def renewal(policy: ResetPolicy, *, last_used: float, now: float, zone: tzinfo) -> ResetMode | None:
-    """What ended the session, ``idle`` or ``daily``; None while it goes on."""
+    """Return what ended the session, ``idle`` or ``daily``; None while it goes on."""
     if policy.mode in (ResetMode.IDLE, ResetMode.BOTH) and now - last_used >= policy.idle_minutes * 60:
         return ResetMode.IDLE
-    if policy.mode in (ResetMode.DAILY, ResetMode.BOTH) and last_used < _last_reset(policy.at_hour, now, zone):
-        return ResetMode.DAILY
+    if policy.mode in (ResetMode.DAILY, ResetMode.BOTH):
+        here = datetime.fromtimestamp(now, zone)
+        # In a night that has this hour twice, the first one counts: a day begins once.
+        today = here.replace(hour=policy.at_hour, minute=0, second=0, microsecond=0, fold=0)
+        if last_used < (today if today <= here else today - timedelta(days=1)).timestamp():
+            return ResetMode.DAILY
     return None
 
 
 def renewal_reason(policy: ResetPolicy, *, last_used: float, now: float, zone: tzinfo) -> str:
-    """Why the session is over, in words; '' while it goes on."""
+    """Describe why the session ended; '' while it goes on."""
     match renewal(policy, last_used=last_used, now=now, zone=zone):
         case ResetMode.IDLE:
             return f"idle for {policy.idle_minutes} minutes"
@@ -40,10 +44,3 @@ def renewal_reason(policy: ResetPolicy, *, last_used: float, now: float, zone: t
             return f"a new day began at {policy.at_hour}:00"
         case _:
             return ""
-
-
-def _last_reset(hour: int, now: float, zone: tzinfo) -> float:
-    here = datetime.fromtimestamp(now, zone)
-    # In a night that has this hour twice, the first one counts: a day begins once.
-    today = here.replace(hour=hour, minute=0, second=0, microsecond=0, fold=0)
-    return (today if today <= here else today - timedelta(days=1)).timestamp()

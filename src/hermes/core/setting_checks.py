@@ -10,26 +10,23 @@ from hermes.core.errors import ConfigError
 
 
 def web_address(env: str, value: object, usual: str = "", *, cure: str = "", scheme: str = "http") -> str:
-    """An address without its last slash; ``usual`` where none is set. ``scheme`` counts with an s too."""
+    """Check a web address, ``usual`` if unset; ``scheme`` may have an s. The last slash is removed."""
     address = str(value or usual).strip().rstrip("/")
-    if not _is_address(address, (scheme, f"{scheme}s")):
+    try:
+        parts = urlsplit(address)
+        is_valid = parts.scheme in (scheme, f"{scheme}s") and bool(parts.hostname)
+    except ValueError:
+        is_valid = False
+    if not is_valid:
         what = "a web address" if scheme == "http" else f"an address that begins with {scheme}:// or {scheme}s://"
         raise ConfigError(f"{env} is {value!r}, which is not {what}.\n  {cure or f'Leave it out for {usual}.'}")
     return address
 
 
-def _is_address(text: str, schemes: tuple[str, ...]) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in schemes and bool(parts.hostname)
-    except ValueError:
-        return False
-
-
 def number(
     values: Mapping[str, Any], key: str, env: str, usual: float, least: float, most: float, *, zero: str = ""
 ) -> float:
-    """The number under this key, ``usual`` where there is none. ``zero`` says what 0 means, where it has a meaning."""
+    """Check a number, ``usual`` if unset. ``zero`` says what 0 means, where it has a meaning."""
     value = values.get(key)
     if value is None or value == "":
         return usual

@@ -173,17 +173,14 @@ def nearness(ip: IpAddress) -> str:
 
 def is_never_allowed(ip: IpAddress) -> bool:
     """Whether no setting opens this address: keys of cloud machines, link-local, multicast and no address at all."""
-    inner = _inside(ip)
-    return ip in _METADATA or nearness(ip) in _NEVER or (inner is not None and is_never_allowed(inner))
-
-
-def _inside(ip: IpAddress) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 one carries."""
+    if ip in _METADATA or nearness(ip) in _NEVER:
+        return True
     if isinstance(ip, IPv4Address):
-        return None
+        return False
+    inner = ip.sixtofour  # the IPv4 address that an IPv6 one carries
     if ip in _NAT64 or (int(ip) >> 32 in (0, 0xFFFF, 0xFFFF_0000) and int(ip) > 1):
-        return IPv4Address(int(ip) & 0xFFFF_FFFF)
-    return ip.sixtofour
+        inner = IPv4Address(int(ip) & 0xFFFF_FFFF)
+    return inner is not None and is_never_allowed(inner)
 
 
 def _figures(answer: str) -> IpAddress:
@@ -208,18 +205,14 @@ def _parse(text: str) -> WebAddress:
     scheme = scheme.lower()
     if not separator or scheme not in USUAL_PORT:
         raise ToolError("Only addresses that start with http:// or https:// can be fetched.")
-    authority, rest = _split(after)
-    host, port = _host_and_port(authority)
+    end = next((place for place, letter in enumerate(after) if letter in "/?#"), len(after))
+    rest = after[end:].partition("#")[0]
+    rest = rest if rest.startswith("/") else f"/{rest}"
+    host, port = _host_and_port(after[:end])
     ip = _literal(host)
     if ip is not None:
         host = str(ip)
     return WebAddress(scheme, host, USUAL_PORT[scheme] if port is None else port, rest, ip)
-
-
-def _split(after: str) -> tuple[str, str]:
-    end = next((place for place, letter in enumerate(after) if letter in "/?#"), len(after))
-    rest = after[end:].partition("#")[0]
-    return after[:end], rest if rest.startswith("/") else f"/{rest}"
 
 
 def _host_and_port(authority: str) -> tuple[str, int | None]:

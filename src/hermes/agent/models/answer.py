@@ -163,7 +163,10 @@ class AnswerReader:
 
     def feed(self, data: bytes) -> None:
         if self.is_stream is None:
-            data = self._look(data)
+            data = data.lstrip().removeprefix(BYTE_ORDER_MARK).lstrip()
+            if data:
+                self.is_stream = data[:1] not in (b"{", b"[", b"<")
+                self.is_page = data[:1] == b"<"
         if self.is_stream:
             self._take(self._lines.feed(data))
         elif data:
@@ -184,13 +187,6 @@ class AnswerReader:
     def is_complete(self) -> bool:
         """The provider said that this was all: by a finish reason, by [DONE], or by sending it in one piece."""
         return self.answer.is_finished or not self.is_stream
-
-    def _look(self, data: bytes) -> bytes:
-        data = data.lstrip().removeprefix(BYTE_ORDER_MARK).lstrip()
-        if data:
-            self.is_stream = data[:1] not in (b"{", b"[", b"<")
-            self.is_page = data[:1] == b"<"
-        return data
 
     def _take(self, payloads: list[bytes]) -> None:
         answer = self.answer

@@ -18,7 +18,7 @@ from hermes.core.errors import ModelErrorKind as Kind
 from hermes.core.i18n.failures import describe_failure
 from hermes.core.messages import Json
 from hermes.core.ports import ModelEvent, ModelReply, ModelRequest, ReasoningDelta, TextDelta
-from hermes.core.secret import Redactor, Secret
+from hermes.core.secret import Redactor
 
 MAX_ERROR_BYTES = 64_000
 # After its last event only the end of the body can come: worth a moment, since a connection read to its end is used
@@ -66,7 +66,9 @@ class ModelCall:
         self._reader = AnswerReader(self._answer)
 
     def headers(self) -> dict[str, str]:
-        key = self._sendable_key(self._key) if self._key else ""
+        key = self._key.reveal().strip() if self._key else ""
+        if not key.isascii() or " " in key or not key.isprintable():
+            raise self._failure(Kind.AUTH, failure_messages.ODD_KEY)  # aiohttp's own error would print the key
         return {"Content-Type": "application/json", **self._dialect.headers(key), **self._endpoint.headers}
 
     def take_other_key(self, error: ProviderError) -> bool:
@@ -75,12 +77,6 @@ class ModelCall:
         if other is not None:
             self._key = other
         return other is not None
-
-    def _sendable_key(self, key: Secret) -> str:
-        value = key.reveal().strip()
-        if not (value.isascii() and value.isprintable() and " " not in value):
-            raise self._failure(Kind.AUTH, failure_messages.ODD_KEY)  # here, since aiohttp's own error would print it
-        return value
 
     async def read_stream(
         self, response: aiohttp.ClientResponse, crowd: ConcurrentStreams

@@ -16,7 +16,7 @@ from hermes.agent.models.answer import Answer, count, is_complaint, plain
 from hermes.agent.models.endpoint import Endpoint, Timeouts, bare_model
 from hermes.agent.models.http_model import HttpModel, new_call_id
 from hermes.agent.models.reasoning import ReasoningBlocks, parts_of
-from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolCall, ToolSpec, Usage
+from hermes.core.messages import ChatMessage, Image, Json, OutputFormat, Role, ToolSpec, Usage
 from hermes.core.ports import ModelRequest
 
 __all__ = ["ChatCompletions", "Endpoint", "Timeouts", "bare_model"]
@@ -146,7 +146,14 @@ def message_of(message: ChatMessage) -> Json:
         rendered["content"] = [*said, *map(_picture, message.images)]
     if message.tool_calls:
         rendered["content"] = message.text or None
-        rendered["tool_calls"] = [_call_of(call) for call in message.tool_calls]
+        rendered["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": request_body.sendable(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
     if message.name and NAME.match(message.name):  # providers refuse any other name
         rendered["name"] = message.name
     return rendered
@@ -172,7 +179,9 @@ def _in_turn(messages: Iterable[Json]) -> Iterator[Json]:
     held: Json | None = None
     for message in messages:
         if held is not None and held["role"] == message["role"] == "user":
-            held = {**held, "content": _together(held["content"], message["content"])}
+            first, then = held["content"], message["content"]
+            both_plain = isinstance(first, str) and isinstance(then, str)
+            held = {**held, "content": f"{first}\n\n{then}" if both_plain else [*_as_parts(first), *_as_parts(then)]}
             continue
         if held is not None:
             yield held
@@ -183,23 +192,12 @@ def _in_turn(messages: Iterable[Json]) -> Iterator[Json]:
         yield held
 
 
-def _together(first: str | list[Json], then: str | list[Json]) -> str | list[Json]:
-    if isinstance(first, str) and isinstance(then, str):
-        return f"{first}\n\n{then}"
-    return [*_as_parts(first), *_as_parts(then)]
-
-
 def _as_parts(content: str | list[Json]) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _picture(image: Image) -> Json:
     return {"type": "image_url", "image_url": {"url": image.url, "detail": image.detail}}
-
-
-def _call_of(call: ToolCall) -> Json:
-    function = {"name": call.name, "arguments": request_body.sendable(call.arguments)}
-    return {"id": call.id, "type": "function", "function": function}
 
 
 def tool_of(tool: ToolSpec) -> Json:
@@ -320,7 +318,10 @@ class ChatAnswer(Answer):
             if reasoning := (delta.get("reasoning_content") or delta.get("reasoning")):
                 self._think(reasoning)
             if calls := delta.get("tool_calls"):
-                self._call(calls)
+                self.calls.add(calls)
+                for back, call in enumerate(reversed(calls)):
+                    if isinstance(call, dict) and (signature := call.get("extra_content")):
+                        self._signatures[str(max(0, len(self.calls) - 1 - back))] = signature
         if reason := choice.get("finish_reason"):
             self._finish = str(reason)
             if reason == "error" and self.error is None:
@@ -330,12 +331,6 @@ class ChatAnswer(Answer):
         text = plain(reasoning)
         self.fresh_reasoning.append(text)
         self._reasoned.append(text)
-
-    def _call(self, deltas: Any) -> None:
-        self.calls.add(deltas)
-        for back, delta in enumerate(reversed(deltas)):
-            if isinstance(delta, dict) and (signature := delta.get("extra_content")):
-                self._signatures[str(max(0, len(self.calls) - 1 - back))] = signature
 
 
 def read_usage(usage: Any) -> Usage:

@@ -136,30 +136,26 @@ class Chain:
                 except ModelError as caught:
                     error = caught
                 is_shown = is_shown or has_begun
-                pause = self._pause(error, retried, ends_at, is_shown=is_shown)
-                if pause is None:
+                pause = self._patience.pause_before_retry(error, retried, self._chance(), is_shown=is_shown)
+                if pause is None or self._clock.monotonic() + pause >= ends_at:
                     break
                 if has_begun:
                     yield ModelNotice(failure_messages.retrying(what_happened(error)))
                 await self._sleep(pause)
             if error.kind is Kind.CONTEXT:
-                raise error  # no other model mends this: whoever asks makes the conversation shorter
+                raise error  # no other model helps: the caller compresses the session
             failed.append((model, error))
             if seconds := self._patience.rest_after(error):
                 self._resting[place] = _Resting(self._clock.monotonic() + seconds, error)
         raise _all_failed(failed, is_shown=is_shown)
 
     def _request_for(self, place: int, request: ModelRequest, ends_at: float) -> ModelRequest:
-        """The request as this model gets it: the time that is left, and only what it can do."""
+        """Fit the request to a model: the remaining time, and tools only if it has them."""
         left = max(0.0, ends_at - self._clock.monotonic())
         if place == 0:
             return replace(request, deadline_seconds=left)
         tools = request.tools if self._models[place].has_tools else ()
         return replace(request, deadline_seconds=left, model="", tools=tools)
-
-    def _pause(self, error: ModelError, retried: int, ends_at: float, *, is_shown: bool) -> float | None:
-        pause = self._patience.pause_before_retry(error, retried, self._chance(), is_shown=is_shown)
-        return pause if pause is not None and self._clock.monotonic() + pause < ends_at else None
 
     def _still_resting(self, place: int) -> ModelError | None:
         resting = self._resting.get(place)
@@ -172,7 +168,7 @@ class Chain:
 
 
 def _all_failed(failed: Sequence[tuple[Model, ModelError]], *, is_shown: bool) -> ModelError:
-    """One sentence for all of it: what the first model said, and that nobody stood in."""
+    """Join all failures into one error: what the first model said, and that no fallback answered."""
     first = failed[0][1]
     what = what_happened(first)
     others = [model.label for model, _ in failed[1:]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hermes.agent.skills.library import SkillLibrary
@@ -28,15 +28,12 @@ def body_of(library: SkillLibrary, skill: Skill) -> str:
 
 def view(library: SkillLibrary, skill: Skill) -> str:
     """A skill as the model reads it: its text, then what belongs to it. Blocks."""
-    return "\n".join([f"# Skill: {skill.address}", "", body_of(library, skill), *_notes(library, skill)])
-
-
-def _notes(library: SkillLibrary, skill: Skill) -> Iterable[str]:
+    lines = [f"# Skill: {skill.address}", "", body_of(library, skill)]
     if files := library.files(skill):
-        yield f"Files (read one with skill_view name={skill.name!r} file=…): {', '.join(files)}"
+        lines.append(f"Files (read one with skill_view name={skill.name!r} file=…): {', '.join(files)}")
     if related := [name for name in skill.related if library.find(name) is not None]:
-        yield f"Related skills: {', '.join(related)}"
-    yield from missing_lines(library, skill)
+        lines.append(f"Related skills: {', '.join(related)}")
+    return "\n".join([*lines, *missing_lines(library, skill)])
 
 
 def missing_lines(library: SkillLibrary, skill: Skill) -> list[str]:

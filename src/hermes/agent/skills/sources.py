@@ -104,7 +104,10 @@ def _clone(address: str, staging: Path, environ: Mapping[str, str]) -> Path:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait(5)
     if process.returncode != 0:
-        raise SkillError(f"git could not fetch it: {_reason(log)}")
+        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        named = [line.partition(":")[2].strip() for line in lines if line.startswith(("fatal:", "error:"))]
+        reason = one_line((named or lines[-1:] or ["it said nothing"])[0], 300)
+        raise SkillError(f"git could not fetch it: {reason}")
     return place
 
 
@@ -176,13 +179,6 @@ def _wait(process: subprocess.Popen[bytes], staging: Path) -> None:
                     total += os.lstat(os.path.join(path, name)).st_size
         if total > MAX_TREE_BYTES:
             raise SkillError(f"git was stopped: the repository is larger than {MAX_TREE_BYTES:,} bytes.")
-
-
-def _reason(log: Path) -> str:
-    """What git said of its failure: the line that names it, else the last one."""
-    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith(("fatal:", "error:"))]
-    return one_line((named or lines[-1:] or ["it said nothing"])[0], 300)
 
 
 # Archives

@@ -32,19 +32,16 @@ class CommandVoice:
     async def speak(self, text: str) -> bytes:
         folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="hermes-voice-")
         try:
-            return await self._speak(text, Path(folder.name))
+            written, output = Path(folder.name, "text.txt"), Path(folder.name, "speech.wav")
+            await asyncio.to_thread(written.write_text, text, "utf-8")
+            values = {"text_file": str(written), "output": str(output), "voice": self.voice}
+            argv = argv_of(self.template or self._known(), values, SETTING)
+            printed = await run(argv, stdin=text.encode(), seconds=self.seconds, started_group=self.started_group)
+            if await asyncio.to_thread(output.is_file):
+                return await asyncio.to_thread(output.read_bytes)
+            return printed  # of a program that writes sound to its standard output
         finally:
             await asyncio.to_thread(folder.cleanup)
-
-    async def _speak(self, text: str, folder: Path) -> bytes:
-        written, output = folder / "text.txt", folder / "speech.wav"
-        await asyncio.to_thread(written.write_text, text, "utf-8")
-        values = {"text_file": str(written), "output": str(output), "voice": self.voice}
-        argv = argv_of(self.template or self._known(), values, SETTING)
-        printed = await run(argv, stdin=text.encode(), seconds=self.seconds, started_group=self.started_group)
-        if await asyncio.to_thread(output.is_file):
-            return await asyncio.to_thread(output.read_bytes)
-        return printed  # of a program that writes sound to its standard output
 
     def _known(self) -> str:
         for name, (plain, voiced) in KNOWN.items():

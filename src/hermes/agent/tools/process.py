@@ -29,7 +29,11 @@ async def process(
     terminals = ctx.parts.get(Terminals)
     if action == "list":
         found = await terminals.listed(ctx)
-        return "\n".join(map(_line, found)) or "You have started nothing in the background."
+        lines = []
+        for each in found:
+            command = each.command if len(each.command) <= 100 else f"{each.command[:100]}…"
+            lines.append(f"{each.id}  {_state(each)}  {each.backend}  {' '.join(command.split())}")
+        return "\n".join(lines) or "You have started nothing in the background."
     if not id:
         raise ToolError(f"{action} needs the 'id' of a process. See process(action='list').")
     wanted = await terminals.find(ctx, id)
@@ -41,12 +45,13 @@ async def process(
         await terminals.wait(wanted, seconds)
     elif wanted.is_running:
         await terminals.kill(wanted)
-    return await _tail(terminals, await terminals.find(ctx, id))
-
-
-def _line(process: Process) -> str:
-    command = process.command if len(process.command) <= 100 else f"{process.command[:100]}…"
-    return f"{process.id}  {_state(process)}  {process.backend}  {' '.join(command.split())}"
+    now = await terminals.find(ctx, id)
+    _, size = await terminals.read(now, 0, 0)
+    start = max(0, size - LOG_BYTES // 4)
+    raw, _ = await terminals.read(now, start, LOG_BYTES)
+    tail = as_text(raw).rstrip("\n") or "(No output.)"
+    before = f"[{start:,} bytes before this; see them with action='log'.]\n" if start else ""
+    return f"{now.id}: {_state(now)}.\n{before}{tail}"
 
 
 def _state(process: Process) -> str:
@@ -67,13 +72,3 @@ async def _log(terminals: Terminals, process: Process, offset: int) -> str:
     else:
         more = f"[That is all so far. {process.id}: {_state(process)}.]"
     return f"{as_text(raw).rstrip(chr(10))}\n{more}"
-
-
-async def _tail(terminals: Terminals, process: Process) -> str:
-    """How it is, and the last it said."""
-    _, size = await terminals.read(process, 0, 0)
-    start = max(0, size - LOG_BYTES // 4)
-    raw, size = await terminals.read(process, start, LOG_BYTES)
-    said = as_text(raw).rstrip("\n") or "(No output.)"
-    before = f"[{start:,} bytes before this; see them with action='log'.]\n" if start else ""
-    return f"{process.id}: {_state(process)}.\n{before}{said}"

@@ -65,15 +65,10 @@ async def excerpt(
         raise ToolError("it is no text, whatever it is called")
     readable = await reader.read(Fetched(f"file:{name}", said, "", data), started_group)
     text = readable.text.strip("\n")
-    shown, next_line = _beginning(text, most)
+    shown, next_line = text, 0
+    if len(text) > most:  # whole lines up to the limit; one very long line is cut
+        cut = text[:most]
+        shown = cut.rpartition("\n")[0] or cut
+        next_line = shown.count("\n") + (2 if "\n" in cut else 1)
     is_its_own = said == "text/plain" and not data.startswith((b"\xff\xfe", b"\xfe\xff"))
     return Excerpt(shown, "" if is_its_own else text, next_line, readable.note)
-
-
-def _beginning(text: str, most: int) -> tuple[str, int]:
-    """Whole lines up to the limit, and the number of the first line left out; one very long line is cut."""
-    if len(text) <= most:
-        return text, 0
-    shown = text[:most]
-    whole = shown.rpartition("\n")[0] or shown
-    return whole, whole.count("\n") + (2 if "\n" in shown else 1)

@@ -38,24 +38,26 @@ def _read(reader: PdfReader) -> tuple[str, str, str]:
     skipped: list[int] = []
     count = len(reader.pages)
     for number in range(1, min(count, MAX_PAGES) + 1):
-        text = _page(reader, number, skipped)
+        text = ""
+        try:
+            text = reader.pages[number - 1].extract_text().strip()
+        except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError):
+            skipped.append(number)  # one broken page does not spoil the others
         parts.append(f"[page {number}]\n{text or '(Nothing can be read here.)'}")
         size += len(text)
         if size > MAX_CHARS:
             return _title(reader), "\n\n".join(parts), f"The PDF has {count} pages; only the first {number} were read."
     if not size:
-        raise UnreadablePdfError(_nothing(count, is_broken=bool(skipped or not count)))
+        if skipped or not count:
+            raise UnreadablePdfError("The PDF is broken and cannot be read: none of its pages can.")
+        pages = "1 page" if count == 1 else f"{count} pages"
+        raise UnreadablePdfError(
+            f"The PDF has {pages} and no text: probably scanned pictures. It cannot be read; vision needs images."
+        )
     note = f"The PDF has {count} pages; only the first {MAX_PAGES} were read." if count > MAX_PAGES else ""
     if skipped:
         note = f"{note} Pages that could not be read: {', '.join(map(str, skipped[:20]))}.".strip()
     return _title(reader), "\n\n".join(parts), note
-
-
-def _nothing(count: int, *, is_broken: bool) -> str:
-    if is_broken:
-        return "The PDF is broken and cannot be read: none of its pages can."
-    pages = "1 page" if count == 1 else f"{count} pages"
-    return f"The PDF has {pages} and no text at all: probably scanned pictures. It cannot be read; vision needs images."
 
 
 def _unlock(reader: PdfReader) -> None:
@@ -66,14 +68,6 @@ def _unlock(reader: PdfReader) -> None:
         is_open = False
     if not is_open:
         raise UnreadablePdfError("The PDF is encrypted and cannot be opened without its password.")
-
-
-def _page(reader: PdfReader, number: int, skipped: list[int]) -> str:
-    try:
-        return reader.pages[number - 1].extract_text().strip()
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError):
-        skipped.append(number)  # one broken page does not spoil the others
-        return ""
 
 
 def _title(reader: PdfReader) -> str:

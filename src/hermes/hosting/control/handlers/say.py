@@ -14,6 +14,7 @@ from typing import Any
 
 from hermes.agent.models.embedded.prompts import hint_in
 from hermes.config import ToolProgressMode
+from hermes.core.approval import ApprovalState
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError
 from hermes.core.keys import LOCAL, ChatKind, SessionKey
@@ -239,7 +240,7 @@ def _after_answer(tx: Tx, event: InboxRow, lane: str, seen: Collection[str]) -> 
 
 
 def _pending(tx: Tx, turn_id: str) -> tuple[approvals.Approval, ...]:
-    return tuple(asked for asked in approvals.of_turn(tx, turn_id) if asked.state == approvals.ApprovalState.PENDING)
+    return tuple(asked for asked in approvals.of_turn(tx, turn_id) if asked.state == ApprovalState.PENDING)
 
 
 def _undelivered(letters: list[outbox.OutboxRow]) -> frozenset[str]:
