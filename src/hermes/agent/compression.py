@@ -62,12 +62,12 @@ def _bytes(text: str) -> int:
 
 
 def share(history: Sequence[ChatMessage], summary: str, *, window: int, most_lines: int) -> float:
-    """How far a talk has grown: its share of the window, or of the lines that are sent at most."""
+    """Return how full the session is: its share of the window, or of the lines sent at most."""
     return max(len(history) / most_lines, tokens_of(history, summary) / max(1, window))
 
 
 def cut(history: Sequence[ChatMessage], window: int) -> int:
-    """How many of the oldest lines a summary is to stand for; 0 where there is nothing to cut off.
+    """Return how many of the oldest messages a summary replaces; 0 for none.
 
     The rest begins with something a person said, and where one exchange is longer than may stay, with a step of the
     model; never between a call and its result.
@@ -90,7 +90,7 @@ def cut(history: Sequence[ChatMessage], window: int) -> int:
 
 
 def _steps(history: Sequence[ChatMessage]) -> list[int]:
-    """Where the model speaks and every call before that has its result."""
+    """Return the indexes of model messages before which every call has its result."""
     waiting: set[str] = set()
     found = []
     for index, message in enumerate(history):
@@ -102,7 +102,7 @@ def _steps(history: Sequence[ChatMessage]) -> list[int]:
 
 
 def request(older: Sequence[ChatMessage], summary: str, *, most: int) -> list[ChatMessage]:
-    """What the model is asked for a summary; ``most`` bounds its characters, and the oldest lines go first."""
+    """Build the request for a summary of at most ``most`` characters; the oldest lines go first."""
     lines: list[str] = []
     room = most
     for message in reversed(older):
@@ -129,13 +129,13 @@ def _clipped(text: str, limit: int) -> str:
 
 
 def stored_summary(answer: str, tools: Sequence[str]) -> str:
-    """The summary as it is stored: bounded, with the tools that this talk has found, so that it keeps them."""
+    """Return the summary as it is stored: bounded, with the tools that this talk has found, so that it keeps them."""
     text = answer.replace(FOUND_BEFORE, "").replace(OPENING, "").strip()[:MAX_SUMMARY_CHARS]
     return f"{text}\n{FOUND_BEFORE}{', '.join(tools)}" if tools else text
 
 
 def is_gain(older: Sequence[ChatMessage], before: str, summary: str) -> bool:
-    """Whether the summary is worth having in the place of these lines."""
+    """Tell whether the summary is worth having in the place of these lines."""
     return characters(older) + len(before) >= len(summary) + SMALLEST_GAIN
 
 

@@ -21,7 +21,7 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskResult:
-    """How an errand ended: ``state`` is that of its turn, ``text`` its last words or the reason why there are none."""
+    """The result of a subtask: the ``state`` of its turn, its reply or the reason in ``text``."""
 
     state: str
     text: str

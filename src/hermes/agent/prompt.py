@@ -89,7 +89,7 @@ class PromptBuilder:
         return [ChatMessage(Role.SYSTEM, system), *before, *answered(history if is_whole else window(history, most))]
 
     def _about(self, scene: Scene) -> tuple[str, str]:
-        """The skills and the chat, as they were when this session was first met."""
+        """Return the skills and the chat, as they were when this session was first met."""
         known = scene.session_id, scene.role
         found = self._settled.get(known)
         if found is None:
@@ -124,7 +124,7 @@ class PromptBuilder:
 
 
 def chat_part(scene: Scene, around: Surroundings) -> str:
-    """Where the model talks. The home channels are named to those who may reach them."""
+    """Return where the model talks. The home channels are named to those who may reach them."""
     key = scene.key
     where = "direct chat" if key.kind is ChatKind.DM else f"{key.kind.value} chat, shared by several people"
     whose = f" with {quoted(scene.person_name)}" if key.kind is ChatKind.DM and scene.person_name else ""
@@ -147,7 +147,7 @@ _HARMLESS = str.maketrans({'"': "'", "<": "‹", ">": "›", "`": "'", "\\": "/"
 
 
 def day(now: datetime) -> str:
-    """The date and no more: a request made an hour later begins with the same bytes."""
+    """Return the date and no more: a request made an hour later begins with the same bytes."""
     return f"Today is {now:%A}, {now:%Y-%m-%d} ({now.tzname() or 'UTC'})."
 
 
@@ -196,7 +196,7 @@ def spoken(message: InboundMessage) -> str:
 
 
 def window(history: Sequence[ChatMessage], most: int = WINDOW_CHARACTERS) -> list[ChatMessage]:
-    """The newest part that fits, beginning with something a person said: never with half of a tool call."""
+    """Return the newest part that fits, beginning with something a person said: never with half of a tool call."""
     kept: list[ChatMessage] = []
     size = 0
     start = 0
@@ -227,7 +227,7 @@ def unanswered(history: Sequence[ChatMessage]) -> tuple[ToolCall, ...]:
 
 
 def answered(history: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The same talk with a word in the place of every result that never came, as providers demand one.
+    """Return the same talk with a word in the place of every result that never came, as providers demand one.
 
     A result whose call is not there (its line was damaged, or lies before the window) is left out for the same reason.
     """
@@ -252,7 +252,7 @@ def _without_result(waiting: Mapping[str, str]) -> list[ChatMessage]:
 
 
 def newest_half(history: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """What is left to send when the whole is too long for the model: from a user message near the middle on.
+    """Return what is left to send when the whole is too long for the model: from a user message near the middle on.
 
     Empty when there is nothing to leave out.
     """
@@ -262,7 +262,7 @@ def newest_half(history: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def with_short_results(history: Sequence[ChatMessage], longest: int = SHORT_RESULT) -> list[ChatMessage]:
-    """The same talk with the beginning and the end of every long result, where one turn alone is too long.
+    """Return the same talk with the beginning and the end of every long result, where one turn alone is too long.
 
     Empty when no result is longer than that.
     """

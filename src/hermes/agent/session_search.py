@@ -59,7 +59,7 @@ class SessionSearch:
         self._one_at_a_time = asyncio.Lock()
 
     async def search(self, query: str, *, person_id: str, session_id: str, count: int) -> SessionSearchResult:
-        """The best matches among what belongs to this person alone, and in the session in which is asked."""
+        """Return the best matches among what belongs to this person alone, and in the session in which is asked."""
         deadline = self._clock.monotonic() + FIRST_SECONDS
         is_complete = await self._catch_up(deadline)
         found: list[SessionHit] = []
@@ -83,7 +83,7 @@ class SessionSearch:
             try:
                 await self.follow()
             except (GatewayError, StoreIsDownError, sqlite3.Error, OSError) as error:
-                log.warning("Search index does not follow", extra={"reason": str(error)})
+                log.warning("Search index update failed", extra={"reason": str(error)})
 
     async def follow(self) -> None:
         """Index what is new, and forget what was deleted."""
@@ -152,7 +152,7 @@ def _lines_to_index(tx: Tx, session_id: str, after: int) -> tuple[list[IndexedLi
 
 
 def _spoken(tx: Tx, session_id: str, lines: Sequence[transcripts.TranscriptLine]) -> list[IndexedLine]:
-    """What people and the agent said; results of tools are noise, and may be another's files."""
+    """Return what people and the agent said; results of tools are noise, and may be another's files."""
     whose: dict[str, str] = {}
     found = []
     for line in lines:
@@ -175,7 +175,7 @@ def _visible(tx: Tx, hits: Sequence[IndexHit], person_id: str, session_id: str) 
 
 
 def _own(tx: Tx, wanted: str, person_id: str, current: str) -> Session | None:
-    """The session, if nobody else ever had a turn in it, or if it is the one we are in."""
+    """Return the session, if nobody else ever had a turn in it, or if it is the one we are in."""
     if wanted != current and not transcripts.belongs_to(tx, wanted, person_id):
         return None
     return transcripts.get(tx, wanted)

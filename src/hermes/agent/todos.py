@@ -49,7 +49,7 @@ def dump(items: Sequence[Item]) -> str:
 
 
 def load(stored: str) -> tuple[Item, ...]:
-    """A list that cannot be read is an empty one: the model writes it again."""
+    """Parse a stored list; an unreadable one is empty, and the model writes it again."""
     try:
         return tuple(Item(**item) for item in json.loads(stored)) if stored else ()
     except (ValueError, TypeError):
@@ -57,7 +57,7 @@ def load(stored: str) -> tuple[Item, ...]:
 
 
 def merged(have: Sequence[Item], given: Sequence[Item]) -> tuple[Item, ...]:
-    """The list with these items changed or added at the end. An item without a text keeps the one it has."""
+    """Return the list with these items changed or added at the end. An item without a text keeps the one it has."""
     found = {item.id: item for item in have}
     for item in given:
         known = found.get(item.id)
@@ -66,7 +66,7 @@ def merged(have: Sequence[Item], given: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def checked(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The list as it may be stored; ToolError says what is wrong with it."""
+    """Return the list as it may be stored; ToolError says what is wrong with it."""
     if len(items) > MAX_ITEMS:
         raise ToolError(f"The list would have {len(items)} items; at most {MAX_ITEMS}. Join or drop some.")
     seen: set[str] = set()

@@ -37,12 +37,12 @@ SEEING = re.compile(
 
 
 def can_see(model: str) -> bool:
-    """Whether a model takes pictures, as far as its name tells."""
+    """Tell whether a model takes pictures, as far as its name tells."""
     return SEEING.search(model) is not None
 
 
 def is_about_pictures(error: ModelError) -> bool:
-    """Whether a provider refused because of pictures."""
+    """Tell whether a provider refused because of pictures."""
     return error.kind in (Kind.REQUEST, Kind.MODEL) and any(word in str(error).lower() for word in BLIND)
 
 
@@ -57,7 +57,7 @@ class VisionModel:
         self._model_of = model_of
 
     async def look(self, key: SessionKey, data: bytes, question: str) -> str:
-        """What the model sees; ToolError when it cannot see or does not answer."""
+        """Ask the model about a picture; ToolError when it has no vision or does not answer."""
         picture = Image(f"data:{kind_of(data)};base64,{base64.b64encode(data).decode('ascii')}")
         model = self._model_of(key)
         if model.label == BUILT_IN:

@@ -48,7 +48,7 @@ class AccessPolicy:
 
     @property
     def admits_somebody(self) -> bool:
-        """Whether the configuration alone lets anyone in; pairing may let in more."""
+        """Tell whether the configuration alone lets anyone in; pairing may let in more."""
         dms_open = self.dm_policy is DmPolicy.OPEN
         groups_open = self.group_policy is GroupPolicy.OPEN or (
             self.group_policy is GroupPolicy.ALLOWLIST and bool(self.group_allowed_chats)

@@ -20,7 +20,7 @@ class ApprovalState(StrEnum):
 
 
 class Scope(StrEnum):
-    """How far an approval reaches: this one call, its kind for the rest of the session, or its kind from now on."""
+    """The reach of an approval: one call, its kind in this session, or its kind for ever."""
 
     ONCE = "once"
     SESSION = "session"
@@ -35,7 +35,7 @@ _SCOPE_WORDS = {
 
 
 def may_answer(*, asked_of: str, touches_host: bool, person_id: str, role: PersonRole) -> bool:
-    """The person it was asked of, an admin or the owner; what touches the host needs an admin or the owner.
+    """Tell whether a person may answer: the one asked, or an admin; host access needs an admin.
 
     The same rule decides who may grant a kind of thing for longer: nobody gives more than they may allow once.
     """
@@ -45,7 +45,7 @@ def may_answer(*, asked_of: str, touches_host: bool, person_id: str, role: Perso
 
 
 def was_written_after(*, sent_at: float, received_at: float, delivered_at: float | None) -> bool:
-    """Whether an answer without a code can be about a question: it was shown before the answer was written.
+    """Tell whether an answer without a code was written after its question was delivered.
 
     Platforms tell the time of a message in whole seconds, so one written in the second of the delivery counts.
     """
@@ -68,7 +68,7 @@ def button_data(approval_id: str, *, allow: bool, scope: Scope = Scope.ONCE) -> 
 
 
 def read_button(data: str) -> PressedAnswer | None:
-    """What a pressed button says, or None when it is not one of an approval."""
+    """Parse a pressed button; None when it is not an approval's."""
     parts = data.split(":", 2)
     if len(parts) != 3 or parts[0] != "ap" or not parts[2]:
         return None
@@ -100,7 +100,7 @@ class TypedApproval:
 
 
 def read_approve(rest: str) -> TypedApproval:
-    """Read what stands behind /approve. The scope may stand alone; a word that is neither is a code."""
+    """Parse the arguments of /approve. A word that is not a scope is a code."""
     words = rest.split()
     scopes = [_SCOPE_WORDS[word.casefold()] for word in words if word.casefold() in _SCOPE_WORDS]
     others = [word for word in words if word.casefold() not in _SCOPE_WORDS]
@@ -125,7 +125,7 @@ class TypedDenial:
 
     @property
     def whole(self) -> str:
-        """All of it, where the first word turned out to be no code."""
+        """Return the whole reason, for when the first word is not a code."""
         return f"{self.first} {self.rest}".strip()
 
 

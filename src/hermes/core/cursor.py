@@ -8,7 +8,7 @@ IDENTITY = "identity"
 
 
 def of_identity(cursor: Cursor, identity: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The marks of this very identity, and what is to be stored besides.
+    """Return the cursor if it belongs to this identity, and the fields to store with it.
 
     Of another one nothing is left: its place in a stream says nothing about ours, and the chats it knew are not ours.
     A mark that is made empty is taken away.

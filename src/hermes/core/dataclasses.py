@@ -84,7 +84,7 @@ def _init(made: type[Any], fields: Sequence[Field[Any]], *, kw_only: bool) -> Fu
 
 @cache
 def _init_code(count: int, anew: tuple[int, ...], *, kw_only: bool, has_more_to_do: bool) -> CodeType:
-    """An ``__init__`` for so many fields, whatever their names are: a few dozen of these serve all classes."""
+    """Return an ``__init__`` for so many fields, whatever their names are: a few dozen of these serve all classes."""
     lines = [
         f"set{n}(self, make{n}() if a{n} is _NEW else a{n})" if n in anew else f"set{n}(self, a{n})"
         for n in range(count)

@@ -79,7 +79,7 @@ class SessionKey:
 
     @property
     def target(self) -> Target:
-        """Where answers to this conversation go."""
+        """Return where answers to this conversation go."""
         return Target(self.platform, self.chat, self.thread, account=self.account)
 
     def for_person(self, person: str) -> SessionKey:

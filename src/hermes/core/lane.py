@@ -36,7 +36,7 @@ Row = TypeVar("Row", bound=Arrived)
 
 
 def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tuple[Sequence[Row], float | None]:
-    """The rows to join, or none and when to look again.
+    """Return the rows to join, or none and when to look again.
 
     A row that is likely to go on carries a later ``ready_at``; it is waited for, but never longer than
     MAX_JOIN_SECONDS after the first row came, however much keeps arriving.
@@ -49,7 +49,7 @@ def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tupl
 
 
 def first_group(rows: Sequence[Row]) -> Sequence[Row]:
-    """The first message with its continuations: as long as the one before said that more may come."""
+    """Return the first message and its continuations, while each announced that more may come."""
     end = 1
     while end < len(rows) and rows[end - 1].ready_at > rows[end - 1].received_at and _close(rows[end - 1], rows[end]):
         end += 1
@@ -57,7 +57,7 @@ def first_group(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _joined(rows: Sequence[Row]) -> Sequence[Row]:
-    """All of them, up to one that wants a turn of its own."""
+    """Return the rows before the first that needs a turn of its own."""
     return rows[: next((place for place, row in enumerate(rows) if _stands_alone(row)), len(rows))]
 
 

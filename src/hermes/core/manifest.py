@@ -58,7 +58,7 @@ class AccountResource:
         self._things: dict[type, Closable] = {}
 
     def one(self, kind: type[_Thing], make: Callable[[], _Thing]) -> _Thing:
-        """The one of this kind, made when there is none yet."""
+        """Return the one of this kind, made when there is none yet."""
         found = self._things.get(kind)
         if not isinstance(found, kind):
             found = self._things[kind] = make()
@@ -108,7 +108,7 @@ class SignInScreen(Protocol):
         """How far something is that takes long: a line whose place the next one takes."""
 
     async def ask(self, question: str) -> str:
-        """What the person types; '' where nobody can be asked."""
+        """Return what the person types; '' where nobody can be asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class WantedFile:
 
 
 def pieces(text: str) -> list[TextPart | WantedFile]:
-    """The text and the files in it, in their order; blank text between files is left out."""
+    """Return the text and the files in it, in their order; blank text between files is left out."""
     if MARKER not in text and "[[" not in text:
         return [TextPart(text)] if text.strip() else []
     for_all = WantedFile("")
@@ -64,7 +64,7 @@ def pieces(text: str) -> list[TextPart | WantedFile]:
 
 
 def without_files(text: str) -> str:
-    """What is left for reading: for a preview, in which a path would only flicker by."""
+    """Return the text without file lines, for previews."""
     if MARKER not in text and "[[" not in text:
         return text
     kept = [line if is_code else _without_tags(line)[1] for line, is_code in _lines(text)]
@@ -149,7 +149,7 @@ def kind_of(head: bytes, name: str) -> tuple[AttachmentKind, str]:
 
 
 def kind_of_type(mime: str) -> AttachmentKind:
-    """Where only the type is told."""
+    """Return the kind of a file of which only the MIME type is known."""
     match mime.partition("/")[0]:
         case "image":
             return AttachmentKind.IMAGE

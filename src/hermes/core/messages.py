@@ -187,7 +187,7 @@ class Rates:
     group_marks: tuple[str, ...] = ()
 
     def of_chat(self, chat: str) -> tuple[Rate, ...]:
-        """What counts in this chat, besides what counts in all."""
+        """Return the rates of one chat, besides those of the account."""
         is_group = bool(self.group_marks) and chat.startswith(self.group_marks)
         return tuple(rate for rate in (self.in_chat, self.in_group if is_group else None) if rate is not None)
 
@@ -251,7 +251,7 @@ def read(parse: Callable[..., InboundEvent], raw: Json, *args: Any, dump: Callab
 
 
 def unreadable(raw: str, reason: str, *, same: str = "") -> Unreadable:
-    """An event to be kept, with a key by which it is known when it is offered again.
+    """Return an event to be kept, with a key by which it is known when it is offered again.
 
     Nothing in it can be trusted to name it, so its own text does; or ``same``, the part that stays as it is.
     """
@@ -260,7 +260,7 @@ def unreadable(raw: str, reason: str, *, same: str = "") -> Unreadable:
 
 
 def dump_event(raw: Any, dump: Callable[[Any], str]) -> str:
-    """An event as text, whatever it is made of."""
+    """Return an event as text, whatever it is made of."""
     try:
         return dump(raw)
     except (RecursionError, TypeError):  # nested deeper than anybody follows, or no JSON: its upper levels have to do

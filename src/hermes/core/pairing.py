@@ -19,7 +19,7 @@ _SPACES = re.compile(r"[\s`'\"-]+")
 
 
 def code_of(secret: bytes, *, platform: str, account: str, user_id: str, asked_at: float) -> str:
-    """The code of one request. It is derived, so it can be shown again and listed, and is stored nowhere."""
+    """Return the code of one request. It is derived, so it can be shown again and listed, and is stored nowhere."""
     named = "\0".join((platform, account, user_id, f"{asked_at:.6f}")).encode("utf-8", "replace")
     number = int.from_bytes(hmac.digest(secret, named, hashlib.sha256)[:16], "big")
     letters = []
@@ -30,7 +30,7 @@ def code_of(secret: bytes, *, platform: str, account: str, user_id: str, asked_a
 
 
 def as_typed(code: str) -> str:
-    """A code as somebody typed or pasted it: spaces, quotes, hyphens and small letters do not matter."""
+    """Return a code as somebody typed or pasted it: spaces, quotes, hyphens and small letters do not matter."""
     return _SPACES.sub("", code).upper()
 
 

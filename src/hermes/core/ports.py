@@ -43,7 +43,7 @@ class Adapter(Protocol):
 
     @property
     def identity(self) -> str:
-        """The platform's own id of this account; known before the first emit. Scopes dedupe keys."""
+        """Return the platform's own id of this account; known before the first emit. Scopes dedupe keys."""
 
     async def run(self, emit: Emit) -> None:
         """Receive until cancelled or broken (then it raises a PlatformError or StoreIsDownError)."""
@@ -67,7 +67,7 @@ class EndsTyping(Protocol):
 @runtime_checkable
 class AnswersPresses(Protocol):
     async def answer_press(self, press_id: str, text: str) -> bool:
-        """Whether whoever pressed is shown the whole text: False from a platform that shows none, or too late."""
+        """Tell whether whoever pressed is shown the whole text: False from a platform that shows none, or too late."""
 
 
 @runtime_checkable
@@ -85,7 +85,7 @@ class Describes(Protocol):
 @runtime_checkable
 class FindsChats(Protocol):
     async def find_chats(self, name: str) -> Sequence[str]:
-        """The ids of the chats that we are in and that have this name, written without its #, in any case."""
+        """Return the ids of the chats that we are in and that have this name, written without its #, in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Model(Protocol):
 
     @property
     def has_tools(self) -> bool:
-        """Whether tools may be offered to it."""
+        """Tell whether tools may be offered to it."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield deltas, then one ModelReply. Raises ModelError. Closing the iterator ends the call."""

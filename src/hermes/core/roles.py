@@ -51,5 +51,5 @@ _NEEDED = {
 
 
 def may(role: PersonRole, action: Action) -> bool:
-    """Whether this role is enough. A higher role may do whatever a lower one may."""
+    """Tell whether this role is enough. A higher role may do whatever a lower one may."""
     return at_least(role, _NEEDED[action])

@@ -120,7 +120,7 @@ def _private_keys(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _begun_by(text: str, edge: re.Match[str], ends: deque[re.Match[str]]) -> tuple[int, int] | None:
-    """A key up to its end, or, where that is missing, the lines that are there."""
+    """Return a key up to its end, or, where that is missing, the lines that are there."""
     if ends and ends[0].start() - edge.end() <= _MAX_KEY_CHARS:
         return edge.start(), ends[0].end()
     lines = _FIRST_LINES.match(text, edge.end())
@@ -128,7 +128,7 @@ def _begun_by(text: str, edge: re.Match[str], ends: deque[re.Match[str]]) -> tup
 
 
 def _ended_by(text: str, edge: re.Match[str], floor: int) -> tuple[int, int] | None:
-    """The last lines of a key whose beginning is missing; the very last may be a short one."""
+    """Return the last lines of a key whose beginning is missing; the very last may be a short one."""
     start = text.rfind("\n", max(floor, edge.start() - _MAX_MARK_CHARS - 1), edge.start()) + 1
     if not start:
         return None
@@ -142,7 +142,7 @@ def _ended_by(text: str, edge: re.Match[str], floor: int) -> tuple[int, int] | N
 
 
 def _lines_before(text: str, start: int, floor: int) -> int:
-    """Where the lines of a key begin that end right before ``start``; ``start`` itself where there are none."""
+    """Return where the lines of a key begin that end right before ``start``; ``start`` itself where there are none."""
     while start > floor:
         above = text.rfind("\n", floor, start - 1) + 1 or floor
         if not _WHOLE_LINE.fullmatch(text, above, start - 1):

@@ -17,7 +17,7 @@ NAMED = "#"
 
 
 def recipients(text: str, *, origin: Target | None, homes: Mapping[AccountKey, str]) -> list[Target]:
-    """Every target that is named, each once, in their order. ``homes`` are the accounts there are and their home
+    """Return every target that is named, each once, in their order. ``homes`` are the accounts there are and their home
     channels ('' where none is set). ValueError says what is wrong in a sentence for whoever wrote it.
     """
     found: list[Target] = []

@@ -24,7 +24,7 @@ _HIDDEN = re.compile(
 
 
 def length(text: str, unit: TextUnit) -> int:
-    """How long a platform that counts in ``unit`` finds the text."""
+    """Return the length of a text in ``unit``."""
     if unit is TextUnit.CHARACTERS or text.isascii():
         return len(text)
     if unit is TextUnit.UTF16:
@@ -50,7 +50,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """A text for a list or a log: one line, nothing hidden, at most ``limit`` characters."""
+    """Return a text for a list or a log: one line, nothing hidden, at most ``limit`` characters."""
     # Only the part that can be shown is looked at, so that a text of megabytes costs no more than a short one.
     return trim(visible(" ".join(text[: limit * 4 + 100].split())), limit, TextUnit.CHARACTERS)
 
@@ -82,7 +82,7 @@ def split(text: str, limit: int, unit: TextUnit) -> list[str]:
 
 
 def without_name(text: str, name: re.Pattern[str]) -> str:
-    """What is said to whoever is called by ``name`` (``<…>``): without it at the beginning and at the end.
+    """Strip a mention ``name`` (``<…>``) from the beginning and the end of a text.
 
     Strangers write these texts, so each letter is looked at once, however many spaces or names there are.
     """
@@ -96,7 +96,7 @@ def without_name(text: str, name: re.Pattern[str]) -> str:
 
 
 def open_fence(text: str) -> str:
-    """The mark of the code block that is still open at the end of a text, '' where none is."""
+    """Return the mark of the code block that is still open at the end of a text, '' where none is."""
     fence = _open_at_end(text, None)
     return fence.marker if fence is not None else ""
 
@@ -134,7 +134,7 @@ def _parts(text: str, limit: int, unit: TextUnit) -> Iterator[str]:
 
 
 def _cut(text: str, at: int, room: int, fence: _Fence | None, unit: TextUnit) -> tuple[int, int]:
-    """Where this part ends and where the next begins."""
+    """Return where this part ends and where the next begins."""
     end = _reach(text, at, room, unit)
     # Reserve room to close a code block that is open where the part ends.
     piece = text[at:end]
@@ -181,7 +181,7 @@ def _kind_cut(text: str, at: int, end: int, *, in_code: bool) -> tuple[int, int]
 
 
 def _swallow_closing(text: str, after: int, fence: _Fence) -> tuple[int, _Fence | None]:
-    """A part that ends just before the closing fence is closed by it, not by one of ours."""
+    """Take a closing fence right behind a part into that part."""
     line_end = text.find("\n", after)
     line_end = len(text) if line_end < 0 else line_end
     if fence.is_closed_by(text[after:line_end]) and text[after - 1 : after] == "\n":
@@ -190,7 +190,7 @@ def _swallow_closing(text: str, after: int, fence: _Fence) -> tuple[int, _Fence 
 
 
 def _open_at_end(piece: str, fence: _Fence | None) -> _Fence | None:
-    """The code block that is still open behind ``piece``, given the one open before it."""
+    """Return the code block that is still open behind ``piece``, given the one open before it."""
     if not _has_fence(piece):
         return fence
     for line in piece.split("\n"):

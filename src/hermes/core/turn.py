@@ -89,7 +89,7 @@ def next_action(calls: Sequence[CallView], repeatable: Sequence[bool], *, steps:
 
 
 def identical_in_a_row(made: Sequence[tuple[str, str]], name: str, arguments: str) -> int:
-    """How many of the newest calls in a row were this very call."""
+    """Return how many of the newest calls in a row were this very call."""
     count = 0
     for earlier in reversed(made):
         if earlier != (name, arguments):

@@ -234,7 +234,7 @@ def _port(text: str) -> int:
 
 
 def _name(host: str) -> str:
-    """The host in the one form that is looked up: lower case, ASCII."""
+    """Return the host in the one form that is looked up: lower case, ASCII."""
     host = host.lower()
     if not host.isascii():
         if unicodedata.normalize("NFKC", host) != host or not _DEVIATING.isdisjoint(host) or "\u3002" in host:

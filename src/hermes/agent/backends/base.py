@@ -38,11 +38,11 @@ class Running(Protocol):
 
     @property
     def group(self) -> int:
-        """The process group on this machine that stands for it."""
+        """Return the process group on this machine that stands for it."""
 
     @property
     def had_leftovers(self) -> bool:
-        """Whether it left processes behind, which were ended with it."""
+        """Tell whether it left processes behind, which were ended with it."""
 
     async def wait(self) -> int:
         """Its exit code, once it and all that it started have ended and its output is complete."""
@@ -67,7 +67,7 @@ class Backend(Protocol):
     def shares_files(self) -> bool: ...
 
     def where(self, folder: Path, words: Texts) -> str:
-        """The back end and the folder, for whoever is asked to approve: ``bubblewrap, in /srv/work``."""
+        """Return the back end and the folder, for whoever is asked to approve: ``bubblewrap, in /srv/work``."""
 
     async def start(self, work: CommandSpec, output: Output) -> Running:
         """Start it. Whatever happens to this process, what was started ends with it. ToolError says why not."""

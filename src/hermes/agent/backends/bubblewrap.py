@@ -66,7 +66,7 @@ def _system(home: Path) -> list[str]:
 
 
 def why_not() -> str:
-    """Why there is no sandbox here; '' when there is. Tried, not guessed: some systems forbid what it needs."""
+    """Return why there is no sandbox here; '' when there is. Tried, not guessed: some systems forbid what it needs."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
     trial = ["bwrap", *_ALONE, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "true"]

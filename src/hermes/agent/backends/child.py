@@ -46,7 +46,7 @@ class Launch:
 
 
 class ChildProcess:
-    """Keeps every promise of ``Running``; whoever started it awaits ``wait`` or ``end``."""
+    """Implement ``Running``; the starter awaits ``wait`` or ``end``."""
 
     def __init__(self, launch: Launch, process: asyncio.subprocess.Process, lease: int) -> None:
         self._launch = launch
@@ -105,7 +105,7 @@ class ChildProcess:
         patience = GONE_SECONDS + LAST_OUTPUT_SECONDS + (2 * OWN_SECONDS if self._launch.remove else 0)
         await asyncio.wait({self._over}, timeout=patience)
         if not self._over.done():
-            log.error("A command does not end", extra={"group": self.group})
+            log.error("Command not ended", extra={"group": self.group})
 
     async def _watch(self, output_end: int, output: Output) -> int:
         reading = asyncio.create_task(_take(output_end, output))
@@ -126,7 +126,7 @@ class ChildProcess:
             reading.cancel()
             await asyncio.wait({reading})
         if not reading.cancelled() and (error := reading.exception()) is not None:
-            log.error("The output of a command could not be kept", exc_info=error)
+            log.error("Command output not stored", exc_info=error)
         return code if code >= 0 else 128 - code
 
     async def _run(self, arguments: tuple[str, ...]) -> None:
@@ -161,7 +161,7 @@ async def _take(descriptor: int, output: Output) -> None:
 
 
 async def _run_quietly(arguments: tuple[str, ...], environment: Mapping[str, str]) -> None:
-    """A command of ours whose outcome is seen elsewhere."""
+    """Run a command of our own and ignore its result."""
     with contextlib.suppress(OSError, TimeoutError):
         process = await asyncio.create_subprocess_exec(
             *arguments,
@@ -180,7 +180,7 @@ async def _run_quietly(arguments: tuple[str, ...], environment: Mapping[str, str
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await something that must not be left half done: a cancellation waits for it, and then travels on."""
+    """Await work to its end; a cancellation is raised after it."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

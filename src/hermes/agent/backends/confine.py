@@ -70,7 +70,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def landlock_version() -> int:
-    """The version of Landlock that this kernel speaks; 0 for none."""
+    """Return the version of Landlock that this kernel speaks; 0 for none."""
     return max(0, int(_libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 

@@ -79,7 +79,7 @@ class DockerBackend:
 
 
 def label_of(home: Path) -> str:
-    """What marks the containers of one gateway."""
+    """Return what marks the containers of one gateway."""
     return f"hermes.home={hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]}"
 
 

@@ -40,12 +40,12 @@ def scrubbed(
 
 
 def at_home_in(workspace: Path, environment: Mapping[str, str], temporary: str = "/tmp") -> dict[str, str]:  # noqa: S108
-    """The same in a sandbox, where the home is the workspace. ``temporary`` is a folder of its own there."""
+    """Set HOME to the workspace and TMPDIR to ``temporary``, for a sandbox."""
     return {**environment, "HOME": str(workspace), "TMPDIR": temporary}
 
 
 def let_through(environment: Mapping[str, str]) -> dict[str, str]:
-    """What is there only because somebody let it through: on another machine the rest would be wrong."""
+    """Return only the variables that were passed through: the others fit this machine alone."""
     return {name: value for name, value in environment.items() if not _is_plain(name)}
 
 

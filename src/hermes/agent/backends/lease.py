@@ -55,7 +55,7 @@ _BASH_OR_SH = 'command -v bash >/dev/null && exec bash -c "$1"; exec sh -c "$1"'
 
 
 def in_shell(command: str) -> tuple[str, ...]:
-    """The arguments that run a command line, every byte as it is, in bash where there is one."""
+    """Return the arguments that run a command line, every byte as it is, in bash where there is one."""
     return ("sh", "-c", _BASH_OR_SH, "hermes", command)
 
 

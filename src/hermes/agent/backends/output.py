@@ -86,7 +86,7 @@ class Output:
 
 
 def read_file(path: Path, offset: int, count: int) -> bytes:
-    """A piece of a kept output; b'' where there is none."""
+    """Return a piece of a kept output; b'' where there is none."""
     try:
         with path.open("rb") as file:
             file.seek(offset)

@@ -15,7 +15,7 @@ GONE_SECONDS = 5.0
 
 
 def birth_of(pid: int) -> str:
-    """The kernel's start time of a process, or '' when it is gone or the system does not tell."""
+    """Return the kernel's start time of a process, or '' when it is gone or the system does not tell."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -43,7 +43,7 @@ def is_alive(group: int) -> bool:
 
 
 def _group_of(pid: str) -> int:
-    """The group of a process that runs; 0 for one that is dead or gone."""
+    """Return the group of a process that runs; 0 for one that is dead or gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state, _, group = file.read().rpartition(")")[2].split()[:3]
@@ -53,7 +53,7 @@ def _group_of(pid: str) -> int:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Signal a group of ours that was just there. False when nothing of it is left."""
+    """Signal a process group; False when none of its processes is left."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -64,7 +64,7 @@ def signal_group(group: int, number: int) -> bool:
 
 
 async def let_go(process: asyncio.subprocess.Process) -> None:
-    """Close the pipes of a process that was killed, and see it end.
+    """Close the pipes of a killed process and wait for its end.
 
     Neither ``wait`` nor ``communicate`` does: the one waits for ever while a pipe is full and nobody reads it, the
     other while somebody else holds a pipe, such as a server that left the group.
@@ -79,4 +79,4 @@ async def let_go(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(GONE_SECONDS):
             await process.wait()
     except TimeoutError:
-        log.error("A program does not end", extra={"group": process.pid})
+        log.error("Program not ended", extra={"group": process.pid})

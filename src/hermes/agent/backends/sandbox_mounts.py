@@ -19,7 +19,7 @@ SETTINGS = (
 
 
 def programs(home: Path) -> list[Path]:
-    """The folders of programs that exist here. One in which the gateway's own home lies is left out."""
+    """Return the folders of programs that exist here. One in which the gateway's own home lies is left out."""
     found = (Path(name) for name in PROGRAMS)
     return [path for path in found if path.is_dir() and not _holds(path, home)]
 

@@ -12,7 +12,7 @@ from hermes.core.roles import PersonRole
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Why a back end cannot be used here, in half a sentence; '' where it can."""
+    """Hold, for each back end, why it cannot be used here; '' where it can."""
 
     bubblewrap: str = ""
     landlock: str = ""
@@ -37,14 +37,14 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class BackendChoice:
-    """The back end, or None and a sentence that says why there is no terminal."""
+    """Hold the chosen back end, or None and the reason."""
 
     backend: BackendName | None
     why: str = ""
 
 
 def choose(config: TerminalConfig, available: Availability, role: PersonRole) -> BackendChoice:
-    """Nobody but the owner ever works outside a sandbox, and what is missing is never replaced by something weaker."""
+    """Choose a back end: only the owner works outside a sandbox; never fall back to a weaker one."""
     if role is PersonRole.GUEST:
         return BackendChoice(None, "Guests have no terminal.")
     if role is PersonRole.OWNER:

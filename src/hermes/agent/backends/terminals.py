@@ -42,7 +42,7 @@ MAX_ARGUMENT_BYTES = 120_000  # bytes; the kernel takes 128 KiB in one argument
 
 @dataclass(frozen=True, slots=True)
 class TerminalCommand:
-    """What is asked for. ``arguments`` is what runs; ``shown`` is how it is listed."""
+    """Hold a command to run: ``arguments`` are run, ``shown`` is listed."""
 
     arguments: tuple[str, ...]
     shown: str
@@ -51,9 +51,9 @@ class TerminalCommand:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A command that was waited for. Its ``exit_code`` None: its time was over, and it was ended.
+    """Hold a finished command; ``exit_code`` None: it was killed at its timeout.
 
-    Whoever gets this closes ``output``.
+    The receiver closes ``output``.
     """
 
     process: Process
@@ -70,7 +70,7 @@ class _BackgroundCommand:
 
 
 class Terminals:
-    """What the terminal tools work with. ``more_variables`` names what a person's skills need of the environment.
+    """Run the commands of the terminal tools; ``more_variables`` names what skills need.
 
     Whatever it started has ended when ``close`` returns; if this process dies, what it started ends by itself.
     """
@@ -100,7 +100,7 @@ class Terminals:
         self._jobs: dict[str, _BackgroundCommand] = {}
 
     async def run(self) -> None:
-        """Look now and then what this machine can do, and forget what ended long ago; until cancelled."""
+        """Probe sandboxes and delete old outputs periodically, until cancelled."""
         if "docker" in (self._config().terminal.backend.value, self._config().terminal.others.value):
             await asyncio.to_thread(docker.sweep, self._home, self._environ)
         while True:
@@ -115,7 +115,7 @@ class Terminals:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
-        """End all that runs in the background: it lives as long as the gateway does."""
+        """End all background commands."""
         jobs = list(self._jobs.values())
         await asyncio.gather(*(job.running.end() for job in jobs))
         await asyncio.gather(*(job.over for job in jobs if job.over is not None), return_exceptions=True)
@@ -123,7 +123,7 @@ class Terminals:
     # Whose is which
 
     def backend(self, ctx: ToolContext) -> Backend:
-        """The back end of whoever asks; ToolError with a sentence when they have none."""
+        """Return the caller's back end; the ToolError says why there is none."""
         config = self._config().terminal
         if self._sandboxes is None:  # ``run`` has not come to it yet
             self._sandboxes = _try_sandboxes()
@@ -154,7 +154,7 @@ class Terminals:
     # Running
 
     async def finish(self, ctx: ToolContext, command: TerminalCommand, seconds: float) -> Finished:
-        """Run it and wait for it. Whatever ends the waiting has ended the command before this returns."""
+        """Run a command and wait; a timeout or cancellation ends the command first."""
         job = await self._start(ctx, command)
         try:
             if ctx.started_group is not None:
@@ -172,7 +172,7 @@ class Terminals:
         return Finished(ended, job.output, job.running.had_leftovers)
 
     async def begin(self, ctx: ToolContext, command: TerminalCommand) -> Process:
-        """Start something that goes on by itself. It is known by its id from then on, and ends with the gateway."""
+        """Start a background command; it ends with the gateway."""
         started = [job.process for job in self._jobs.values() if job.process.person_id == ctx.person_id]
         mine = [process for process in started if ctx.person_id or process.session_id == ctx.session_id]
         if len(mine) >= MAX_RUNNING:
@@ -244,14 +244,14 @@ class Terminals:
         )
 
     async def find(self, ctx: ToolContext, process_id: str) -> Process:
-        """One of this person's own; ToolError when there is none of that id, whoever else has it."""
+        """Return a process of this person; ToolError for any other id."""
         found = await self._db.read(processes.get, process_id, person_id=ctx.person_id, session_id=ctx.session_id)
         if found is None:
             raise ToolError(f"There is no process {process_id!r}. See process(action='list').")
         return found
 
     async def read(self, process: Process, offset: int, count: int) -> tuple[bytes, int]:
-        """A piece of its output, and how much there is of it so far."""
+        """Return a piece of the output, and its size so far."""
         job = self._jobs.get(process.id)
         if job is not None:
             return await job.output.read(offset, count), job.output.size
@@ -259,7 +259,7 @@ class Terminals:
         return await asyncio.to_thread(lambda: (read_file(path, offset, count), _size(path)))
 
     async def wait(self, process: Process, seconds: float) -> None:
-        """Until it has ended or the time is over."""
+        """Wait until the process ends, at most ``seconds``."""
         job = self._jobs.get(process.id)
         if job is not None and job.over is not None:
             await asyncio.wait({job.over}, timeout=seconds)
@@ -273,10 +273,10 @@ class Terminals:
 
 
 async def end_leftovers(db: Database, *, now: float) -> None:
-    """What a gateway that died left running here, should anything have outlived its lease; and how it ended."""
+    """Kill processes a crashed gateway left running, and record their end."""
     for left in await db.read(processes.left_open, platform.node()):
         if kill_group(left.process_group, left.process_started):
-            log.warning("Killed a process left by a crash", extra={"group": left.process_group, "command": left.id})
+            log.warning("Killed process left by a crash", extra={"group": left.process_group, "command": left.id})
         await db.write(processes.end, left.id, exit_code=None, now=now)
 
 

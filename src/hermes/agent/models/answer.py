@@ -76,7 +76,7 @@ class Answer(ABC):
 
     @property
     def thought(self) -> str:
-        """What the model wants back with its next call, as ``ChatMessage.thought`` keeps it."""
+        """Return what the model wants back with its next call, as ``ChatMessage.thought`` keeps it."""
         return ""
 
     @property
@@ -201,7 +201,7 @@ class AnswerReader:
 
 
 def plain(value: Any) -> str:
-    """The text of a string, of a part, or of a list of parts."""
+    """Return the text of a string, of a part, or of a list of parts."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -212,7 +212,7 @@ def plain(value: Any) -> str:
 
 
 def is_complaint(chunk: dict[str, Any]) -> bool:
-    """Whether a chunk that is no part of an answer says what went wrong, in one of the many shapes there are."""
+    """Tell whether a chunk that is no part of an answer says what went wrong, in one of the many shapes there are."""
     return any(chunk.get(name) for name in ("error", "detail", "message", "msg"))
 
 

@@ -32,22 +32,22 @@ class ApiDialect(Protocol):
     def url(self, base_url: str) -> str: ...
 
     def headers(self, key: str) -> dict[str, str]:
-        """What goes with every call. ``key`` is empty where none is set."""
+        """Return the headers of a call; ``key`` is empty where none is set."""
 
     def body(self, request: ModelRequest, model: str, *, with_tools: bool, without: Collection[str]) -> Json:
-        """What is sent, its stable part first. ``without`` names what this provider has refused before."""
+        """Build the body, its stable part first; ``without`` names options this provider rejected."""
 
     def refused(self, body: Json, said: str) -> str:
-        """The name of an optional part of this body that a refusal complains about, or nothing."""
+        """Return the name of an optional part of this body that a refusal complains about, or nothing."""
 
     def is_passing(self, name: str) -> bool:
-        """Whether a refused part is left out of this call only."""
+        """Tell whether a refused part is left out of this call only."""
 
     def answer(self, new_id: Callable[[], str]) -> Answer: ...
 
 
 class ModelCall:
-    """One call: its deadline, its key, and what has come of the answer."""
+    """Hold one call: its deadline, its key and the answer so far."""
 
     def __init__(
         self, dialect: ApiDialect, endpoint: Endpoint, request: ModelRequest, new_id: Callable[[], str]
@@ -132,7 +132,7 @@ class ModelCall:
             raise self._broken(error, late) from None
 
     def reply(self, status: int) -> ModelReply:
-        """The whole answer, or the reason why it is none."""
+        """Return the whole answer, or the reason why it is none."""
         answer = self._answer
         if answer.error is not None:
             error = self._refused(parse_error(status, answer.error))
@@ -154,7 +154,7 @@ class ModelCall:
         return ModelReply(text, calls, answer.usage, finish, model, provider, thought)
 
     async def refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
-        """What a bad status says, in words. Reads the body, and ends the response."""
+        """Translate an error response to a ProviderError; reads the body and ends the response."""
         try:
             async with asyncio.timeout_at(min(self.ends_at, asyncio.get_running_loop().time() + 10)):
                 body = await _up_to(MAX_ERROR_BYTES, response.content)

@@ -244,7 +244,7 @@ class _Piece(msgspec.Struct, gc=False):
 
     @property
     def words(self) -> str:
-        """The text of a chunk that brings words and nothing else, as nearly all of them do; else ''."""
+        """Return the text of a chunk that brings words and nothing else, as nearly all of them do; else ''."""
         choice = self.choices[0] if self.choices else None
         delta = choice.delta if choice is not None else None
         if choice is None or delta is None or choice.finish_reason or self.usage or self.x_groq or self.error:

@@ -54,7 +54,7 @@ ROUTERS = frozenset({"openrouter"})
 
 
 def bare_model(model: str, provider: str, providers: Collection[str] = ()) -> str:
-    """The name that the provider knows: without a prefix that only our configuration knows.
+    """Return the name that the provider knows: without a prefix that only our configuration knows.
 
     ``openkey/gpt-4o-mini`` at openkey is ``gpt-4o-mini``. A router's own names keep theirs (``openrouter/auto``),
     and so does a maker's name (``openai/gpt-4o`` at openrouter), even if a provider is called the same.

@@ -45,7 +45,7 @@ class ProviderError(ModelError):
 
 
 def what_happened(error: ModelError) -> str:
-    """The first half of an error's sentence, without its full stop."""
+    """Return the first half of an error's sentence, without its full stop."""
     if isinstance(error, ProviderError):
         return error.what
     reason = error.args[0] if error.args else ""

@@ -56,7 +56,7 @@ class Patience:
         return error.retry_after + jitter if error.retry_after <= self.longest_wait_seconds else None
 
     def rest_after(self, error: ModelError) -> float:
-        """How long a model that failed is passed over when there is another one: an empty account fills slowly.
+        """Return how long a failed model is skipped while there is a fallback.
 
         A bad key does not rest, since a new one counts within a second.
         """

@@ -53,7 +53,7 @@ class KeyRotation:
         return len(self._keys) > 1
 
     def current(self) -> Secret | None:
-        """The key for the next call; when every one is out, the one that is soonest back."""
+        """Return the key for the next call; when every one is out, the one that is soonest back."""
         if not self._keys:
             return None
         if (place := self._next_ready()) is None:
@@ -80,11 +80,11 @@ class KeyRotation:
         self._used = place
         other = self._keys[place]
         told = {"provider": self._provider, "key": key.hint(), "reason": error.kind.value, "now": other.hint()}
-        log.warning("Another key is used", extra=told)
+        log.warning("Switched API key", extra=told)
         return other
 
     def states(self) -> list[KeyState]:
-        """Every key in the order of the configuration, by its last letters."""
+        """Return every key in the order of the configuration, by its last letters."""
         return [
             KeyState(key.hint(), place == self._used, key in self._refused, self._rest_of(key))
             for place, key in enumerate(self._keys)

@@ -41,7 +41,7 @@ def is_missing_in(reason: str) -> bool:
 
 
 def environment(libraries: Path | None) -> dict[str, str] | None:
-    """The environment of a process that may need the library; None: ours as it is."""
+    """Return the environment of a process that may need the library; None: ours as it is."""
     if libraries is None:
         return None
     known = os.environ.get("LD_LIBRARY_PATH", "")
@@ -86,7 +86,7 @@ def take_library(site: Path, into: Path) -> bool:
 
 
 def how_to_install(path: str | None = None) -> str:
-    """What to type on this system, as half a sentence. ``path``: where to look for its package manager."""
+    """Return what to type on this system, as half a sentence. ``path``: where to look for its package manager."""
     command = next((text for program, text in _PACKAGES.items() if shutil.which(program, path=path)), "")
     if not command:
         return f"install the package that holds {LIBRARY}, then ask again"

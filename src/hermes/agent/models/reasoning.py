@@ -48,7 +48,7 @@ class ReasoningBlocks:
 
 
 def parts_of(message: ChatMessage, by: str) -> list[Part]:
-    """The pieces of a message as ``by`` wrote them; what was said and then the calls, where it wrote nothing."""
+    """Return the pieces of a message as ``by`` wrote them; what was said and then the calls, where it wrote nothing."""
     without: list[Part] = [message.text] if message.text else []
     without += message.tool_calls
     kept = _parse_stored(message.thought, by)

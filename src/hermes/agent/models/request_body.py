@@ -28,7 +28,7 @@ def schema_of(tool: ToolSpec) -> Json:
 
 
 def named_schema(form: OutputFormat) -> Json:
-    """A form with its schema as OpenAI writes it; what was left open stays so."""
+    """Return a form with its schema as OpenAI writes it; what was left open stays so."""
     named: Json = {"name": form.name, "schema": form.schema}
     if form.description:
         named["description"] = form.description

@@ -98,7 +98,7 @@ class ConcurrentStreams:
             self.open -= 1
 
     def pause_seconds(self, since_first: float) -> float:
-        """The pause of a stream whose first piece came ``since_first`` seconds ago."""
+        """Return the pause of a stream whose first piece came ``since_first`` seconds ago."""
         lone = min(since_first * self.SHARE, self.LONE_SECONDS)
         if self.open <= self.UNHURRIED:
             return lone
@@ -106,7 +106,7 @@ class ConcurrentStreams:
 
 
 async def read_all(content: aiohttp.StreamReader) -> bytes:
-    """What ``readany`` returns, taken out in one piece.
+    """Read all buffered bytes in one piece, like ``readany``.
 
     aiohttp takes it out as it came, and asks its parser and the connection after each piece. A provider sends a chunk
     for every token, so that costs more than all else about them. Nothing is read here that ``readany`` would not read.

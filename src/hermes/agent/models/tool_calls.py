@@ -92,7 +92,7 @@ class ToolCalls:
     def _continued(
         self, index: Any, call_id: str, name: str, arguments: Any, *, among_others: bool
     ) -> _PartialCall | None:
-        """The call that this delta goes on with, or None if it starts a new one."""
+        """Return the call that this delta goes on with, or None if it starts a new one."""
         last = self._calls[-1] if self._calls else None
         if not name:
             return self._with_id(call_id) or self._by_index.get(index, last)
@@ -113,7 +113,7 @@ class ToolCalls:
         return next((call for call in reversed(self._calls) if call.id == call_id), None)
 
     def finished(self) -> tuple[ToolCall, ...]:
-        """Every call that has a name; ids are made up where they are missing or not unique."""
+        """Return every call that has a name; ids are made up where they are missing or not unique."""
         seen: set[str] = set()
         calls = []
         for call in self._calls:

@@ -29,7 +29,7 @@ def switch(loaded: Loaded, skill: Skill, *, on: bool, platform: str = "") -> str
 
 
 def _still_off(loaded: Loaded, mine: set[str], platform: str) -> str:
-    """What else keeps a skill off after its line was taken out here."""
+    """Return what else keeps a skill off after its line was taken out here."""
     settings = loaded.config.skills
     if platform and any(same_name(name) in mine for name in settings.disabled):
         return "It is switched off everywhere, so this changes nothing yet: enable it without naming a platform."

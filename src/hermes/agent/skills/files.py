@@ -108,7 +108,7 @@ def from_trash(folder: Path, name: str) -> Path | None:
 
 
 def read_json(path: Path) -> Mapping[str, Any]:
-    """A table of our own; whatever cannot be read says nothing."""
+    """Return a table of our own; whatever cannot be read says nothing."""
     try:
         told = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -90,7 +90,7 @@ def install(
 
 
 def place_for(folder: Path, category: str, name: str) -> Path:
-    """Where a skill of this name lies. The names were typed by somebody: neither may lead elsewhere."""
+    """Return where a skill of this name lies. The names were typed by somebody: neither may lead elsewhere."""
     parts = [part for part in category.strip("/").split("/") if part]
     for part in (*parts, name):
         if part.startswith(".") or not all(letter.isalnum() or letter in "-_." for letter in part) or len(part) > 64:
@@ -140,6 +140,6 @@ def restore(folder: Path, name: str) -> Path:
 
 
 def origins(folder: Path) -> Mapping[str, str]:
-    """What each installed skill was installed from, by its address."""
+    """Return what each installed skill was installed from, by its address."""
     told = read_json(folder / ORIGINS)
     return {address: str(entry.get("from", "")) for address, entry in told.items() if isinstance(entry, dict)}

@@ -113,11 +113,11 @@ class SkillLibrary:
     # What there is
 
     def all(self) -> tuple[Skill, ...]:
-        """Every skill that can be read, switched off or not, by category and name."""
+        """Return every skill that can be read, switched off or not, by category and name."""
         return self._shelf.skills
 
     def offered(self, platform: str = "") -> tuple[Skill, ...]:
-        """The skills that are on for a chat platform; '' is any."""
+        """Return the skills that are on for a chat platform; '' is any."""
         return tuple(skill for skill in self._shelf.skills if self.why_off(skill, platform) == "")
 
     def why_off(self, skill: Skill, platform: str = "") -> str:
@@ -146,7 +146,7 @@ class SkillLibrary:
         return skill
 
     def get(self, name: str, platform: str | None = None) -> Skill:
-        """The skill, or a SkillError that names the nearest one, or why it is not offered."""
+        """Return the skill, or a SkillError that names the nearest one, or why it is not offered."""
         skill = self.find(name)
         if skill is None:
             guess = nearest(same_name(name), [each.name for each in self._shelf.skills])
@@ -157,11 +157,11 @@ class SkillLibrary:
         return skill
 
     def is_called(self, name: str, platform: str) -> bool:
-        """Whether ``/name`` in a chat there calls a skill."""
+        """Tell whether ``/name`` in a chat there calls a skill."""
         return self.find(name, platform) is not None
 
     def index(self, platform: str, role: PersonRole | str) -> str:
-        """The lines for the prompt: short, in a stable order; '' when there is nothing to offer."""
+        """Return the lines for the prompt: short, in a stable order; '' when there is nothing to offer."""
         if not at_least(PersonRole(role or PersonRole.GUEST), PersonRole.USER):
             return ""  # the tools that read skills are not for guests either
         shelf, settings = self._shelf, self._settings()
@@ -188,11 +188,11 @@ class SkillLibrary:
     # Environment
 
     def environment_variables(self) -> frozenset[str]:
-        """The variables that commands may see since an offered skill needs them. Never one of Hermes' own."""
+        """Return the variables that commands may see since an offered skill needs them. Never one of Hermes' own."""
         return frozenset(variable.name for skill in self.offered() for variable in self.variables(skill))
 
     def variables(self, skill: Skill) -> tuple[Variable, ...]:
-        """What the skill asks for and may have."""
+        """Return what the skill asks for and may have."""
         own = self._own_variables()
         return tuple(each for each in skill.variables if not is_reserved(each.name) and each.name not in own)
 
@@ -208,7 +208,7 @@ class SkillLibrary:
     # Reading
 
     def read(self, skill: Skill, file: str = "") -> str:
-        """The text of a file of the skill: plain, inside its folder, of bounded size. Blocks."""
+        """Return the text of a file of the skill: plain, inside its folder, of bounded size. Blocks."""
         root = skill.folder.resolve()
         try:
             target = real_path(root / (file or FILE_NAME))
@@ -227,7 +227,7 @@ class SkillLibrary:
         return content.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
     def files(self, skill: Skill) -> tuple[str, ...]:
-        """The further files of a skill, relative to it. Blocks."""
+        """Return the further files of a skill, relative to it. Blocks."""
         found = []
         for folder, folders, names in os.walk(skill.folder):
             folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -76,7 +76,7 @@ class SkillDocument:
 
 
 def same_name(name: str) -> str:
-    """The form in which names are compared: some chats know no ``-``, and people type ``/Git_Work``."""
+    """Return the form in which names are compared: some chats know no ``-``, and people type ``/Git_Work``."""
     return name.strip().strip("/").casefold().replace("_", "-")
 
 
@@ -185,7 +185,7 @@ def _text(front: Mapping[str, Any], key: str) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """A list, or words with commas between them."""
+    """Return a list, or words with commas between them."""
     if isinstance(value, str):
         value = value.split(",")
     if not isinstance(value, list):

@@ -19,7 +19,7 @@ KIND = "skill"
 
 
 def body_of(library: SkillLibrary, skill: Skill) -> str:
-    """The instructions of a skill without its front matter. Blocks."""
+    """Return the instructions of a skill without its front matter. Blocks."""
     try:
         return parse(library.read(skill).encode()).body
     except SkillError as error:
@@ -27,7 +27,7 @@ def body_of(library: SkillLibrary, skill: Skill) -> str:
 
 
 def view(library: SkillLibrary, skill: Skill) -> str:
-    """A skill as the model reads it: its text, then what belongs to it. Blocks."""
+    """Return a skill as the model reads it: its text, then what belongs to it. Blocks."""
     lines = [f"# Skill: {skill.address}", "", body_of(library, skill)]
     if files := library.files(skill):
         lines.append(f"Files (read one with skill_view name={skill.name!r} file=…): {', '.join(files)}")
@@ -37,7 +37,7 @@ def view(library: SkillLibrary, skill: Skill) -> str:
 
 
 def missing_lines(library: SkillLibrary, skill: Skill) -> list[str]:
-    """What to put into `.env`, to the letter, for the variables that a skill needs and that are not set."""
+    """Return what to put into `.env`, to the letter, for the variables that a skill needs and that are not set."""
     return [
         f"{variable.name} is not set. The owner adds this line to {library.folder.parent / '.env'}:\n"
         f"{variable.name}=<{variable.help or 'value'}>"

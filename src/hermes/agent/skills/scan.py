@@ -140,12 +140,12 @@ class _Copy:
 
 
 def is_left_out(name: str) -> bool:
-    """What is hidden, or left behind by a tool, is not part of a skill."""
+    """Tell whether a file is hidden or a tool's leftover, and so not part of a skill."""
     return name.startswith(".") or name in {"__pycache__", "__MACOSX", "node_modules"}
 
 
 def bad_path(path: str) -> str:
-    """Why a name in a skill or an archive is refused; '' when it is good."""
+    """Return why a name in a skill or an archive is refused; '' when it is good."""
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or (len(path) > 1 and path[1] == ":"):
         return "is not a relative path"
@@ -200,7 +200,7 @@ def scan(folder: Path) -> ScanReport:
 
 
 def scan_text(name: str, text: str) -> ScanReport:
-    """The same for one text that is about to be written into a skill."""
+    """Scan one text that is about to be written into a skill."""
     refused, warned = _file(name, text.encode("utf-8", "replace"))
     return ScanReport(tuple(refused), tuple(warned))
 
@@ -251,7 +251,7 @@ _JOINERS = frozenset({0x200C, 0x200D})
 
 
 def is_hidden(letter: str, before: str) -> bool:
-    """Whether a character cannot be seen and has no business here. Joiners belong to emoji and to some scripts."""
+    """Tell whether a character cannot be seen and has no business here. Joiners belong to emoji and to some scripts."""
     code = ord(letter)
     if code in _JOINERS:
         return not before or before.isascii() or unicodedata.category(before) not in {"So", "Sk", "Mn", "Mc", "Lo"}

@@ -37,7 +37,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:|[\w.-]+@[\w.-]+:", re.I)
 
 
 def bring(source: str, staging: Path, environ: Mapping[str, str], cwd: Path) -> Path:
-    """The tree that ``source`` names: the folder itself, or what was cloned or unpacked into ``staging``."""
+    """Return the tree that ``source`` names: the folder itself, or what was cloned or unpacked into ``staging``."""
     if _ADDRESS.match(source):
         return _clone(source, staging, environ)
     path = (cwd / Path(source).expanduser()).absolute()
@@ -49,7 +49,7 @@ def bring(source: str, staging: Path, environ: Mapping[str, str], cwd: Path) -> 
 
 
 def find_one(tree: Path, only: str = "") -> Path:
-    """The folder of the skill in a tree. With several, ``only`` says which."""
+    """Return the folder of the skill in a tree. With several, ``only`` says which."""
     found = list(_skills_in(tree, 0))
     if not found:
         raise SkillError(f"There is no {FILE_NAME} in it, so it is no skill.")
@@ -252,7 +252,7 @@ def _unzip(archive: Path, unpacking: _Unpacking) -> None:
 
 
 def _plain_tar(archive: Path, place: Path) -> Path:
-    """The archive without its compression: what it unpacks to is counted before any header is believed."""
+    """Return the archive without its compression: what it unpacks to is counted before any header is believed."""
     with archive.open("rb") as file:
         magic = file.read(6)
     if not magic.startswith((b"\x1f\x8b", b"BZh")):

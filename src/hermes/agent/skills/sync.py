@@ -76,7 +76,7 @@ class SyncManifest:
 
 
 def shipped(folder: Path) -> frozenset[str]:
-    """The addresses of the skills here that came with the product."""
+    """Return the addresses of the skills here that came with the product."""
     return frozenset(_tables(read_json(folder / MANIFEST).get("written")))
 
 
@@ -148,7 +148,7 @@ class _Sync:
         return "updated"
 
     def _is_linked(self, place: Path) -> bool:
-        """Whether the owner put a link there, or above it: what it leads to is not ours to write into."""
+        """Tell whether the owner put a link there, or above it: what it leads to is not ours to write into."""
         return any(
             path.is_symlink()
             for path in (place, *place.parents)
@@ -184,12 +184,12 @@ class _Sync:
 
 
 def _is_same(mine: Files, theirs: Files) -> bool:
-    """Whether every file of theirs is here as it is there. Further files are the owner's own and do not count."""
+    """Tell whether every file of theirs is here as it is there. Further files are the owner's own and do not count."""
     return all(name in mine and mine[name].digest == known.digest for name, known in theirs.items())
 
 
 def _is_as_written(mine: Files, written: Files, theirs: Files) -> bool:
-    """Whether nobody but us changed it. A file that is new already was written by a sync that was killed."""
+    """Tell whether nobody but us changed it. A file that is new already was written by a sync that was killed."""
     for name in written.keys() | theirs.keys():
         ours = {known[name].digest for known in (written, theirs) if name in known}
         if name in mine and mine[name].digest not in ours:
@@ -200,7 +200,7 @@ def _is_as_written(mine: Files, written: Files, theirs: Files) -> bool:
 
 
 def _hashed(folder: Path, known: Mapping[str, Known]) -> Files:
-    """Every plain file below, hashed; one whose size and time are as known is not read."""
+    """Return every plain file below, hashed; one whose size and time are as known is not read."""
     found: Files = {}
     for path, _, names in os.walk(folder):
         for name in sorted(names):

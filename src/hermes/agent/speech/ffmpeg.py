@@ -24,7 +24,7 @@ _WRITES = {
 
 
 def ffmpeg() -> str:
-    """Where ffmpeg is, or ''. Blocking: call it in a thread."""
+    """Return where ffmpeg is, or ''. Blocking: call it in a thread."""
     found = shutil.which("ffmpeg")
     if found is None and importlib.util.find_spec("imageio_ffmpeg") is not None:
         import imageio_ffmpeg

@@ -26,7 +26,7 @@ StartedGroup = Callable[[int], Awaitable[None]] | None
 
 
 def argv_of(template: str, values: Mapping[str, str], setting: str) -> list[str]:
-    """The words of a command with their placeholders filled in; no shell ever sees them."""
+    """Return the words of a command with their placeholders filled in; no shell ever sees them."""
     try:
         parts = shlex.split(template)
     except ValueError as error:
@@ -51,7 +51,7 @@ async def run(
     what: str = "",
     most_bytes: int = MAX_OUTPUT_BYTES,
 ) -> bytes:
-    """What it printed; ToolError when it is not there, fails, takes too long or prints too much."""
+    """Run a program and return its output; ToolError when missing, failed, late or too long."""
     name = what or os.path.basename(argv[0])
     try:
         process = await asyncio.create_subprocess_exec(
@@ -85,7 +85,7 @@ async def run(
 
 
 async def _exchanged(process: Process, stdin: bytes, most_bytes: int) -> tuple[bytes, bytes]:
-    """What it printed and what it complained of, while it is fed; unlike ``communicate``, with a bound."""
+    """Feed stdin and read both outputs, like ``communicate`` with a size limit."""
     assert process.stdin is not None  # noqa: S101 - all three are pipes: run() asked for them
     assert process.stdout is not None  # noqa: S101
     assert process.stderr is not None  # noqa: S101

@@ -30,7 +30,7 @@ NOBODY = (
 
 class Hearer(Protocol):
     async def hear(self, sound: bytes) -> str:
-        """The words, '' when there are none; ToolError when they cannot be had."""
+        """Return the words, '' when there are none; ToolError when they cannot be had."""
 
 
 class Transcriber:
@@ -39,7 +39,7 @@ class Transcriber:
         self._open_session = open_session
 
     async def hear(self, sound: bytes, started_group: StartedGroup = None) -> str:
-        """What is said; ToolError with the reason when nobody could listen or nothing was understood."""
+        """Transcribe a sound; the ToolError says why it could not be transcribed."""
         if not ffmpeg.type_of(sound):
             raise ToolError("it is no sound that I know")
         if len(sound) > MAX_SOUND_BYTES:

@@ -28,7 +28,7 @@ class Speaker(Protocol):
     name: str
 
     async def speak(self, text: str) -> bytes:
-        """The sound in any of the usual forms; ToolError when it cannot be had."""
+        """Return the sound in any of the usual forms; ToolError when it cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ _MARKS = re.compile(r"(?m)^\s{0,3}(?:#{1,6}|>|[-*+•]|\d+[.)])\s+|[*_`~|]+")
 
 
 def speakable(text: str) -> str:
-    """The words of a text without what is only for the eye: markup, code, addresses, lines that name files."""
+    """Return the words of a text without what is only for the eye: markup, code, addresses, lines that name files."""
     text = _CODE.sub(" ", media.without_files(text))
     text = _MARKS.sub("", _ADDRESS.sub("", _LINK.sub(r"\1", text)))
     return "\n".join(line for line in (" ".join(line.split()) for line in text.splitlines()) if line)

@@ -35,12 +35,12 @@ Found = TypeVar("Found", bound=Grouped)
 
 
 def line_of(tool: Named) -> str:
-    """One tool in a result of ``find_tools``; ``names_found`` reads it back."""
+    """Render one tool in a result of ``find_tools``; ``names_found`` parses it."""
     return f"- {tool.name}: {tool.description.partition(chr(10))[0]}"
 
 
 def names_found(history: Iterable[ChatMessage]) -> list[str]:
-    """The names in every result of ``find_tools``, and in the summary of what went before, in their order."""
+    """Return the names in every result of ``find_tools``, and in the summary of what went before, in their order."""
     found: dict[str, None] = {}
     for message in history:  # the name first: it is empty in nearly every line, and a long talk passes here each turn
         if message.name == FIND_TOOLS and message.role is Role.TOOL:
@@ -56,7 +56,7 @@ def _names_in(summary: str) -> list[str]:
 
 
 def best_matches(need: str, tools: Sequence[Found]) -> list[Found]:
-    """The tools that fit a need in words, the best first: a handful, and none where no word fits."""
+    """Return the tools that fit a need in words, the best first: a handful, and none where no word fits."""
     wanted = _words(need)
     scored = [(_score(wanted, tool), -place, tool) for place, tool in enumerate(tools)]
     best = max((score for score, _, _ in scored), default=0)
@@ -77,7 +77,7 @@ def _score(wanted: set[str], tool: Grouped) -> int:
 
 
 def _is_in(word: str, words: set[str]) -> bool:
-    """The same word, or one that begins like it: search, searching, searches."""
+    """Tell whether a word occurs, or one with the same stem: search, searching, searches."""
     return word in words or any(
         min(len(word), len(other)) >= _MIN_STEM_CHARS and (word.startswith(other) or other.startswith(word))
         for other in words

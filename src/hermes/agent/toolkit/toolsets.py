@@ -114,7 +114,7 @@ EVERYTHING = Access("all", frozenset(GROUPS))
 
 
 def access_of(config: Config, where: Where) -> Access:
-    """What the configuration gives a platform, or one chat of it.
+    """Return what the configuration gives a platform, or one chat of it.
 
     A group that none of our toolsets knows is a plugin's: it is in all of them, and in those of the owner's own
     making only when they name it. A name in ``enabled`` or ``disabled`` is a toolset, a group or a tool.

@@ -10,7 +10,7 @@ _NONE = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "
 
 
 def known_charset(name: str) -> str:
-    """The name of an encoding that pages are written in; '' for any other, which is as good as none."""
+    """Return the name of an encoding that pages are written in; '' for any other, which is as good as none."""
     try:
         found = codecs.lookup(name).name if name else ""
     except (LookupError, ValueError):

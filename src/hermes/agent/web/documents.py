@@ -39,7 +39,7 @@ class Excerpt:
 
 
 def is_document(name: str, mime: str) -> bool:
-    """Whether it may be read as text at all, by what it is called."""
+    """Tell whether it may be read as text at all, by what it is called."""
     ending = PurePath(name.lower()).suffix
     return ending in _TYPES or ending in _TEXTS or mime.startswith("text/") or mime in (*_TYPES.values(), _JSON)
 
@@ -56,7 +56,7 @@ async def excerpt(
     most: int = MAX_SHOWN_CHARS,
     started_group: StartedGroup = None,
 ) -> Excerpt:
-    """The beginning of a document; ToolError when it is none that can be read."""
+    """Return the beginning of a document; ToolError when it is none that can be read."""
     if len(data) > MAX_BYTES:
         raise ToolError(f"it is too large to be read ({len(data):,} bytes)")
     ending = PurePath(name.lower()).suffix

@@ -235,7 +235,7 @@ def _joined(blocks: list[_TextBlock]) -> str:
 
 
 def _link(base: str, href: str) -> str:
-    """The whole address of a link, or nothing for what leads nowhere else (a place on this page, a script)."""
+    """Return the whole address of a link, or nothing for what leads nowhere else (a place on this page, a script)."""
     href = href.strip()
     if not href or href.startswith("#") or len(href) > MAX_LINK_CHARS:
         return ""

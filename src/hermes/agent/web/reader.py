@@ -95,7 +95,7 @@ class DocumentReader:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def read(self, fetched: Fetched, started_group: StartedGroup = None) -> Readable:
-        """The text of it, or a ToolError. ``started_group`` is told the group of the process that reads."""
+        """Read a document as text; ``started_group`` is called with the child's process group."""
         kind = kind_of(fetched)
         if kind == "text":
             readable = await asyncio.to_thread(_plain, fetched)

@@ -130,7 +130,7 @@ class GuardedWeb:
                 raise ToolError(_unreachable(address, error)) from None
 
     async def _session(self, address: WebAddress, hop: _Hop) -> aiohttp.ClientSession:
-        """The way to this address, its host checked.
+        """Open a session to this address after checking its host.
 
         A proxy looks names up itself: which machine it then connects to is out of our hands. So there the check is as
         good as our own look-up, and a name that only the proxy can look up is let through to it. Literal addresses
@@ -257,7 +257,7 @@ class _Pinned(AbstractResolver):
 
 
 def _pinned(places: Sequence[tuple[str, int]]) -> aiohttp.TCPConnector:
-    """A connector that can reach these places and no others."""
+    """Return a connector that can reach these places and no others."""
 
     def open_socket(info: Any) -> socket.socket:
         family, kind, protocol, _, where = info

@@ -25,7 +25,7 @@ def without_unseen(text: str) -> str:
 
 
 def framed(text: str, source: str, *, new_mark: Callable[[], str] = _new_mark) -> str:
-    """The text between two lines that only we can have written: the mark in them is made anew for every result.
+    """Return the text between two lines that only we can have written: the mark in them is made anew for every result.
 
     Whatever the text holds, it cannot hold the mark, so nothing in it can end the frame.
     """

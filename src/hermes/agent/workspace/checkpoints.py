@@ -80,7 +80,7 @@ class Blobs:
         return name
 
     def get(self, name: str) -> bytes | None:
-        """The bytes; None when they are gone or are not what they were."""
+        """Return the bytes; None when they are gone or are not what they were."""
         try:
             data = self.path(name).read_bytes()
         except OSError:
@@ -92,7 +92,7 @@ class Blobs:
             try:
                 self.path(name).unlink(missing_ok=True)
             except OSError as error:  # it only takes room; the next sweep tries again
-                log.warning("A copy of a file was not removed", extra={"blob": name, "reason": str(error)})
+                log.warning("Checkpoint copy not removed", extra={"blob": name, "reason": str(error)})
 
     def left_behind(self, before: float) -> list[str]:
         """Names of those that were last written before this time: what nothing needs may have been left by a crash."""
@@ -270,7 +270,7 @@ class Checkpoints:
         await self._carry_out(row, now, act)
 
     async def _content(self, wanted: Checkpoint) -> bytes | None:
-        """What the file held before; None when there was none."""
+        """Return what the file held before; None when there was none."""
         if wanted.before == ABSENT:
             return None
         data = await asyncio.to_thread(self._blobs.get, wanted.before)
@@ -305,11 +305,11 @@ class Checkpoints:
             unneeded = await self._db.read(rows.unneeded, old)
             await asyncio.to_thread(self._blobs.remove, unneeded)
         if unneeded:
-            log.info("Removed copies of files that nothing needs", extra={"count": len(unneeded)})
+            log.info("Removed unneeded checkpoint copies", extra={"count": len(unneeded)})
 
 
 def former(ctx: ToolContext, path: str) -> File | None:
-    """A file as it is now, None when there is none. Blocking."""
+    """Return a file as it is now, None when there is none. Blocking."""
     try:
         with place_of(ctx, path) as place:
             return place.read(KEEP_BYTES)

@@ -38,7 +38,7 @@ class Ends(Enum):
 
 
 def apply(text: str, edits: Sequence[Edit], *, where: str, most: int = MAX_TEXT_CHARS) -> str:
-    """The text after all edits, one after the other. ToolError when one of them does not fit: then none counts.
+    """Return the text after all edits, one after the other. ToolError when one of them does not fit: then none counts.
 
     Nor may one make it longer than ``most`` characters: ten that each write a letter ten times would fill the memory.
     """
@@ -83,7 +83,7 @@ def _apply_one(text: str, edit: Edit, ends: Ends, name: str, where: str, most: i
 
 
 def positions(text: str, part: str) -> list[int]:
-    """Where a text begins in another, places that overlap included: of those, too, one would have to be chosen.
+    """Return where a text begins in another, places that overlap included: of those, too, one would have to be chosen.
 
     Lines may end either way: whoever reads lines does not see how. Not more than COUNTED places.
     """
@@ -110,7 +110,7 @@ def ends_of(text: str) -> Ends:
 
 
 def hint(text: str, edit: Edit) -> str:
-    """The lines that come nearest, with their numbers; '' when nothing is like it."""
+    """Return the lines that come nearest, with their numbers; '' when nothing is like it."""
     lines = _unix(text).split("\n")[:COMPARED_LINES]  # as read_file counts them
     wanted = _unix(edit.old).strip("\n").split("\n")
     start = _same_but_for_space(lines, wanted)
@@ -131,7 +131,7 @@ def _same_but_for_space(lines: Sequence[str], wanted: Sequence[str]) -> int | No
 
 
 def _nearest(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where a block like the wanted one begins. Its most telling line is looked for first: that is cheap."""
+    """Return where a block like the wanted one begins. Its most telling line is looked for first: that is cheap."""
     telling = max(range(len(wanted)), key=lambda index: len(wanted[index].strip()))
     matcher = difflib.SequenceMatcher(b=wanted[telling].strip()[:SHOWN_CHARACTERS], autojunk=False)
     rough: list[tuple[float, int]] = []

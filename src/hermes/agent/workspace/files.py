@@ -58,7 +58,7 @@ class OpenFolderEntry:
     path: str
 
     def look(self) -> os.stat_result | None:
-        """What is there, a link itself and not what it leads to; None when nothing is."""
+        """Return what is there, a link itself and not what it leads to; None when nothing is."""
         try:
             return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except OSError as error:
@@ -67,7 +67,7 @@ class OpenFolderEntry:
             raise ToolError(f"{self.path!r} cannot be read: {error.strerror}.") from error
 
     def open(self) -> BinaryIO:
-        """The regular file that is there, for reading."""
+        """Return the regular file that is there, for reading."""
         found = self.look()
         if found is None:
             raise NoFileError(f"There is no file {self.path!r}. Use search_files to see what exists.")
@@ -96,7 +96,7 @@ class OpenFolderEntry:
             raise ToolError(f"{self.path!r} is not a regular file.")
 
     def read(self, limit: int) -> File:
-        """The whole file; ToolError when it is longer than ``limit`` bytes."""
+        """Return the whole file; ToolError when it is longer than ``limit`` bytes."""
         with self.open() as file:
             about = os.fstat(file.fileno())
             data = file.read(limit + 1)
@@ -205,7 +205,7 @@ def open_inside(ctx: ToolContext, path: str, mode: Literal["rb", "xb"] = "rb") -
 
 
 def read_inside(ctx: ToolContext, path: str, limit: int) -> File:
-    """A whole file of the workspace, at most ``limit`` bytes. Blocking: call it in a thread."""
+    """Return a whole file of the workspace, at most ``limit`` bytes. Blocking: call it in a thread."""
     with place_of(ctx, path) as place:
         return place.read(limit)
 
@@ -253,14 +253,14 @@ def _identities(*folders: Path) -> set[Identity]:
 
 
 def _kernel_devices() -> frozenset[int]:
-    """The file systems of the kernel, wherever else they are mounted too (a chroot has its own /proc)."""
+    """Return the file systems of the kernel, wherever else they are mounted too (a chroot has its own /proc)."""
     return frozenset(os.stat(folder).st_dev for folder in ("/proc", "/sys") if os.path.isdir(folder)) - {
         os.stat("/").st_dev
     }
 
 
 def _is_closed_elsewhere(ctx: ToolContext, found: os.stat_result) -> bool:
-    """Whether a file of several names has one of them in a folder of Hermes. With too many to look at: yes."""
+    """Tell whether a file of several names has one of them in a folder of Hermes. With too many to look at: yes."""
     workspace = ctx.workspace.resolve()
     count = 0
     for forbidden in ctx.forbidden:

@@ -79,7 +79,7 @@ def ask_for_keys(ctx: ToolContext, path: str) -> ApprovalNeed | None:
 
 
 def _is_own_corner(ctx: ToolContext) -> bool:
-    """A workspace in the home of Hermes is somebody's own: nothing in it starts with the machine or opens it."""
+    """Tell whether the workspace lies in the home of Hermes, where no file starts with the machine."""
     workspace = ctx.workspace.resolve()
     return any(workspace.is_relative_to(folder.resolve()) for folder in ctx.forbidden)
 

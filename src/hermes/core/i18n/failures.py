@@ -68,6 +68,6 @@ def describe_failure(error: BaseException) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with one full stop at its end, whatever it ends with."""
+    """Return the text with one full stop at its end, whatever it ends with."""
     kept = text.rstrip()
     return kept if kept.endswith(("!", "?", "…", "。", "！", "？")) else f"{kept.rstrip('.')}."

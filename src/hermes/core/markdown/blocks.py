@@ -224,7 +224,7 @@ def _paragraphs(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _block(lines: Sequence[str], at: int, style: Style) -> tuple[Block, int]:
-    """The block that begins at this line, and where the next one does."""
+    """Return the block that begins at this line, and where the next one does."""
     line = lines[at]
     sign = line.lstrip(" \t")[:1]
     if sign in ("`", "~") and (fence := FENCE.match(line)):
@@ -249,7 +249,7 @@ def _block(lines: Sequence[str], at: int, style: Style) -> tuple[Block, int]:
 
 
 def end_of_code(lines: Sequence[str], at: int, marker: str) -> int:
-    """The line that closes the code opened at this one; behind the last line where nothing does."""
+    """Return the line that closes the code opened at this one; behind the last line where nothing does."""
     end = at + 1
     while end < len(lines):
         bare = lines[end].strip()
@@ -260,14 +260,14 @@ def end_of_code(lines: Sequence[str], at: int, marker: str) -> int:
 
 
 def is_table(lines: Sequence[str], at: int) -> bool:
-    """Whether a table begins here: the line below its heads makes it one."""
+    """Tell whether a table begins here: the line below its heads makes it one."""
     if "|" not in lines[at] or at + 1 == len(lines) or "|" not in lines[at + 1]:
         return False
     return _TABLE_RULE.match(lines[at + 1].strip(" \t")) is not None
 
 
 def table_rows(lines: Sequence[str], at: int, plain: Callable[[str], str]) -> tuple[list[list[str]], int]:
-    """The cells of the table that begins here, heads first, without their marks; and the line behind it."""
+    """Return the cells of the table that begins here, heads first, without their marks; and the line behind it."""
     end = at + 2
     while end < len(lines) and "|" in lines[end]:
         end += 1
@@ -279,7 +279,7 @@ def table_rows(lines: Sequence[str], at: int, plain: Callable[[str], str]) -> tu
 
 
 def aligned(rows: Rows) -> list[str]:
-    """The lines of a table as text in which every letter is as wide as the next."""
+    """Return the lines of a table as text in which every letter is as wide as the next."""
     columns = max(len(row) for row in rows)
     widths = [max(_width(row[column]) if column < len(row) else 0 for row in rows) for column in range(columns)]
     heads, *others = (
@@ -323,7 +323,7 @@ def spans_of(text: str, style: Style) -> list[Span]:
 
 
 def _span(text: str, match: re.Match[str], last_run: dict[int, int]) -> tuple[Span | None, int]:
-    """The span that begins at this token and where it ends; None where the token is only text."""
+    """Return the span that begins at this token and where it ends; None where the token is only text."""
     token, start, end = match[0], match.start(), match.end()
     if token[0] == "\\":
         return Span("escaped", token, token[1:]), end

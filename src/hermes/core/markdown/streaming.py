@@ -17,7 +17,7 @@ _CLOSES_ITALIC = re.compile(r"(?<=[^\s*\\])\*(?!\*)")
 
 
 def preview(text: str, limit: int, unit: TextUnit) -> str:
-    """What can be shown of it so far, at most ``limit`` long; '' while there is nothing."""
+    """Return what can be shown of it so far, at most ``limit`` long; '' while there is nothing."""
     if not text.strip():
         return ""
     cut = trim(text.rstrip(), limit - length(CURSOR, unit) - _ROOM_FOR_CLOSING, unit)
@@ -71,7 +71,7 @@ def _closed(text: str) -> str:
 
 
 def _without_code(text: str) -> tuple[str, str]:
-    """The text with its code spans blanked out, and the ticks of one that is still open."""
+    """Return the text with its code spans blanked out, and the ticks of one that is still open."""
     kept: list[str] = []
     at = 0
     runs = list(_TICKS.finditer(text))

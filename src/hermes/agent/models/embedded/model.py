@@ -177,7 +177,7 @@ class EmbeddedModel:
 
     @property
     def child_pid(self) -> int | None:
-        """The running child's process id; None while there is none."""
+        """Return the running child's process id; None while there is none."""
         return self._child.pid if self._child else None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -300,7 +300,7 @@ class EmbeddedModel:
 
 
 def _end(text: str, finish: str) -> tuple[str, str]:
-    """An answer that was cut off shows it."""
+    """Mark an answer that was cut off."""
     ending = "…" if finish == "length" and text else ""
     return text.rstrip() + ending, ending
 

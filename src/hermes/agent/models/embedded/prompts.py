@@ -126,18 +126,18 @@ def _latin_language(text: str) -> Language:
 
 
 def env_file(home: Path) -> str:
-    """The file to write a key into, as a person would type it."""
+    """Return the file to write a key into, as a person would type it."""
     path, user = home / ".env", Path.home()
     return f"~/{path.relative_to(user)}" if path.is_relative_to(user) else str(path)
 
 
 def only_english(language: Language, home: Path) -> str:
-    """The answer to a message in a language that the built-in model cannot speak, in that language."""
+    """Return the answer to a message in a language that the built-in model cannot speak, in that language."""
     return _SENTENCES[language].format(env=env_file(home))
 
 
 def hint(home: Path, language: str = "") -> str:
-    """The line that the first reply of a conversation ends with."""
+    """Return the line that the first reply of a conversation ends with."""
     return words_of(language).BUILT_IN_HINT.format(env=env_file(home))
 
 

@@ -49,10 +49,10 @@ class Provider(Protocol):
     def ask(self, query: str, count: int) -> Ask: ...
 
     def hits(self, answer: Any) -> list[Hit]:
-        """What was found. KeyError, TypeError or AttributeError when the answer is of another form."""
+        """Return what was found. KeyError, TypeError or AttributeError when the answer is of another form."""
 
     def refused(self, refusal: Refusal) -> str:
-        """What a refusal of its own kind means, as a sentence; empty: no more than its number says."""
+        """Return what a refusal of its own kind means, as a sentence; empty: no more than its number says."""
 
 
 def sendable(key: Secret, name: str) -> str:
@@ -64,7 +64,7 @@ def sendable(key: Secret, name: str) -> str:
 
 
 def plain(text: object) -> str:
-    """A provider's snippet without its markup."""
+    """Return a provider's snippet without its markup."""
     return " ".join(unescape(re.sub(r"<[^>]{0,100}>", "", str(text or ""))).split())
 
 

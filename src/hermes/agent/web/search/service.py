@@ -44,7 +44,7 @@ class WebSearch:
         self._make = make or configured
 
     async def search(self, query: str, count: int) -> tuple[str, list[Hit]]:
-        """The provider's name and what it found; ToolError with a sentence for whatever stands in the way."""
+        """Return the provider's name and what it found; ToolError with a sentence for whatever stands in the way."""
         provider = self._provider()
         found = await self._answer(provider, provider.ask(query, count))
         try:
