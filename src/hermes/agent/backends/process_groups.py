@@ -34,7 +34,7 @@ def kill_group(group: int, born: str) -> bool:
 
 
 def is_alive(group: int) -> bool:
-    """Whether anything of a group still runs. What is dead and not yet reaped, by whoever inherited it, does not."""
+    """Tell whether a process of the group runs; zombies do not count."""
     if not signal_group(group, 0):
         return False
     if not os.path.isdir("/proc/self"):

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from hermes.agent.real_path import real_path
 from hermes.agent.skills import sync
@@ -340,20 +339,21 @@ class SkillLibrary:
         told = read_json(self.folder / CACHE)
         if told.get("version") != CACHE_VERSION or not isinstance(told.get("skills"), dict):
             return {}
+        found: dict[str, FoundSkill] = {}
         try:
-            return {address: self._found(address, entry) for address, entry in told["skills"].items()}
+            for address, entry in told["skills"].items():
+                first, second, third = entry["stamp"]
+                kept = entry["skill"]
+                if kept is None:
+                    found[address] = FoundSkill((first, second, third), trouble=str(entry["trouble"]))
+                    continue
+                lists = {name: tuple(kept[name]) for name in ("platforms", "related")}
+                variables = tuple(Variable(**variable) for variable in kept["variables"])
+                skill = Skill(**{**kept, **lists, "variables": variables, "folder": self.folder / address})
+                found[address] = FoundSkill((first, second, third), skill)
         except (KeyError, TypeError, ValueError):
             return {}
-
-    def _found(self, address: str, entry: Mapping[str, Any]) -> FoundSkill:
-        first, second, third = entry["stamp"]
-        told = entry["skill"]
-        if told is None:
-            return FoundSkill((first, second, third), trouble=str(entry["trouble"]))
-        lists = {name: tuple(told[name]) for name in ("platforms", "related")}
-        variables = tuple(Variable(**variable) for variable in told["variables"])
-        skill = Skill(**{**told, **lists, "variables": variables, "folder": self.folder / address})
-        return FoundSkill((first, second, third), skill)
+        return found
 
 
 def _fail(future: asyncio.Future[None], error: Exception) -> None:

@@ -84,7 +84,10 @@ class Edge:
         )
         async with http.ws_connect(url, headers=_headers(), max_msg_size=1 << 20) as socket:
             stamp = time.strftime("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)", time.gmtime(now))
-            await socket.send_str(_config(stamp))
+            options = '{"sentenceBoundaryEnabled":"false","wordBoundaryEnabled":"false"}'
+            body = f'{{"context":{{"synthesis":{{"audio":{{"metadataoptions":{options},"outputFormat":"{FORM}"}}}}}}}}'
+            head = f"X-Timestamp:{stamp}\r\nContent-Type:application/json; charset=utf-8\r\nPath:speech.config"
+            await socket.send_str(f"{head}\r\n\r\n{body}\r\n")
             await socket.send_str(_ssml(text, voice, stamp))
             return await _sound_of(socket)
 
@@ -107,13 +110,6 @@ def _headers() -> dict[str, str]:
         f"Chrome/{major}.0.0.0 Safari/537.36 Edg/{major}.0.0.0",
         "Cookie": f"muid={secrets.token_hex(16).upper()};",
     }
-
-
-def _config(stamp: str) -> str:
-    options = '{"sentenceBoundaryEnabled":"false","wordBoundaryEnabled":"false"}'
-    body = f'{{"context":{{"synthesis":{{"audio":{{"metadataoptions":{options},"outputFormat":"{FORM}"}}}}}}}}'
-    head = f"X-Timestamp:{stamp}\r\nContent-Type:application/json; charset=utf-8\r\nPath:speech.config"
-    return f"{head}\r\n\r\n{body}\r\n"
 
 
 def _ssml(text: str, voice: str, stamp: str) -> str:

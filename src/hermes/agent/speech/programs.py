@@ -33,13 +33,9 @@ def argv_of(template: str, values: Mapping[str, str], setting: str) -> list[str]
         raise ToolError(f"{setting} cannot be read ({error}). The owner sets it anew.") from None
     if not parts:
         raise ToolError(f"{setting} is empty. The owner names a program there.")
-    return [_filled(part, values) for part in parts]
-
-
-def _filled(part: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
-        part = part.replace(f"{{{name}}}", value)
-    return part
+        parts = [part.replace(f"{{{name}}}", value) for part in parts]
+    return parts
 
 
 async def run(

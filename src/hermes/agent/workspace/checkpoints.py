@@ -232,7 +232,13 @@ class Checkpoints:
         goes on where it was and takes nothing else back. ToolError says why it cannot be.
         """
         begun = await self._db.read(rows.of_call, ctx.call_id)
-        wanted = await self._db.read(rows.get, begun[0].undoes) if begun else await self._find(ctx, number)
+        lane = str(ctx.origin)
+        if begun:
+            wanted = await self._db.read(rows.get, begun[0].undoes)
+        elif number is None:
+            wanted = await self._db.read(rows.last, lane, ctx.person_id)
+        else:
+            wanted = await self._db.read(rows.numbered, lane, ctx.person_id, number)
         if wanted is None:
             raise ToolError(LocalizedText(lambda words: words.ROLLBACK_NO_SUCH if number else words.ROLLBACK_NONE_LEFT))
         if wanted.undone_at is not None and not begun:
@@ -241,12 +247,6 @@ class Checkpoints:
         async with self._lock_of(Path(wanted.path)):
             await self._put_back(ctx, wanted, begun[0] if begun else None, force=force)
         return wanted
-
-    async def _find(self, ctx: ToolContext, number: int | None) -> Checkpoint | None:
-        lane = str(ctx.origin)
-        if number is None:
-            return await self._db.read(rows.last, lane, ctx.person_id)
-        return await self._db.read(rows.numbered, lane, ctx.person_id, number)
 
     async def _put_back(self, ctx: ToolContext, wanted: Checkpoint, begun: Checkpoint | None, *, force: bool) -> None:
         now = await asyncio.to_thread(former, ctx, wanted.path)
@@ -296,16 +296,13 @@ class Checkpoints:
                 await asyncio.to_thread(self._blobs.remove, await self._db.alone(rows.forget, ids))
         if self._swept_at is None or now - self._swept_at > DAY:
             self._swept_at = now
-            await self._sweep_blobs()
-
-    async def _sweep_blobs(self) -> None:
-        async with self._storing:
-            # The times of files are the machine's, so they are compared with its own clock.
-            old = await asyncio.to_thread(self._blobs.left_behind, time.time() - DAY)
-            unneeded = await self._db.read(rows.unneeded, old)
-            await asyncio.to_thread(self._blobs.remove, unneeded)
-        if unneeded:
-            log.info("Removed unneeded checkpoint copies", extra={"count": len(unneeded)})
+            async with self._storing:
+                # The times of files are the machine's, so they are compared with its own clock.
+                old = await asyncio.to_thread(self._blobs.left_behind, time.time() - DAY)
+                unneeded = await self._db.read(rows.unneeded, old)
+                await asyncio.to_thread(self._blobs.remove, unneeded)
+            if unneeded:
+                log.info("Removed unneeded checkpoint copies", extra={"count": len(unneeded)})
 
 
 def former(ctx: ToolContext, path: str) -> File | None:
@@ -332,7 +329,7 @@ async def _to_the_end(act: Callable[[], None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         if not task.cancelled() and task.exception() is not None:
-            log.warning("A file was not changed", extra={"reason": str(task.exception())})
+            log.warning("File change failed", extra={"reason": str(task.exception())})
         raise
 
 
