@@ -51,7 +51,7 @@ def rows_of_next_prompt(rows: Sequence[Row], mode: BusyMode, now: float) -> tupl
 def first_group(rows: Sequence[Row]) -> Sequence[Row]:
     """Return the first message and its continuations, while each announced that more may come."""
     end = 1
-    while end < len(rows) and rows[end - 1].ready_at > rows[end - 1].received_at and _close(rows[end - 1], rows[end]):
+    while end < len(rows) and rows[end - 1].received_at < rows[end - 1].ready_at >= rows[end].received_at:
         end += 1
     return rows[:end]
 
@@ -63,7 +63,3 @@ def _joined(rows: Sequence[Row]) -> Sequence[Row]:
 
 def _stands_alone(row: Arrived) -> bool:
     return ONE_MODE.get(row.kind) is BusyMode.QUEUE
-
-
-def _close(earlier: Arrived, later: Arrived) -> bool:
-    return later.received_at <= earlier.ready_at

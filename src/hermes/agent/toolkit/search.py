@@ -46,13 +46,9 @@ def names_found(history: Iterable[ChatMessage]) -> list[str]:
         if message.name == FIND_TOOLS and message.role is Role.TOOL:
             found.update(dict.fromkeys(_FOUND.findall(message.text)))
         elif message.text.startswith(OPENING) and is_summary(message):
-            found.update(dict.fromkeys(_names_in(message.text)))
+            line = next((line for line in reversed(message.text.splitlines()) if line.startswith(FOUND_BEFORE)), "")
+            found.update((name, None) for name in line.removeprefix(FOUND_BEFORE).split(", ") if name)
     return list(found)
-
-
-def _names_in(summary: str) -> list[str]:
-    line = next((line for line in reversed(summary.splitlines()) if line.startswith(FOUND_BEFORE)), "")
-    return [name for name in line.removeprefix(FOUND_BEFORE).split(", ") if name]
 
 
 def best_matches(need: str, tools: Sequence[Found]) -> list[Found]:

@@ -70,10 +70,6 @@ def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
                 return
 
 
-def _has_upper_case(pattern: str) -> bool:
-    return any(char.isupper() for char in re.sub(r"\\.", "", pattern))  # \S and \W are classes, not letters
-
-
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()  # the reader stops us when it has enough
@@ -83,7 +79,8 @@ def main(kind: str, pattern: str, names: str, root: str, *skipped: str) -> None:
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
     kept_out = {identity(folder) for folder in skipped if os.path.isdir(folder)}
     wanted = re.compile(fnmatch.translate(names.lower()))
-    text = re.compile(pattern, re.NOFLAG if _has_upper_case(pattern) else re.IGNORECASE) if kind == "text" else None
+    has_upper_case = any(char.isupper() for char in re.sub(r"\\.", "", pattern))  # \S and \W are classes, not letters
+    text = re.compile(pattern, re.NOFLAG if has_upper_case else re.IGNORECASE) if kind == "text" else None
     for path in files_under(root, kept_out):
         if not wanted.match(os.path.basename(path).lower()):
             continue
