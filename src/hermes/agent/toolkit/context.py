@@ -15,7 +15,7 @@ from hermes.core.i18n.catalogue import ENGLISH
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import SessionKey
 from hermes.core.messages import Image
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 from hermes.store.db import Tx
 
 KERNEL_FOLDERS = (Path("/proc"), Path("/sys"), Path("/dev"))

@@ -18,7 +18,7 @@ from hermes.agent.toolkit.context import ApprovalNeed, ToolOutput
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 from hermes.core.messages import Json, ToolSpec
-from hermes.core.people import PersonRole
+from hermes.core.roles import PersonRole
 
 TOOL_SECONDS = 120.0
 _MARK = "__hermes_tool__"

@@ -30,9 +30,7 @@ class CatchUp(history.CatchUp):
         self._api = api
         self._places = places
         self._is_needed = bool(places.since)  # with no mark at all, it starts at now
-        # Direct chats first, and of these the liveliest.
-        newest_first = sorted(places.channels, key=lambda channel: order(places.mark(channel)), reverse=True)
-        for channel in sorted(newest_first, key=lambda channel: not channel.startswith("D")):
+        for channel in _by_need(places):
             self.want(channel)
 
     def is_done(self, channel: str) -> bool:
@@ -90,6 +88,12 @@ class CatchUp(history.CatchUp):
             return objects(answer.get(what)), str(told.get("next_cursor") or "") if isinstance(told, dict) else ""
 
         return await read_pages(fetch, MAX_PAGES, {"platform": "slack", "chat": form.get("channel", "")})
+
+
+def _by_need(places: Places) -> list[str]:
+    """Order channels for catching up: direct chats first, and of these the liveliest."""
+    newest_first = sorted(places.channels, key=lambda channel: order(places.mark(channel)), reverse=True)
+    return sorted(newest_first, key=lambda channel: not channel.startswith("D"))
 
 
 def _in_order(found: Sequence[Json], mark: str) -> list[Json]:
