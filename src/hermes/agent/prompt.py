@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from hermes.agent.compression import summary_message
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.lane import DOORS
@@ -67,7 +67,7 @@ class PromptBuilder:
         self._surroundings = surroundings
         self._today = today
         self._skills = skills
-        self._settled: OrderedDict[tuple[str, PersonRole], tuple[str, str]] = OrderedDict()
+        self._settled = BoundedDict[tuple[str, PersonRole], tuple[str, str]](SETTLED_SESSIONS)
 
     def messages(
         self,
@@ -98,8 +98,6 @@ class PromptBuilder:
             found = self._skills(scene.key, scene.role), chat
             if scene.session_id:
                 self._settled[known] = found
-            if len(self._settled) > SETTLED_SESSIONS:
-                self._settled.popitem(last=False)
         else:
             self._settled.move_to_end(known)
         return found

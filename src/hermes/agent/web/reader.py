@@ -17,6 +17,7 @@ from hermes.agent.web import child
 from hermes.agent.web.charsets import known_charset
 from hermes.agent.web.safe_http import Fetched
 from hermes.agent.web.untrusted import without_unseen
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ToolError
 
@@ -65,16 +66,12 @@ class ReadingCache:
     """
 
     def __init__(self, *, most: int = KEPT_TEXTS, seconds: float = KEPT_SECONDS) -> None:
-        self._texts: dict[tuple[str, str], tuple[Fetched, Readable]] = {}
-        self._most = most
+        self._texts = BoundedDict[tuple[str, str], tuple[Fetched, Readable]](most)
         self._seconds = seconds
 
     def put(self, key: tuple[str, str], fetched: Fetched, readable: Readable) -> None:
         kept = (replace(fetched, body=b""), readable)
-        self._texts.pop(key, None)
         self._texts[key] = kept
-        if len(self._texts) > self._most:
-            del self._texts[next(iter(self._texts))]
         asyncio.get_running_loop().call_later(self._seconds, self._drop, key, kept)
 
     def get(self, key: tuple[str, str]) -> tuple[Fetched, Readable] | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import aiohttp
 
-from hermes.core.cursor import of_identity
 from hermes.core.errors import RejectedError, UnreachableError
 from hermes.core.i18n.failures import describe_failure
 from hermes.core.keys import Target
@@ -27,6 +26,7 @@ from hermes.platforms.discord.interaction_replies import Answers
 from hermes.platforms.discord.parse import Me, Rules, is_snowflake, name_of, snowflake_at
 from hermes.platforms.discord.receiving import Batch, Item, Receiver
 from hermes.platforms.discord.sending import Sender
+from hermes.platforms.shared.cursor import of_identity
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ inbox, so that Discord, asked to resume it, hands out the rest again; while mess
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Self
 
 import orjson
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import RateLimitedError
 from hermes.core.messages import Cursor
@@ -42,8 +42,8 @@ class Places:
         self.session = _session(_loaded(cursor.get(_SESSION, "")))
         self._direct = _with_prefix(cursor, _DIRECT)
         self._channels = _with_prefix(cursor, _CHANNEL)
-        self._threads = OrderedDict.fromkeys(_ids(_loaded(cursor.get(_THREADS, ""))))
-        self._roles = OrderedDict.fromkeys(_ids(_loaded(cursor.get(_ROLES, ""))))
+        self._threads = BoundedDict(MAX_THREADS, dict.fromkeys(_ids(_loaded(cursor.get(_THREADS, "")))))
+        self._roles = BoundedDict(MAX_ROLES, dict.fromkeys(_ids(_loaded(cursor.get(_ROLES, "")))))
         self._begun = cursor.get(_BEGUN, "")
 
     @classmethod
@@ -89,14 +89,14 @@ class Places:
     def join(self, thread: str) -> dict[str, str]:
         """We take part in this thread; the one that was quiet for longest is forgotten when there are too many."""
         is_newest = self._threads and next(reversed(self._threads)) == thread
-        return {} if is_newest else {_THREADS: _added(self._threads, [thread], MAX_THREADS)}
+        return {} if is_newest else {_THREADS: _added(self._threads, [thread])}
 
     def is_our_role(self, role: str) -> bool:
         return role in self._roles
 
     def add_roles(self, roles: Iterable[str]) -> dict[str, str]:
         new = [role for role in roles if role not in self._roles]
-        return {_ROLES: _added(self._roles, new, MAX_ROLES)} if new else {}
+        return {_ROLES: _added(self._roles, new)} if new else {}
 
     # Sessions
 
@@ -148,10 +148,6 @@ def _session(told: object) -> Session | None:
             return None
 
 
-def _added(known: OrderedDict[str, None], new: Iterable[str], most: int) -> str:
-    for each in new:
-        known[each] = None
-        known.move_to_end(each)
-    while len(known) > most:
-        known.popitem(last=False)
+def _added(known: BoundedDict[str, None], new: Iterable[str]) -> str:
+    known.update(dict.fromkeys(new))
     return orjson.dumps(list(known)).decode()

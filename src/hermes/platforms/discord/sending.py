@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 import orjson
 from discord import File
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.errors import RejectedError
 from hermes.core.keys import Target
 from hermes.core.messages import Attachment, AttachmentKind, InboundMessage, Json, OutboundMessage, Receipt
@@ -33,14 +33,14 @@ T = TypeVar("T")
 class Sender:
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._questions: OrderedDict[str, str] = OrderedDict()  # messages under which a thread is to open, by id
-        self._refused: OrderedDict[str, None] = OrderedDict()  # threads that may not be opened: said in the channel
+        self._questions = BoundedDict[str, str](_MAX_REMEMBERED)  # messages under which a thread is to open, by id
+        self._refused = BoundedDict[str, None](_MAX_REMEMBERED)  # threads that may not be opened: said in the channel
         self._opening = asyncio.Lock()
 
     def note(self, message: InboundMessage) -> None:
         """A question that opens a thread: that is named after it, and opened when something is said there."""
         if message.session_key.thread == message.message_id:
-            _put(self._questions, message.message_id, message.text)
+            self._questions[message.message_id] = message.text
 
     async def send(self, message: OutboundMessage) -> Receipt:
         if message.replaces:
@@ -128,7 +128,7 @@ class Sender:
             is_missing = refused.code == wire.UNKNOWN_CHANNEL and thread not in self._refused
             if not is_missing or not await self._is_question(target):
                 raise
-        _put(self._questions, thread, "")  # of an earlier life
+        self._questions[thread] = ""  # of an earlier life
         await self._open_once(target)
         return await act(self._channel_of(target))
 
@@ -169,7 +169,7 @@ class Sender:
             )
         except wire.RefusedError as refused:
             if refused.code != wire.THREAD_EXISTS:
-                _put(self._refused, target.thread, None)
+                self._refused[target.thread] = None
                 log.info("No thread opened", extra={"platform": "discord", "reason": str(refused)})
         self._questions.pop(target.thread, None)
 
@@ -192,10 +192,3 @@ def _attached(files: list[File], voice: Voice | None) -> Json:
 
 def _receipt(answer: object) -> Receipt:
     return Receipt(str(answer.get("id") or "") if isinstance(answer, dict) else "")
-
-
-def _put(known: OrderedDict[str, Any], key: str, value: Any) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > _MAX_REMEMBERED:
-        known.popitem(last=False)

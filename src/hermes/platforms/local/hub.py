@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import UnreachableError, WindowClosedError
 from hermes.core.messages import OutboundMessage, Receipt
@@ -35,7 +35,7 @@ class LocalHub:
     def __init__(self) -> None:
         self._submitted: asyncio.Queue[Submission] = asyncio.Queue()
         self._listeners: dict[str, list[asyncio.Queue[OutboundMessage]]] = {}
-        self._receipts: OrderedDict[str, Receipt] = OrderedDict()
+        self._receipts = BoundedDict[str, Receipt](MAX_REMEMBERED_SENDS)
         self._count = 0
 
     async def submit(
@@ -96,6 +96,4 @@ class LocalHub:
         receipt = Receipt(message.replaces or key or f"local-{self._count}")
         if key:
             self._receipts[key] = receipt
-            if len(self._receipts) > MAX_REMEMBERED_SENDS:
-                self._receipts.popitem(last=False)
         return receipt

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 import aiohttp
 
-from hermes.core.cursor import of_identity
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError, WindowClosedError
 from hermes.core.keys import Target
@@ -41,9 +39,9 @@ from hermes.platforms.qq.parse import Me, Place, Scene
 from hermes.platforms.qq.reply_tickets import EVENT, MESSAGE, Ledger, Ticket
 from hermes.platforms.qq.session import Session
 from hermes.platforms.qq.uploads import Uploads
+from hermes.platforms.shared.cursor import of_identity
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 ACK_SECONDS = 3.0  # after that the person is told that the bot did not react
 OK, FAILED = 0, 1
@@ -96,11 +94,11 @@ class QQAdapter:
         )
         self.capabilities = replace(type(self).capabilities, buttons=self._may.markdown and self._may.keyboard)
         self._me = Me(config.account, self._own_text)
-        self._said: OrderedDict[str, str] = OrderedDict()  # what we said, by QQ's index of it
-        self._receipts: OrderedDict[str, Receipt] = OrderedDict()
+        self._said = BoundedDict[str, str](_MAX_REMEMBERED)  # what we said, by QQ's index of it
+        self._receipts = BoundedDict[str, Receipt](_MAX_REMEMBERED)
         self._typed: Ticket | None = None
         self._learned = news  # marks that wait for the next batch
-        self._acked: OrderedDict[str, None] = OrderedDict()
+        self._acked = BoundedDict[str, None](_MAX_REMEMBERED)
         self._acking: set[asyncio.Task[None]] = set()
 
     @property
@@ -195,7 +193,7 @@ class QQAdapter:
     async def _put_ack(self, press_id: str, code: int) -> None:
         if press_id in self._acked:
             return
-        _remember(self._acked, press_id, None)
+        self._acked[press_id] = None
         path = f"/interactions/{quote(press_id, safe='')}"
         try:
             await self._api.call("PUT", path, {"code": code}, what="a press", seconds=ACK_SECONDS)
@@ -296,9 +294,9 @@ class QQAdapter:
             message_id = ""
         info = answer.get("ext_info")
         if isinstance(info, dict) and isinstance(info.get("ref_idx"), str):
-            _remember(self._said, info["ref_idx"], letter.message.text)
+            self._said[info["ref_idx"]] = letter.message.text
         receipt = Receipt(message_id, "; ".join(letter.notes))
-        _remember(self._receipts, letter.key, receipt)
+        self._receipts[letter.key] = receipt
         return receipt
 
     def _own_text(self, index: str) -> str | None:
@@ -382,9 +380,3 @@ def _is_recent(since: str | None, now: float) -> bool:
 
 def _name(attachment: Attachment) -> str:
     return attachment.name or "the file"
-
-
-def _remember(memory: OrderedDict[str, T], key: str, value: T) -> None:
-    memory[key] = value
-    while len(memory) > _MAX_REMEMBERED:
-        memory.popitem(last=False)

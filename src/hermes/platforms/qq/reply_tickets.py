@@ -7,10 +7,9 @@ only QQ knows: its clock counts, and a ticket is tried until QQ refuses it.
 from __future__ import annotations
 
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterator
-from typing import TypeVar
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Cursor
 
@@ -18,8 +17,6 @@ MESSAGE, EVENT = "msg_id", "event_id"
 _MARKS = {MESSAGE: "answers:", EVENT: "follows:"}
 _MAX_REMEMBERED = 2000
 HIGHEST_SEQ = 65_535
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +38,9 @@ class Ledger:
             for name, value in cursor.items():
                 if name.startswith(prefix) and value:
                     self._newest[name.removeprefix(prefix), kind] = Ticket(kind, value)
-        self._spent: OrderedDict[Ticket, None] = OrderedDict()
-        self._taken: OrderedDict[tuple[Ticket, int], str] = OrderedDict()
-        self._tried: OrderedDict[str, Ticket] = OrderedDict()
+        self._spent = BoundedDict[Ticket, None](_MAX_REMEMBERED)
+        self._taken = BoundedDict[tuple[Ticket, int], str](_MAX_REMEMBERED)
+        self._tried = BoundedDict[str, Ticket](_MAX_REMEMBERED)
 
     def note(self, chat: str, kind: str, ticket_id: str) -> dict[str, str]:
         """A ticket arrived; the marks that keep it."""
@@ -65,13 +62,11 @@ class Ledger:
         for ticket in dict.fromkeys(wanted):
             if ticket is not None and ticket not in self._spent:
                 self._tried[key] = ticket
-                _bound(self._tried)
                 yield ticket
 
     def spend(self, ticket: Ticket) -> None:
         """QQ takes nothing more for this one."""
         self._spent[ticket] = None
-        _bound(self._spent)
 
     def seq(self, ticket: Ticket, key: str, *, besides: int = 0) -> int:
         """The number of a message among the answers to a ticket.
@@ -83,11 +78,5 @@ class Ledger:
         for step in range(HIGHEST_SEQ):
             seq = (start + besides + step) % HIGHEST_SEQ + 1
             if self._taken.setdefault((ticket, seq), key) == key:
-                _bound(self._taken)
                 return seq
         return start + 1  # all numbers of one ticket cannot be taken
-
-
-def _bound(remembered: OrderedDict[K, V]) -> None:
-    while len(remembered) > _MAX_REMEMBERED:
-        remembered.popitem(last=False)

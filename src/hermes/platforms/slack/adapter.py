@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import orjson
 
-from hermes.core.cursor import of_identity
+from hermes.core.bounded import BoundedDict
 from hermes.core.errors import PlatformError, RejectedError, UnreachableError
 from hermes.core.keys import Target
 from hermes.core.messages import (
@@ -26,6 +25,7 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import Alive, Emit
 from hermes.platforms.shared import files
+from hermes.platforms.shared.cursor import of_identity
 from hermes.platforms.slack import media, wire
 from hermes.platforms.slack.api import Api
 from hermes.platforms.slack.catchup import CatchUp
@@ -55,7 +55,7 @@ class SlackAdapter:
         self._api = Api(config, http)
         self._stored = dict(cursor)
         self._identity = ""
-        self._newest: OrderedDict[str, str] = OrderedDict()  # the last message of each chat: typing is shown under it
+        self._newest = BoundedDict[str, str](_MAX_REMEMBERED)  # the last message of each chat: typing shows there
         self._typing: set[Target] = set()
 
     @property
@@ -103,11 +103,7 @@ class SlackAdapter:
 
     def _noted(self, message: InboundMessage) -> None:
         key = message.session_key
-        where = _where(key.chat, key.thread)
-        self._newest[where] = message.message_id
-        self._newest.move_to_end(where)
-        while len(self._newest) > _MAX_REMEMBERED:
-            self._newest.popitem(last=False)
+        self._newest[_where(key.chat, key.thread)] = message.message_id
 
     # Sending
 

@@ -6,11 +6,11 @@ account first listened; what a channel without a mark holds since then was never
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Self
 
 import orjson
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.messages import Cursor
 from hermes.platforms.slack.parse import Place, order
 
@@ -19,7 +19,7 @@ MAX_THREADS = 200
 
 
 class Places:
-    def __init__(self, since: str, channels: dict[str, str], threads: OrderedDict[str, str]) -> None:
+    def __init__(self, since: str, channels: dict[str, str], threads: BoundedDict[str, str]) -> None:
         self.since = since
         self._channels = channels
         self._threads = threads
@@ -62,16 +62,13 @@ class Places:
         key = f"{channel}:{thread}"
         known = self._threads.get(key, "")
         self._threads[key] = max(known, ts, key=order)
-        self._threads.move_to_end(key)
-        while len(self._threads) > MAX_THREADS:
-            self._threads.popitem(last=False)
         return {_THREADS: orjson.dumps(self._threads).decode()}
 
 
-def _threads(mark: str) -> OrderedDict[str, str]:
+def _threads(mark: str) -> BoundedDict[str, str]:
     try:
         stored = orjson.loads(mark or "{}")
     except orjson.JSONDecodeError:  # a mark that was damaged costs the threads, not the account
         stored = {}
     known = stored if isinstance(stored, dict) else {}
-    return OrderedDict((str(key), str(ts)) for key, ts in known.items() if ":" in str(key))
+    return BoundedDict(MAX_THREADS, {str(key): str(ts) for key, ts in known.items() if ":" in str(key)})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
+from hermes.core.bounded import BoundedDict
 from hermes.core.messages import Ignored, InboundEvent, InboundMessage
 
 _MAX_REMEMBERED = 2000
@@ -11,7 +10,7 @@ _MAX_REMEMBERED = 2000
 
 class Seen:
     def __init__(self) -> None:
-        self._contents: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._contents = BoundedDict[tuple[str, str], int](_MAX_REMEMBERED)
 
     def ignore_unchanged(self, event: InboundEvent) -> InboundEvent:
         """The event, or that it is an edit of nothing: whoever heard the words before would answer them once more."""
@@ -22,7 +21,4 @@ class Seen:
         if event.is_edit and self._contents.get(name) == content:
             return Ignored(kind="an edit that changed nothing")
         self._contents[name] = content
-        self._contents.move_to_end(name)
-        while len(self._contents) > _MAX_REMEMBERED:
-            self._contents.popitem(last=False)
         return event

@@ -11,7 +11,6 @@ from typing import Any
 
 import aiohttp
 
-from hermes.core.cursor import of_identity
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import (
     CredentialsError,
@@ -37,6 +36,7 @@ from hermes.core.messages import (
 )
 from hermes.core.ports import Emit
 from hermes.core.text import storable
+from hermes.platforms.shared.cursor import of_identity
 from hermes.platforms.weixin import client, media, parse, wire
 from hermes.platforms.weixin.breaker import Breaker
 from hermes.platforms.weixin.client import Client

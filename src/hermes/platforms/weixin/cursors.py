@@ -7,13 +7,13 @@ Its place in the stream, the newest context token of each chat and when a person
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import Cursor, InboundMessage
 from hermes.core.text import storable
@@ -56,7 +56,7 @@ class Memory:
         self.cursor = cursor.get(CURSOR, "")
         self._chats: dict[str, Chat] = {}
         self._last: dict[str, tuple[_Last, ...]] = {}
-        self._said: OrderedDict[str, Remembered] = OrderedDict()
+        self._said = BoundedDict[str, Remembered](MAX_MESSAGES)
         slot = cursor.get(NEXT_SLOT, "")
         self._slot = int(slot) % STORED_MESSAGES if slot.isascii() and slot.isdigit() and len(slot) < 6 else 0
         self._news: dict[str, str] = {}
@@ -113,8 +113,6 @@ class Memory:
         if not number:
             return
         self._said[number] = Remembered(text, from_us)
-        while len(self._said) > MAX_MESSAGES:
-            self._said.popitem(last=False)
         self._news[f"{_SAID}{self._slot}"] = _packed(number, text[:STORED_TEXT_CHARS], from_us)
         self._slot = (self._slot + 1) % STORED_MESSAGES
         self._news[NEXT_SLOT] = str(self._slot)

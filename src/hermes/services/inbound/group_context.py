@@ -5,9 +5,10 @@ Only in memory, and only where the owner asked for it: a group's talk is nobody'
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import field
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.messages import InboundMessage, Quote
 from hermes.core.text import one_line
@@ -29,12 +30,13 @@ class _OverheardLine:
 class _GroupLines:
     lines: deque[_OverheardLine]
     count: int = 0
-    told: OrderedDict[str, int] = field(default_factory=OrderedDict)  # by person: the last line they were shown with
+    # by person: the last line they were shown with
+    told: BoundedDict[str, int] = field(default_factory=lambda: BoundedDict(MAX_PEOPLE))
 
 
 class GroupContext:
     def __init__(self) -> None:
-        self._places: OrderedDict[str, _GroupLines] = OrderedDict()
+        self._places = BoundedDict[str, _GroupLines](MAX_PLACES)
 
     def hear(self, message: InboundMessage, most: int) -> None:
         """Keep a line; the same message once. ``most`` lines are kept of a place."""
@@ -57,23 +59,13 @@ class GroupContext:
         place = self._place(message, most)
         since = place.told.get(message.sender_id, 0)
         place.told[message.sender_id] = place.count
-        place.told.move_to_end(message.sender_id)
-        if len(place.told) > MAX_PEOPLE:
-            place.told.popitem(last=False)
         return tuple(line.quote for line in place.lines if line.number > since)
 
     def _place(self, message: InboundMessage, most: int) -> _GroupLines:
         name = str(message.session_key)
         place = self._places.get(name)
         if place is None or place.lines.maxlen != most:
-            kept = place.lines if place is not None else ()
-            place = _GroupLines(
-                deque(kept, maxlen=most),
-                place.count if place is not None else 0,
-                place.told if place is not None else OrderedDict(),
-            )
+            lines = deque(place.lines if place is not None else (), maxlen=most)
+            place = _GroupLines(lines, place.count, place.told) if place is not None else _GroupLines(lines)
         self._places[name] = place
-        self._places.move_to_end(name)
-        if len(self._places) > MAX_PLACES:
-            self._places.popitem(last=False)
         return place

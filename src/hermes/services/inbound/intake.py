@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import StoreIsDownError
 from hermes.core.i18n.languages import guess
@@ -22,7 +23,6 @@ from hermes.core.roles import PersonRole
 from hermes.services.inbound.actions import Actions
 from hermes.services.inbound.judge import Arrival, BatchSource, EventJudge
 from hermes.services.inbound.notices import Notices
-from hermes.services.inbound.throttle import Recent
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import inbox, outbox, people
@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 NOTICE_AFTER_SECONDS = 1.0
 STORE_RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0)
+MOST_PEOPLE = 5_000  # remembered as known to the store: a forgotten one costs one more look
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Intake:
         self._actions = actions
         self._on_arrival = on_arrival
         self._notice_after_seconds = notice_after_seconds
-        self._known: Recent[tuple[str, str], bool] = Recent()  # persons already in the store
+        self._known = BoundedDict[tuple[str, str], bool](MOST_PEOPLE)  # persons already in the store
 
     def emit_for(self, account: AccountKey, adapter: Adapter) -> Emit:
         """The ``emit`` that this adapter is handed."""
@@ -146,7 +147,7 @@ class Intake:
                 begin = _begins_nothing
             else:
                 for newcomer in newcomers:
-                    self._known.put((source.account.platform, newcomer.sender_id), True)
+                    self._known[source.account.platform, newcomer.sender_id] = True
                 return stored
 
     def _follow_up(self, arrival: Arrival, taken: Accepted) -> None:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.ports import Clock
 from hermes.core.requests import AgentRequest, RequestKind, TurnResult
@@ -19,8 +20,7 @@ from hermes.core.roles import PersonRole
 from hermes.core.secret import Redactor
 from hermes.core.text import storable
 from hermes.services.events import EventBus, TurnEnded, TurnEvent, TurnStarted
-from hermes.services.inbound.intake import Begin
-from hermes.services.inbound.throttle import Recent
+from hermes.services.inbound.intake import MOST_PEOPLE, Begin
 from hermes.services.turns import StopReason
 from hermes.services.turns.lanes import Lanes, give_back
 from hermes.store import approvals, codec, inbox, people
@@ -153,7 +153,7 @@ class Requests:
         self._bus = bus
         self._lanes = lanes
         self._redact = redact or Redactor()
-        self._met: Recent[str, PersonRole | None] = Recent()  # who asked before, and the role they were said to have
+        self._met = BoundedDict[str, PersonRole | None](MOST_PEOPLE)  # who asked before, and the role they had
 
     @asynccontextmanager
     async def ask(
@@ -184,7 +184,7 @@ class Requests:
         if sender_id in self._met and role in (None, self._met[sender_id]):
             return
         await self._db.write(_meet, sender_id, role, now=self._clock.now())
-        self._met.put(sender_id, role)
+        self._met[sender_id] = role
 
     async def _accept(self, request: AgentRequest, handle: RequestHandle, key: str, role: PersonRole | None) -> bool:
         if not request.person_id:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from hermes.agent.compression import BYTES_PER_TOKEN, PROMPT_SHARE, summary_mess
 from hermes.agent.step import ask_model
 from hermes.agent.toolkit.search import names_found
 from hermes.config import Config
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import GatewayError, ModelError, StoreIsDownError
 from hermes.core.i18n.catalogue import LocalizedText
@@ -94,7 +94,7 @@ class Compression:
         self._model = model
         self._tell = tell
         self._running: dict[str, asyncio.Task[Compressed]] = {}
-        self._resting: OrderedDict[str, _Rest] = OrderedDict()
+        self._resting = BoundedDict[str, _Rest](MAX_RESTING)
         self._telling: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -170,11 +170,9 @@ class Compression:
             return
         error = task.exception()
         if error is not None and not isinstance(error, StillUndoneError):
-            before = self._resting.pop(session_id, None)
+            before = self._resting.get(session_id)
             turns = before.next if before else REST_TURNS
             self._resting[session_id] = _Rest(turns, min(2 * turns, MAX_REST_TURNS))
-            if len(self._resting) > MAX_RESTING:
-                self._resting.popitem(last=False)
         match error:
             case None:
                 made = task.result()

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from hermes.core.bounded import BoundedDict
 from hermes.core.dataclasses import dataclass
 from hermes.store import home
 from hermes.store.db import Tx
@@ -63,7 +64,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ends: dict[str, _FileEnd] = {}  # of the files that were written last
+        self._ends = BoundedDict[str, _FileEnd](_ENDS_KEPT)  # of the files that were written last
 
     def path(self, session_id: str) -> Path | None:
         """Where a session's file is; None for an id that is no file name."""
@@ -89,7 +90,7 @@ class Journal:
                 size += _write_at(descriptor, size, b"".join([head, *map(_dump, rows)]))
                 head, last, count = b"", rows[-1]["seq"], count + len(rows)
             size += _write_at(descriptor, size, head)
-            self._note_end(session_id, _FileEnd(size, os.fstat(descriptor).st_mtime_ns, last))
+            self._ends[session_id] = _FileEnd(size, os.fstat(descriptor).st_mtime_ns, last)
             return count
         finally:
             os.close(descriptor)
@@ -106,12 +107,6 @@ class Journal:
             size, last = _last_whole_line(file)
             file.truncate(size)
         return _FileEnd(size, 0, last)
-
-    def _note_end(self, session_id: str, end: _FileEnd) -> None:
-        self._ends.pop(session_id, None)  # so that it counts among the last
-        self._ends[session_id] = end
-        if len(self._ends) > _ENDS_KEPT:
-            del self._ends[next(iter(self._ends))]
 
     def _open(self, path: str) -> int:
         try:

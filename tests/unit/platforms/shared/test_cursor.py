@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.core.cursor import of_identity
+from hermes.platforms.shared.cursor import of_identity
 
 
 def test_marks_of_the_same_one_are_its_own() -> None:

@@ -1,0 +1,33 @@
+"""A bounded dictionary keeps the newest entries, whichever way the entries came in."""
+
+from __future__ import annotations
+
+import orjson
+
+from hermes.core.bounded import BoundedDict
+
+
+def test_an_entry_that_is_set_again_is_kept_and_the_oldest_goes() -> None:
+    people = BoundedDict[str, int](3)
+    for number, name in enumerate(("ana", "ben", "cleo", "ana", "dan")):
+        people[name] = number
+    assert list(people.items()) == [("cleo", 2), ("ana", 3), ("dan", 4)]
+
+
+def test_first_entries_update_and_setdefault_obey_the_limit() -> None:
+    people = BoundedDict(2, {"ana": 1, "ben": 2, "cleo": 3})
+    assert list(people) == ["ben", "cleo"]
+    assert people.setdefault("dan", 4) == 4
+    assert list(people) == ["cleo", "dan"]
+    people.update(eve=5)
+    assert list(people) == ["dan", "eve"]
+
+
+def test_setdefault_of_a_known_key_returns_the_value_and_changes_no_order() -> None:
+    people = BoundedDict(2, {"ana": 1, "ben": 2})
+    assert people.setdefault("ana", 9) == 1
+    assert list(people) == ["ana", "ben"]
+
+
+def test_json_of_a_bounded_dictionary_is_that_of_a_dictionary() -> None:
+    assert orjson.dumps(BoundedDict(2, {"ana": 1, "ben": 2})) == b'{"ana":1,"ben":2}'
