@@ -1,10 +1,12 @@
-"""A dictionary that forgets its oldest entries, for everything remembered about strangers."""
+"""Memories of a limited size, for everything that strangers make the gateway remember."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
+
+MOST_KEYS = 10_000
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -25,3 +27,21 @@ class BoundedDict(OrderedDict[K, V]):
         self.move_to_end(key)
         if len(self) > self._most:
             self.popitem(last=False)
+
+
+class Throttle:
+    """Says yes once in so many seconds for each key. Bounded: a crowd makes it forget the oldest, never grow."""
+
+    def __init__(self, seconds: float, most: int = MOST_KEYS) -> None:
+        self._seconds = seconds
+        self._at = BoundedDict[Hashable, float](most)
+
+    def is_due(self, key: Hashable, now: float) -> bool:
+        at = self._at.get(key)
+        if at is not None and now - at < self._seconds:
+            return False
+        self._at[key] = now
+        return True
+
+    def forget(self, key: Hashable) -> None:
+        self._at.pop(key, None)

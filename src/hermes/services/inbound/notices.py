@@ -9,6 +9,7 @@ from typing import Protocol
 from hermes.config import Config
 from hermes.core.access import RefusalReason
 from hermes.core.approval import read_button
+from hermes.core.bounded import Throttle
 from hermes.core.i18n.en import Texts
 from hermes.core.keys import ChatKind
 from hermes.core.lane import BusyMode
@@ -17,7 +18,6 @@ from hermes.core.ports import Clock
 from hermes.core.text import one_line
 from hermes.services.approvals import MAX_ID_CHARS, log_refused
 from hermes.services.inbound.answers import words_for
-from hermes.services.inbound.throttle import Throttle
 from hermes.services.outbound.rows import OutboxWriter
 from hermes.store import inbox, outbox, people
 from hermes.store.db import Database, Tx

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from hermes.core.bounded import Throttle
 from hermes.core.keys import ChatKind, SessionKey
 from hermes.core.messages import InboundMessage
 from hermes.services.inbound import group_context
 from hermes.services.inbound.group_context import GroupContext
-from hermes.services.inbound.throttle import Throttle
 
 
 def line(text: str, *, key: str = "", chat: str = "-1", sender: str = "8", is_edit: bool = False) -> InboundMessage:
