@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from hermes.config.values import Key, Kind, looks_unfilled, parse
 from hermes.core.dataclasses import dataclass
 from hermes.core.errors import ConfigError
 from hermes.core.i18n.failures import describe_failure
+from hermes.store.home import write_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def set_values(loaded: Loaded, values: Mapping[str, str]) -> list[SettingChange]
         contents[file] = _with_env_line(content, variable, text) if variable else _with_yaml_value(content, key, text)
         changes.append(SettingChange(str(key), file, _hidden_by(loaded, key, Rank.HOME_ENV if variable else Rank.YAML)))
     for file, content in contents.items():
-        _replace(file, content)
+        write_private(file, content)
     return changes
 
 
@@ -59,7 +59,7 @@ def set_list(loaded: Loaded, name: str, items: Sequence[str]) -> SettingChange:
         return set_value(loaded, name, ", ".join(items))
     key = find_key(loaded, name)
     file = loaded.config.home / "config.yaml"
-    _replace(file, _with_yaml_value(_read(file), key, ""))
+    write_private(file, _with_yaml_value(_read(file), key, ""))
     return SettingChange(str(key), file, _hidden_by(loaded, key, Rank.YAML))
 
 
@@ -190,16 +190,3 @@ def _read(file: Path) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file.name} cannot be read: {describe_failure(error)}.") from None
-
-
-def _replace(file: Path, content: str) -> None:
-    draft = file.with_name(f"{file.name}.{os.urandom(4).hex()}.tmp")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, file)
-    finally:
-        draft.unlink(missing_ok=True)
